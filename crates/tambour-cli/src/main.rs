@@ -1,0 +1,2 @@
+//! The `tambour` command.
+fn main() {}

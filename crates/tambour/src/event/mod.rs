@@ -1,0 +1,335 @@
+//! The one typed event vocabulary and its JSON names.
+//!
+//! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`] keeps them.
+//! What does not belong here: the order of events (`sequence` makes it, `contract` checks it).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::finding::Finding;
+
+/// One item of the outgoing stream.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// `serp_summary`: one or two sentences before the thinking (J-002).
+    SerpSummary {
+        /// Plain text, not empty.
+        text: Cow<'a, str>,
+    },
+    /// `thinking_start` (J-006).
+    ThinkingStart,
+    /// `phase_start` (J-007 to J-009).
+    PhaseStart {
+        /// 1, 2, 3, ...
+        id: u32,
+        /// Not blank.
+        title: Cow<'a, str>,
+    },
+    /// `phase_delta` (J-010, J-011).
+    PhaseDelta {
+        /// Id of the most recent `phase_start`.
+        id: u32,
+        /// Not empty.
+        text: Cow<'a, str>,
+    },
+    /// `thinking_end` (J-012).
+    ThinkingEnd,
+    /// `final_delta`: a piece of the Markdown answer (J-013).
+    FinalDelta {
+        /// Not empty.
+        text: Cow<'a, str>,
+    },
+    /// `serp_queries` (J-003, J-004).
+    SerpQueries {
+        /// At most five, unique, nothing sensitive.
+        queries: Vec<String>,
+    },
+    /// `final_end` (J-014).
+    FinalEnd,
+    /// `status`, a system event.
+    Status {
+        /// Word for what is happening.
+        state: Cow<'a, str>,
+    },
+    /// `heartbeat`, a system event.
+    Heartbeat {
+        /// RFC 3339 time.
+        ts: Cow<'a, str>,
+    },
+    /// `error`, one of the two ends of a stream.
+    Error(Failure),
+    /// `completed`, the other end.
+    Completed(Box<Completed>),
+    /// `draft_delta`: reasoning that is not part of the contract. Extension.
+    DraftDelta {
+        /// Not empty.
+        text: Cow<'a, str>,
+    },
+    /// `aside`: a comment, or a thought after the answer began. Extension.
+    Aside {
+        /// Which of the two.
+        kind: AsideKind,
+        /// Its text.
+        text: Cow<'a, str>,
+    },
+    /// `notice`: what the user should be told without stopping. Extension.
+    Notice(Notice),
+    /// `finding`. Extension, only when asked for.
+    Finding(Box<Finding>),
+}
+
+/// What an `aside` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AsideKind {
+    /// An HTML comment.
+    Comment,
+    /// A thought.
+    Thought,
+}
+
+/// Something the user should be told without stopping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// Stable word.
+    pub code: Cow<'static, str>,
+    /// Text for the user.
+    pub message: String,
+    /// What it is about, such as a call id.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none", default)]
+    pub reference: Option<String>,
+}
+
+/// Data of `error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Stable word.
+    pub code: Cow<'static, str>,
+    /// What happened.
+    pub message: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+}
+
+/// Why a reply ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The model was done.
+    #[default]
+    Stop,
+    /// Cut by a token limit, or the stream ended without a reason.
+    Length,
+    /// Cut by the provider's filter.
+    ContentFilter,
+    /// The model called tools.
+    ToolCalls,
+    /// Cancelled by the user.
+    Cancelled,
+}
+
+/// Data of `completed`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completed {
+    /// Token counts as the upstream gave them; `null` when it gave none.
+    pub usage: Value,
+    /// Why the reply ended.
+    pub finish_reason: FinishReason,
+    /// What happened on the way.
+    pub metadata: Metadata,
+    /// The whole raw reply; only in the legacy protocol.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reply: Option<String>,
+}
+
+/// `completed.metadata`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Dialect the reply was read as.
+    pub dialect: String,
+    /// Number of repairs.
+    pub repairs: u32,
+    /// Number of findings of severity warning or error.
+    pub warnings: u32,
+    /// Number of re-asks.
+    pub reasks: u32,
+    /// Why the answer was replaced by the fallback, such as `parsing_error`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fallback_reason: Option<Cow<'static, str>>,
+    /// Whether the reply was cut.
+    pub truncated: bool,
+    /// Notices of the reply.
+    pub notices: Vec<Notice>,
+}
+
+impl<'a> Event<'a> {
+    /// The event's public name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::SerpSummary { .. } => "serp_summary",
+            Event::ThinkingStart => "thinking_start",
+            Event::PhaseStart { .. } => "phase_start",
+            Event::PhaseDelta { .. } => "phase_delta",
+            Event::ThinkingEnd => "thinking_end",
+            Event::FinalDelta { .. } => "final_delta",
+            Event::SerpQueries { .. } => "serp_queries",
+            Event::FinalEnd => "final_end",
+            Event::Status { .. } => "status",
+            Event::Heartbeat { .. } => "heartbeat",
+            Event::Error(_) => "error",
+            Event::Completed(_) => "completed",
+            Event::DraftDelta { .. } => "draft_delta",
+            Event::Aside { .. } => "aside",
+            Event::Notice(_) => "notice",
+            Event::Finding(_) => "finding",
+        }
+    }
+
+    /// The event's data as JSON, without the envelope (`message_id`, `request_id`).
+    #[must_use]
+    pub fn data(&self) -> Value {
+        fn plain<T: Serialize>(value: &T) -> Value {
+            serde_json::to_value(value).expect("event data has string keys and no fallible parts")
+        }
+        match self {
+            Event::SerpSummary { text } | Event::FinalDelta { text } | Event::DraftDelta { text } => {
+                json!({ "text": text })
+            }
+            Event::ThinkingStart | Event::ThinkingEnd | Event::FinalEnd => json!({}),
+            Event::PhaseStart { id, title } => json!({ "id": id, "title": title }),
+            Event::PhaseDelta { id, text } => json!({ "id": id, "text": text }),
+            Event::SerpQueries { queries } => json!({ "queries": queries }),
+            Event::Status { state } => json!({ "state": state }),
+            Event::Heartbeat { ts } => json!({ "ts": ts }),
+            Event::Error(failure) => plain(failure),
+            Event::Completed(completed) => plain(completed),
+            Event::Aside { kind, text } => json!({ "kind": kind, "text": text }),
+            Event::Notice(notice) => plain(notice),
+            Event::Finding(finding) => plain(finding),
+        }
+    }
+
+    /// The kind of event, for filters and checks.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        kind_of(self.name()).expect("every event has a kind")
+    }
+
+    /// The same event, independent of the chunk it came from.
+    #[must_use]
+    pub fn into_owned(self) -> Event<'static> {
+        fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+            Cow::Owned(text.into_owned())
+        }
+        match self {
+            Event::SerpSummary { text } => Event::SerpSummary { text: own(text) },
+            Event::ThinkingStart => Event::ThinkingStart,
+            Event::PhaseStart { id, title } => Event::PhaseStart { id, title: own(title) },
+            Event::PhaseDelta { id, text } => Event::PhaseDelta { id, text: own(text) },
+            Event::ThinkingEnd => Event::ThinkingEnd,
+            Event::FinalDelta { text } => Event::FinalDelta { text: own(text) },
+            Event::SerpQueries { queries } => Event::SerpQueries { queries },
+            Event::FinalEnd => Event::FinalEnd,
+            Event::Status { state } => Event::Status { state: own(state) },
+            Event::Heartbeat { ts } => Event::Heartbeat { ts: own(ts) },
+            Event::Error(failure) => Event::Error(failure),
+            Event::Completed(completed) => Event::Completed(completed),
+            Event::DraftDelta { text } => Event::DraftDelta { text: own(text) },
+            Event::Aside { kind, text } => Event::Aside { kind, text: own(text) },
+            Event::Notice(notice) => Event::Notice(notice),
+            Event::Finding(finding) => Event::Finding(finding),
+        }
+    }
+}
+
+impl Serialize for Event<'_> {
+    /// As `{"event": NAME, "data": {...}}`.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut object = serializer.serialize_struct("Event", 2)?;
+        object.serialize_field("event", self.name())?;
+        object.serialize_field("data", &self.data())?;
+        object.end()
+    }
+}
+
+/// What an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// Part of the JSONSeq contract (J-001).
+    Contract,
+    /// `status`, `heartbeat`, `error`, `completed`.
+    System,
+    /// Only when asked for; removing it leaves a valid stream.
+    Extension,
+}
+
+/// The kind of the event called `name`, or `None` when there is none of that name (J-001, X-010).
+#[must_use]
+pub fn kind_of(name: &str) -> Option<EventKind> {
+    Some(match name {
+        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end" | "final_delta"
+        | "serp_queries" | "final_end" => EventKind::Contract,
+        "status" | "heartbeat" | "error" | "completed" => EventKind::System,
+        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result" | "status_bar"
+        | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture" | "skill"
+        | "exit_decision" | "notice" | "finding" => EventKind::Extension,
+        _ => return None,
+    })
+}
+
+/// Receives what a reader of a reply has to say, in order.
+pub trait Sink {
+    /// The next event; its text lives until the call returns.
+    fn event(&mut self, event: Event<'_>);
+
+    /// The next finding.
+    fn finding(&mut self, finding: Finding);
+}
+
+/// Keeps everything; the simplest sink.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Collected {
+    /// Events in order.
+    pub events: Vec<Event<'static>>,
+    /// Findings in order.
+    pub findings: Vec<Finding>,
+}
+
+impl Sink for Collected {
+    fn event(&mut self, event: Event<'_>) {
+        self.events.push(event.into_owned());
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+impl Collected {
+    /// The events with neighbouring deltas of one section joined: the form in which two readings of the same
+    /// reply are equal however it was cut (J-038).
+    #[must_use]
+    pub fn joined(&self) -> Vec<Event<'static>> {
+        let mut out: Vec<Event<'static>> = Vec::new();
+        for event in &self.events {
+            match (out.last_mut(), event) {
+                (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text })
+                | (Some(Event::DraftDelta { text: before }), Event::DraftDelta { text }) => {
+                    before.to_mut().push_str(text);
+                }
+                (Some(Event::PhaseDelta { id: a, text: before }), Event::PhaseDelta { id: b, text })
+                    if a == b =>
+                {
+                    before.to_mut().push_str(text);
+                }
+                _ => out.push(event.clone()),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,141 @@
+//! Findings: what is broken or was repaired in a reply, and the rules they name.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::span::{Place, Span};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Info,
+    /// A *should* rule, or a broken *must* rule that was repaired.
+    Warning,
+    /// A broken *must* rule.
+    Error,
+}
+
+/// What a rule demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Broken: an error in `strict`, a warning in `lenient` when repaired.
+    Must,
+    /// Broken: a warning in both profiles.
+    Should,
+    /// Only information.
+    Info,
+}
+
+/// How a reply is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Every broken *must* rule is an error (CI).
+    Strict,
+    /// Repaired faults are warnings (streams).
+    #[default]
+    Lenient,
+}
+
+/// One entry of a rule table: a finding code and the specification rows behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// Stable public code, such as `phase_id_not_increasing`.
+    pub code: &'static str,
+    /// Rows of the specification, such as `T-032`; the first is the main one.
+    pub rows: &'static [&'static str],
+    /// What the rule demands.
+    pub level: Level,
+    /// The rule in one sentence.
+    pub title: &'static str,
+    /// A reply (or event list, or query) that breaks it.
+    pub broken: &'static str,
+    /// The same, correct.
+    pub correct: &'static str,
+}
+
+/// One broken or repaired rule of one reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Specification row, such as `T-032`.
+    pub rule: Cow<'static, str>,
+    /// Stable code, such as `phase_id_not_increasing`.
+    pub code: Cow<'static, str>,
+    /// How bad it is under the profile in use.
+    pub severity: Severity,
+    /// Byte offsets into the raw reply.
+    pub span: Span,
+    /// Line of `span.start`, from 1.
+    pub line: u32,
+    /// Column of `span.start` in Unicode scalar values, from 1.
+    pub column: u32,
+    /// What is wrong, in lower case.
+    pub message: String,
+    /// What was done about it; `null` when nothing was.
+    pub repair: Option<String>,
+}
+
+/// A finding before a profile gave it a severity: what dialects and readers report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Entry of a rule table.
+    pub rule: &'static Rule,
+    /// The row of that entry that was broken; one of `rule.rows`.
+    pub row: &'static str,
+    /// Where it starts.
+    pub place: Place,
+    /// Byte offset after its end.
+    pub end: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What was done about it.
+    pub repair: Option<String>,
+}
+
+impl Report {
+    /// A report on the first row of `rule`, without repair.
+    pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> Report {
+        Report { rule, row: rule.rows[0], place, end, message: message.into(), repair: None }
+    }
+
+    /// Names another row of the same rule.
+    #[must_use]
+    pub fn row(mut self, row: &'static str) -> Report {
+        debug_assert!(self.rule.rows.contains(&row), "{row} is not a row of {}", self.rule.code);
+        self.row = row;
+        self
+    }
+
+    /// Says what was done about it.
+    #[must_use]
+    pub fn repaired(mut self, repair: impl Into<String>) -> Report {
+        self.repair = Some(repair.into());
+        self
+    }
+
+    /// The finding under `profile`.
+    #[must_use]
+    pub fn judge(self, profile: Profile) -> Finding {
+        let severity = match (self.rule.level, profile) {
+            (Level::Info, _) => Severity::Info,
+            (Level::Should, _) => Severity::Warning,
+            (Level::Must, Profile::Strict) => Severity::Error,
+            (Level::Must, Profile::Lenient) if self.repair.is_some() => Severity::Warning,
+            (Level::Must, Profile::Lenient) => Severity::Error,
+        };
+        Finding {
+            rule: Cow::Borrowed(self.row),
+            code: Cow::Borrowed(self.rule.code),
+            severity,
+            span: Span { start: self.place.offset, end: self.end.max(self.place.offset) },
+            line: self.place.line,
+            column: self.place.column,
+            message: self.message,
+            repair: self.repair,
+        }
+    }
+}

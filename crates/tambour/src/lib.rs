@@ -1,0 +1,8 @@
+//! Structured replies of language models as one typed, repaired, contract-checked event stream.
+
+pub mod error;
+pub mod event;
+pub mod finding;
+pub mod limits;
+pub mod options;
+pub mod span;

@@ -1,0 +1,46 @@
+//! Every limit on hostile input, in one place.
+
+use serde::{Deserialize, Serialize};
+
+/// Size, depth and count limits. What exceeds a depth, hold or count limit is text and gets the finding
+/// `limit_exceeded`; a reply over `input` is closed and ends with `error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of one reply.
+    pub input: usize,
+    /// Nesting depth of JSON values and of markup elements.
+    pub depth: usize,
+    /// Bytes that may be held back in the cases that need it (J-016, R-06, R-22, X-013), and of one title,
+    /// summary or queries block, which are delivered whole.
+    pub hold: usize,
+    /// Bytes of one tag, from `<` to `>`.
+    pub tag: usize,
+    /// Bytes held from a tag in an open code span on, until the span closes on its line (T-029).
+    pub line: usize,
+    /// Phases of one reply.
+    pub phases: usize,
+    /// Findings reported for one reply; later ones are counted and the last one says so.
+    pub findings: usize,
+    /// Bytes of one text delta; a longer one is split (J-039).
+    pub delta: usize,
+    /// Non-blank bytes after which the form of a reply is decided.
+    pub detect: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            input: 16 << 20,
+            depth: 128,
+            hold: 64 << 10,
+            tag: 1 << 10,
+            line: 1 << 10,
+            phases: 1000,
+            findings: 1000,
+            delta: 2 << 10,
+            detect: 256,
+        }
+    }
+}

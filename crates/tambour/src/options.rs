@@ -1,0 +1,232 @@
+//! Options of a reading, with the names of the command line and the HTTP interface.
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::finding::Profile;
+use crate::limits::Limits;
+
+/// How a reply is read and judged. `Options::default()` is what a stream wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// How findings are judged.
+    pub profile: Profile,
+    /// Whether to stop reporting after the first finding.
+    pub first_only: bool,
+    /// What happens to a query with sensitive data.
+    pub sensitive: Sensitive,
+    /// How long an attempt is kept back so that it can be re-asked.
+    pub hold: Hold,
+    /// Whether the queries block must be there (T-040).
+    pub serp_block_required: bool,
+    /// Whether `<final>` alone on its line ends an unclosed phase.
+    pub lone_final_close: bool,
+    /// Whether plain text gets a thinking block.
+    pub plain_thinking: PlainThinking,
+    /// Where plain text has its reasoning.
+    pub plain_reasoning: PlainReasoning,
+    /// Whether a stream without thinking passes the checker.
+    pub allow_missing_thinking: bool,
+    /// Default texts.
+    pub texts: Texts,
+    /// Limits.
+    pub limits: Limits,
+    /// A finding code that is never reported; the specification's proof run uses it.
+    #[doc(hidden)]
+    pub mute: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            profile: Profile::default(),
+            first_only: false,
+            sensitive: Sensitive::default(),
+            hold: Hold::default(),
+            serp_block_required: true,
+            lone_final_close: false,
+            plain_thinking: PlainThinking::default(),
+            plain_reasoning: PlainReasoning::default(),
+            allow_missing_thinking: false,
+            texts: Texts::default(),
+            limits: Limits::default(),
+            mute: None,
+        }
+    }
+}
+
+/// What happens to a query with sensitive data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sensitive {
+    /// The query is left out.
+    #[default]
+    Drop,
+    /// The data is replaced by its kind, such as `[email]`.
+    Generalise,
+}
+
+/// How long an attempt is kept back so that it can be re-asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Not at all.
+    #[default]
+    None,
+    /// Until the answer begins.
+    UntilFinal,
+    /// Until the end.
+    All,
+}
+
+/// Whether plain text gets a thinking block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PlainThinking {
+    /// One phase with the fallback title, so that the required events exist.
+    #[default]
+    Block,
+    /// None; the checker needs `events.allow_missing_thinking`.
+    Skip,
+}
+
+/// Where plain text has its reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PlainReasoning {
+    /// In a leading `<think>`, if there is one.
+    #[default]
+    Auto,
+    /// The reply starts inside reasoning.
+    Open,
+    /// Nowhere: `<think>` is text.
+    None,
+}
+
+/// Language of the default texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// Chinese, the specification's own.
+    #[default]
+    Zh,
+    /// English.
+    En,
+}
+
+/// Texts that the specifications leave to the product.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Texts {
+    /// Title of a phase that has none.
+    pub phase_title: Cow<'static, str>,
+    /// Answer of a reply that has none.
+    pub fallback: Cow<'static, str>,
+}
+
+impl Texts {
+    /// The defaults of one language.
+    #[must_use]
+    pub fn of(language: Language) -> Texts {
+        let (phase_title, fallback) = match language {
+            Language::Zh => ("思考过程", "抱歉，我的响应格式有问题，请重新尝试您的请求。"),
+            Language::En => {
+                ("Thinking", "Sorry, my reply had a format problem. Please try your request again.")
+            }
+        };
+        Texts { phase_title: phase_title.into(), fallback: fallback.into() }
+    }
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts::of(Language::Zh)
+    }
+}
+
+/// Names that [`Options::set`] takes.
+pub const NAMES: &[&str] = &[
+    "profile",
+    "first_only",
+    "sensitive",
+    "hold",
+    "thinkingml.serp_block",
+    "thinkingml.lone_final",
+    "plain.thinking",
+    "plain.reasoning",
+    "events.allow_missing_thinking",
+    "text_language",
+    "limits.input",
+    "limits.depth",
+    "limits.hold",
+    "limits.phases",
+    "limits.findings",
+];
+
+impl Options {
+    /// Sets one option by its public name.
+    ///
+    /// # Errors
+    /// An unknown name, or a value that the option does not take.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "profile" => {
+                self.profile =
+                    choose(name, value, &[("strict", Profile::Strict), ("lenient", Profile::Lenient)])?;
+            }
+            "first_only" => self.first_only = flag(name, value)?,
+            "sensitive" => {
+                let table = [("drop", Sensitive::Drop), ("generalise", Sensitive::Generalise)];
+                self.sensitive = choose(name, value, &table)?;
+            }
+            "hold" => {
+                let table = [("none", Hold::None), ("until_final", Hold::UntilFinal), ("all", Hold::All)];
+                self.hold = choose(name, value, &table)?;
+            }
+            "thinkingml.serp_block" => {
+                self.serp_block_required = choose(name, value, &[("required", true), ("optional", false)])?;
+            }
+            "thinkingml.lone_final" => {
+                self.lone_final_close = choose(name, value, &[("literal", false), ("close", true)])?;
+            }
+            "plain.thinking" => {
+                let table = [("block", PlainThinking::Block), ("skip", PlainThinking::Skip)];
+                self.plain_thinking = choose(name, value, &table)?;
+            }
+            "plain.reasoning" => {
+                let table = [
+                    ("auto", PlainReasoning::Auto),
+                    ("open", PlainReasoning::Open),
+                    ("none", PlainReasoning::None),
+                ];
+                self.plain_reasoning = choose(name, value, &table)?;
+            }
+            "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
+            "text_language" => {
+                let table = [("zh", Language::Zh), ("en", Language::En)];
+                self.texts = Texts::of(choose(name, value, &table)?);
+            }
+            "limits.input" => self.limits.input = number(name, value)?,
+            "limits.depth" => self.limits.depth = number(name, value)?.min(512),
+            "limits.hold" => self.limits.hold = number(name, value)?,
+            "limits.phases" => self.limits.phases = number(name, value)?,
+            "limits.findings" => self.limits.findings = number(name, value)?,
+            _ => return Err(Error::unknown("option", name, NAMES.iter().copied())),
+        }
+        Ok(())
+    }
+}
+
+fn choose<T: Copy>(name: &str, value: &str, table: &[(&str, T)]) -> Result<T> {
+    table.iter().find(|(word, _)| *word == value).map(|(_, choice)| *choice).ok_or_else(|| {
+        let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
+        Error::invalid(format!("option `{name}` is one of {}, not `{value}`", words.join(", ")))
+    })
+}
+
+fn flag(name: &str, value: &str) -> Result<bool> {
+    choose(name, value, &[("true", true), ("false", false)])
+}
+
+fn number(name: &str, value: &str) -> Result<usize> {
+    match value.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(Error::invalid(format!("option `{name}` is a whole number above 0, not `{value}`"))),
+    }
+}

@@ -1,0 +1,64 @@
+//! Places in the raw reply: byte offsets, lines and columns.
+//!
+//! Places are counted while the reply arrives, so that a finding can name its line without the reply being kept.
+
+use serde::{Deserialize, Serialize};
+
+/// A range of byte offsets into the raw reply, end exclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset after the last byte.
+    pub end: usize,
+}
+
+/// One place in the raw reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Byte offset, from 0.
+    pub offset: usize,
+    /// Line, from 1; a line ends after its line feed.
+    pub line: u32,
+    /// Column in Unicode scalar values, from 1.
+    pub column: u32,
+}
+
+impl Place {
+    /// The first place of a reply.
+    pub const START: Place = Place { offset: 0, line: 1, column: 1 };
+
+    /// Moves the place past `text`. Linear in `text`.
+    #[inline]
+    pub fn advance(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        self.offset += bytes.len();
+        match memchr::memrchr(b'\n', bytes) {
+            None => self.column += scalars(bytes),
+            Some(last) => {
+                self.line += memchr::memchr_iter(b'\n', bytes).count() as u32;
+                self.column = 1 + scalars(&bytes[last + 1..]);
+            }
+        }
+    }
+
+    /// The place after `text`.
+    #[must_use]
+    pub fn after(mut self, text: &str) -> Place {
+        self.advance(text);
+        self
+    }
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place::START
+    }
+}
+
+/// Number of Unicode scalar values in valid UTF-8.
+#[inline]
+fn scalars(bytes: &[u8]) -> u32 {
+    // A continuation byte is 0b10xxxxxx: as a signed byte it is below -64.
+    bytes.iter().map(|&b| u32::from(b as i8 >= -64)).sum()
+}
