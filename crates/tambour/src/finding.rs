@@ -139,3 +139,21 @@ impl Report {
         }
     }
 }
+
+/// Writes a rule table: one constant per rule, and `RULES` with all of them in order.
+macro_rules! rules {
+    ($($name:ident = $code:literal [$($row:literal),+] $level:ident $title:literal,
+        broken $broken:expr, correct $correct:expr;)+) => {
+        $(pub(crate) const $name: &crate::finding::Rule = &crate::finding::Rule {
+            code: $code,
+            rows: &[$($row),+],
+            level: crate::finding::Level::$level,
+            title: $title,
+            broken: $broken,
+            correct: $correct,
+        };)+
+        /// The rules, in the order of the specification.
+        pub static RULES: &[&crate::finding::Rule] = &[$($name),+];
+    };
+}
+pub(crate) use rules;

@@ -1,8 +1,20 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 
+pub mod contract;
+pub mod dialect;
 pub mod error;
 pub mod event;
 pub mod finding;
+pub mod lex;
 pub mod limits;
 pub mod options;
+pub mod pipeline;
+pub mod repair;
+pub mod sequence;
 pub mod span;
+
+pub use error::{Error, Result};
+pub use event::{Event, Sink};
+pub use finding::{Finding, Profile, Severity};
+pub use options::Options;
+pub use pipeline::{End, Pipeline};

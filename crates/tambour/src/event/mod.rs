@@ -215,8 +215,24 @@ impl<'a> Event<'a> {
 
     /// The kind of event, for filters and checks.
     #[must_use]
+    #[inline]
     pub fn kind(&self) -> EventKind {
-        kind_of(self.name()).expect("every event has a kind")
+        match self {
+            Event::SerpSummary { .. }
+            | Event::ThinkingStart
+            | Event::PhaseStart { .. }
+            | Event::PhaseDelta { .. }
+            | Event::ThinkingEnd
+            | Event::FinalDelta { .. }
+            | Event::SerpQueries { .. }
+            | Event::FinalEnd => EventKind::Contract,
+            Event::Status { .. } | Event::Heartbeat { .. } | Event::Error(_) | Event::Completed(_) => {
+                EventKind::System
+            }
+            Event::DraftDelta { .. } | Event::Aside { .. } | Event::Notice(_) | Event::Finding(_) => {
+                EventKind::Extension
+            }
+        }
     }
 
     /// The same event, independent of the chunk it came from.
@@ -272,12 +288,12 @@ pub enum EventKind {
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
     Some(match name {
-        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end" | "final_delta"
-        | "serp_queries" | "final_end" => EventKind::Contract,
+        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end"
+        | "final_delta" | "serp_queries" | "final_end" => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
-        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result" | "status_bar"
-        | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture" | "skill"
-        | "exit_decision" | "notice" | "finding" => EventKind::Extension,
+        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result"
+        | "status_bar" | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture"
+        | "skill" | "exit_decision" | "notice" | "finding" => EventKind::Extension,
         _ => return None,
     })
 }

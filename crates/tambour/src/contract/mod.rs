@@ -1,0 +1,5 @@
+//! What a stream is held to.
+
+mod policy;
+
+pub use policy::Policy;

@@ -1,0 +1,123 @@
+//! How models write their replies: tokens to intents, one folder per dialect.
+//!
+//! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
+//! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
+
+mod plain;
+mod thinkingml;
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::event::{AsideKind, Event};
+use crate::finding::{Report, Rule};
+use crate::options::Options;
+use crate::span::Place;
+
+/// What the model meant, before policy and order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Intent<'a> {
+    /// The search summary.
+    Summary(Cow<'a, str>),
+    /// Thinking begins.
+    ThinkingStart,
+    /// The next phase begins, with this title; a blank one gets the fallback title.
+    Phase(Cow<'a, str>),
+    /// Text of the phase under way.
+    PhaseText(&'a str),
+    /// Thinking is over.
+    ThinkingEnd,
+    /// Text of the answer.
+    FinalText(&'a str),
+    /// Search queries, cleaned.
+    Queries(Vec<String>),
+    /// Reasoning outside the contract.
+    Draft(&'a str),
+    /// A comment or a late thought.
+    Aside {
+        /// Which of the two.
+        kind: AsideKind,
+        /// Its text.
+        text: &'a str,
+    },
+}
+
+/// Search queries as the model wrote them.
+#[derive(Clone, Copy, Debug)]
+pub enum Written<'a> {
+    /// As text that should be a JSON array.
+    Text(&'a str),
+    /// As a JSON value.
+    Value(&'a serde_json::Value),
+}
+
+/// Receives what a dialect has to say.
+pub trait Output {
+    /// The next intent.
+    fn intent(&mut self, intent: Intent<'_>);
+
+    /// Search queries, to be cleaned by the policy. `end` is the offset after them.
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize);
+
+    /// A broken or repaired rule.
+    fn report(&mut self, report: Report);
+
+    /// The reply cannot be used: the answer is the fallback text, for this reason.
+    fn fall_back(&mut self, reason: &'static str);
+}
+
+/// How the input of a dialect ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Cut by a limit, a filter, a failure or the user, so that nothing unfinished may act.
+    pub cut: bool,
+}
+
+/// A reader of one dialect.
+pub trait Dialect: Send {
+    /// The next piece of the reply.
+    fn text(&mut self, text: &str, out: &mut dyn Output);
+
+    /// Reasoning that the upstream sends beside the reply.
+    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
+        out.intent(Intent::Draft(text));
+    }
+
+    /// The end of the reply. Returns whether sections were open.
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool;
+
+    /// The place after all text so far.
+    fn place(&self) -> Place;
+
+    /// Bytes of text held back, without what is delivered whole (titles, summaries, queries).
+    fn held(&self) -> usize;
+
+    /// The name of the dialect the reply is read as.
+    fn name(&self) -> &'static str;
+}
+
+/// One line of the table of dialects.
+pub struct Entry {
+    /// Public name.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Makes a reader.
+    pub reader: fn(&Options) -> Box<dyn Dialect>,
+    /// Rules of its own.
+    pub rules: &'static [&'static Rule],
+    /// Writes the events of a reply in this dialect, so that it passes the strict check.
+    pub write: Option<fn(&[Event<'_>]) -> String>,
+}
+
+/// The dialects.
+pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY];
+
+/// The dialect called `name`.
+///
+/// # Errors
+/// There is none of that name.
+pub fn entry(name: &str) -> Result<&'static Entry> {
+    let found = DIALECTS.iter().find(|entry| entry.name == name);
+    found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
+}

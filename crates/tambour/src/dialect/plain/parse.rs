@@ -1,0 +1,281 @@
+//! Tokens to reasoning and answer.
+
+use super::rules;
+use crate::dialect::{Intent, Output};
+use crate::event::AsideKind;
+use crate::finding::Report;
+use crate::lex::code::{CodeFilter, Piece};
+use crate::lex::markup::{TagKind, Token};
+use crate::options::{Options, PlainReasoning};
+use crate::sequence::is_blank;
+use crate::span::Place;
+
+/// Names under which models write reasoning.
+const NAMES: [&str; 3] = ["think", "thinking", "reasoning"];
+
+pub(super) struct Reader {
+    part: Part,
+    mode: PlainReasoning,
+    /// Whether `auto` chose this dialect.
+    detected: bool,
+    reported_late: bool,
+    filter: CodeFilter<Mark>,
+    /// Name of the tag the reasoning or aside opened with.
+    opened: String,
+    opened_at: Place,
+    /// `<thinking>` at the start and the white space after it, until the next token tells what it is.
+    pending: Option<(String, Place)>,
+    in_comment: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Only white space so far.
+    Start,
+    /// In leading reasoning.
+    Reasoning,
+    /// In the answer.
+    Answer,
+    /// In a later `<think>`.
+    Aside,
+}
+
+/// A tag that matters unless it is code.
+#[derive(Clone, Debug)]
+struct Mark {
+    at: Place,
+    name: String,
+    close: bool,
+}
+
+impl Reader {
+    pub(super) fn new(options: &Options, detected: bool) -> Reader {
+        let mode = options.plain_reasoning;
+        let part = if mode == PlainReasoning::Open { Part::Reasoning } else { Part::Start };
+        Reader {
+            part,
+            mode,
+            detected,
+            reported_late: false,
+            filter: CodeFilter::new(options.limits.line),
+            opened: String::new(),
+            opened_at: Place::START,
+            pending: None,
+            in_comment: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if self.pending.is_some() && self.pending_tag(&token, out) {
+            return;
+        }
+        match (self.part, token) {
+            (Part::Answer, Token::Text(text)) => self.answer(text, out),
+            (Part::Reasoning, Token::Text(text)) => out.intent(Intent::PhaseText(text)),
+            (Part::Aside, Token::Text(text)) => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
+            (Part::Start, Token::Text(text)) => {
+                if !is_blank(text.trim_start_matches('\u{FEFF}')) {
+                    self.part = Part::Answer;
+                    self.answer(text, out);
+                }
+            }
+            (_, Token::Tag(tag)) => {
+                let close = tag.kind == TagKind::Close;
+                self.tag(tag.raw, Mark { at, name: tag.name.to_owned(), close }, out);
+            }
+            (_, other) => {
+                self.in_comment = matches!(other, Token::CommentOpen);
+                self.token(Token::Text(other.raw()), at, out);
+            }
+        }
+    }
+
+    fn tag(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
+        let reasoning = is_reasoning(&mark.name) && self.mode != PlainReasoning::None;
+        match self.part {
+            Part::Start if reasoning && !mark.close => {
+                if mark.name.eq_ignore_ascii_case("thinking") {
+                    self.pending = Some((raw.to_owned(), mark.at));
+                } else {
+                    self.open(&mark, Part::Reasoning);
+                }
+            }
+            Part::Start if reasoning => self.unopened(raw, mark.at, out),
+            Part::Start => {
+                self.part = Part::Answer;
+                self.tag(raw, mark, out);
+            }
+            Part::Reasoning if reasoning && mark.close && self.closes(&mark.name) => {
+                out.intent(Intent::ThinkingEnd);
+                self.part = Part::Answer;
+            }
+            // A model whose template swallows the opening tag may write it all the same.
+            Part::Reasoning if reasoning && !mark.close && self.opened.is_empty() => {
+                self.open(&mark, Part::Reasoning)
+            }
+            Part::Reasoning => out.intent(Intent::PhaseText(raw)),
+            Part::Aside if reasoning && mark.close && self.closes(&mark.name) => self.part = Part::Answer,
+            Part::Aside => out.intent(Intent::Aside { kind: AsideKind::Thought, text: raw }),
+            Part::Answer => {
+                let counts = reasoning || (self.detected && !self.reported_late && is_structure(&mark.name));
+                if counts && !self.in_comment {
+                    self.filtered(|filter, pieces| filter.tag(raw, mark, pieces), out);
+                } else {
+                    self.answer(raw, out);
+                }
+            }
+        }
+    }
+
+    fn closes(&self, name: &str) -> bool {
+        self.opened.is_empty() || self.opened.eq_ignore_ascii_case(name)
+    }
+
+    fn open(&mut self, mark: &Mark, part: Part) {
+        self.part = part;
+        self.opened.clone_from(&mark.name);
+        self.opened_at = mark.at;
+    }
+
+    /// After a leading `<thinking>`: reasoning, unless a phase follows. Whether the token is used up.
+    fn pending_tag(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
+        let Some((mut raw, at)) = self.pending.take() else { return false };
+        let mark = Mark { at, name: "thinking".to_owned(), close: false };
+        match token {
+            Token::Text(text) if is_blank(text) && raw.len() + text.len() < 1024 => {
+                raw.push_str(text);
+                self.pending = Some((raw, at));
+                return true;
+            }
+            Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase") => {
+                self.part = Part::Answer;
+                self.answer(&raw, out);
+            }
+            _ => self.open(&mark, Part::Reasoning),
+        }
+        false
+    }
+
+    #[inline]
+    fn answer(&mut self, text: &str, out: &mut dyn Output) {
+        if self.filter.held() == 0 {
+            // Nothing waits: text passes without the detour.
+            self.filter.text(text, &mut |piece| {
+                if let Piece::Text(text) = piece {
+                    out.intent(Intent::FinalText(text));
+                }
+            });
+        } else {
+            self.filtered(|filter, pieces| filter.text(text, pieces), out);
+        }
+    }
+
+    /// Runs the code filter and carries out what it lets through.
+    fn filtered(
+        &mut self,
+        run: impl FnOnce(&mut CodeFilter<Mark>, &mut dyn FnMut(Piece<'_, Mark>)),
+        out: &mut dyn Output,
+    ) {
+        let mut pieces: Vec<(String, Option<(Mark, bool)>)> = Vec::new();
+        run(&mut self.filter, &mut |piece| match piece {
+            Piece::Text(text) => pieces.push((text.to_owned(), None)),
+            Piece::Tag(raw, mark, in_code) => pieces.push((raw.to_owned(), Some((mark, in_code)))),
+        });
+        for (text, mark) in pieces {
+            match mark {
+                Some((mark, in_code)) => self.decided(&text, mark, in_code, out),
+                None if self.part == Part::Aside => {
+                    out.intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
+                }
+                None => out.intent(Intent::FinalText(&text)),
+            }
+        }
+    }
+
+    /// A tag in the answer, now that it is known whether it is code.
+    fn decided(&mut self, raw: &str, mark: Mark, in_code: bool, out: &mut dyn Output) {
+        if in_code {
+            return out.intent(Intent::FinalText(raw));
+        }
+        if self.part == Part::Aside {
+            return self.tag(raw, mark, out);
+        }
+        if !is_reasoning(&mark.name) || self.mode == PlainReasoning::None {
+            self.late(raw, mark.at, out);
+            return out.intent(Intent::FinalText(raw));
+        }
+        if mark.close {
+            return self.unopened(raw, mark.at, out);
+        }
+        let message = format!("`{raw}` stands in the answer");
+        let report = Report::new(rules::THINK_IN_ANSWER, mark.at, mark.at.offset + raw.len(), message);
+        out.report(report.repaired("taken out of the answer"));
+        self.open(&mark, Part::Aside);
+    }
+
+    /// A structure that begins when the reply has been taken for plain.
+    fn late(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+        if self.detected && !self.reported_late && is_structure(raw.trim_matches(['<', '>', '/'])) {
+            self.reported_late = true;
+            let message = format!("`{raw}` begins a structure after the reply was taken for plain text");
+            let report = Report::new(rules::STRUCTURE_LATE, at, at.offset + raw.len(), message);
+            out.report(report.repaired("kept as text"));
+        }
+    }
+
+    fn unopened(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+        let report =
+            Report::new(rules::THINK_UNOPENED, at, at.offset + raw.len(), format!("`{raw}` closes nothing"));
+        out.report(report.repaired("left out"));
+    }
+
+    /// Reasoning from a field of its own.
+    pub(super) fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
+        match self.part {
+            Part::Start | Part::Reasoning => out.intent(Intent::PhaseText(text)),
+            Part::Answer | Part::Aside => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
+        }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.filter.held() + self.pending.as_ref().map_or(0, |(raw, _)| raw.len())
+    }
+
+    /// Whether an unfinished token at the very end is the beginning of the closing tag that is due.
+    pub(super) fn is_half_tag(&self, carry: &str) -> bool {
+        let due = matches!(self.part, Part::Reasoning | Part::Aside);
+        let name = if self.opened.is_empty() { "think" } else { &self.opened };
+        due && carry.len() >= 2 && format!("</{name}>").starts_with(carry)
+    }
+
+    pub(super) fn half_tag(&mut self, len: usize, at: Place, out: &mut dyn Output) {
+        let report =
+            Report::new(rules::THINK_UNCLOSED, at, at.offset + len, "the reply ends inside the closing tag");
+        out.report(report.repaired("left out"));
+    }
+
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
+        if let Some((raw, at)) = self.pending.take() {
+            let mark = Mark { at, name: "thinking".to_owned(), close: false };
+            self.open(&mark, Part::Reasoning);
+            out.intent(Intent::PhaseText(&raw["<thinking>".len()..]));
+        }
+        self.filtered(|filter, pieces| filter.finish(pieces), out);
+        let open = matches!(self.part, Part::Reasoning | Part::Aside);
+        if open {
+            let at = self.opened_at;
+            let report = Report::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
+            out.report(report.repaired("closed at the end"));
+        }
+        open
+    }
+}
+
+fn is_reasoning(name: &str) -> bool {
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn is_structure(name: &str) -> bool {
+    matches!(name, "thinking" | "serp" | "final" | "phase")
+}

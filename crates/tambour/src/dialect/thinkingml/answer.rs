@@ -1,0 +1,249 @@
+//! The inside of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
+
+use super::block::Block;
+use super::parse::{Mode, Reader};
+use super::rules;
+use super::structure::{self, Name};
+use crate::dialect::{Intent, Output};
+use crate::finding::{Report, Rule};
+use crate::lex::code::{CodeFilter, Piece};
+use crate::lex::markup::{TagKind, Token};
+use crate::options::Options;
+use crate::sequence::is_blank;
+use crate::span::Place;
+
+/// What is known of `<final>`.
+pub(super) struct Answer {
+    pub(super) at: Place,
+    filter: CodeFilter<Marked>,
+    /// `<!--` and the white space after it, until it is known whether a queries block begins.
+    comment: Option<(String, Place, bool)>,
+    /// Whether there is text besides the queries block.
+    filled: bool,
+    /// Blocks so far, and the last one's place.
+    pub(super) blocks: u32,
+    pub(super) block_at: (Place, usize),
+    pub(super) block_last: bool,
+    /// Whether the answer is text without `<final>`.
+    pub(super) implied: bool,
+    /// Whether `<final>` was found inside a phase.
+    pub(super) moved: bool,
+    /// Whether faults have been reported before.
+    pub(super) quiet: bool,
+}
+
+/// What waits in the filter: something that is escaped or reported once it is known not to be code.
+#[derive(Clone, Debug)]
+struct Marked {
+    at: Place,
+    rule: &'static Rule,
+    message: String,
+    escape: bool,
+}
+
+impl Answer {
+    pub(super) fn new(options: &Options) -> Answer {
+        Answer {
+            at: Place::START,
+            filter: CodeFilter::new(options.limits.line),
+            comment: None,
+            filled: false,
+            blocks: 0,
+            block_at: (Place::START, 0),
+            block_last: true,
+            implied: false,
+            moved: false,
+            quiet: false,
+        }
+    }
+
+    pub(super) fn begin(&mut self, at: Place) {
+        self.at = at;
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.filter.held() + self.comment.as_ref().map_or(0, |(raw, ..)| raw.len())
+    }
+}
+
+impl Reader {
+    #[inline]
+    pub(super) fn answer_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if self.block.is_some() {
+            return self.block_token(token, at, out);
+        }
+        if self.answer.comment.is_some() && self.comment_begun(&token, at, out) {
+            return;
+        }
+        match token {
+            Token::Text(text) => self.answer_text(text, out),
+            Token::CommentOpen => {
+                self.in_comment = true;
+                self.answer.comment = Some((token.raw().to_owned(), at, self.line_blank));
+            }
+            Token::CommentClose => {
+                self.in_comment = false;
+                self.answer_text(token.raw(), out);
+            }
+            Token::Mark(raw) => {
+                let message = "the failure marker stands beside other content".to_owned();
+                self.mark(
+                    raw,
+                    Marked { at, rule: rules::PARSING_ERROR_EMBEDDED, message, escape: true },
+                    out,
+                );
+            }
+            Token::Tag(tag) => {
+                let found = structure::find(tag.name);
+                let close = tag.kind == TagKind::Close;
+                if let Some((Name::Final, exact)) = found
+                    && close
+                    && !self.answer.implied
+                {
+                    self.check_tag(Name::Final, exact, &tag, at, out);
+                    self.end_answer(at, out);
+                    self.mode = Mode::Outside;
+                    return;
+                }
+                if self.answer.moved && close && matches!(found, Some((Name::Phase | Name::Thinking, _))) {
+                    // These close what the answer interrupted.
+                    self.thinking.closed_late(if tag.name.eq_ignore_ascii_case("phase") {
+                        Name::Phase
+                    } else {
+                        Name::Thinking
+                    });
+                    return;
+                }
+                if self.in_comment {
+                    return self.answer_text(tag.raw, out);
+                }
+                if tag.name == "serp_queries" && tag.kind == TagKind::Open && self.line_blank {
+                    self.begin_block("", at, self.line_blank, out);
+                    return;
+                }
+                let (rule, message) = match found {
+                    Some((Name::Final, true)) if !close => {
+                        (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
+                    }
+                    Some((_, true)) => {
+                        (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw))
+                    }
+                    _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
+                };
+                self.mark(tag.raw, Marked { at, rule, message, escape: true }, out);
+            }
+        }
+    }
+
+    #[inline]
+    fn answer_text(&mut self, text: &str, out: &mut dyn Output) {
+        let Answer { filter, filled, block_last, blocks, quiet, .. } = &mut self.answer;
+        if (!*filled || (*block_last && *blocks > 0)) && !is_blank(text) {
+            *filled = true;
+            *block_last = *blocks == 0;
+        }
+        filter.text(text, &mut |piece| send(piece, *quiet, out));
+    }
+
+    /// Something that is escaped unless it is code.
+    fn mark(&mut self, raw: &str, marked: Marked, out: &mut dyn Output) {
+        self.answer.filled = true;
+        self.answer.block_last = self.answer.blocks == 0;
+        let quiet = self.answer.quiet;
+        self.answer.filter.tag(raw, marked, &mut |piece| send(piece, quiet, out));
+    }
+
+    /// After `<!--`: a queries block, or an ordinary comment. Whether the token is used up.
+    fn comment_begun(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+        let Some((mut raw, start, line_start)) = self.answer.comment.take() else { return false };
+        match token {
+            Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.line => {
+                raw.push_str(text);
+                self.answer.comment = Some((raw, start, line_start));
+                return true;
+            }
+            Token::Tag(tag) if tag.name == "serp_queries" && tag.kind == TagKind::Open => {
+                self.begin_block(&raw, start, line_start, out);
+                return true;
+            }
+            _ => {}
+        }
+        let _ = at;
+        let message = "a comment that is not the queries block".to_owned();
+        let marked = Marked { at: start, rule: rules::COMMENT_IN_FINAL, message, escape: false };
+        self.mark(&raw, marked, out);
+        false
+    }
+
+    fn begin_block(&mut self, opening: &str, at: Place, line_start: bool, out: &mut dyn Output) {
+        let quiet = self.answer.quiet;
+        self.answer.filter.finish(&mut |piece| send(piece, quiet, out));
+        self.in_comment = false;
+        self.block = Some(Block::begin(opening, at, line_start));
+    }
+
+    /// The end of the answer, at `</final>` or at the end of the input.
+    pub(super) fn end_answer(&mut self, end: Place, out: &mut dyn Output) {
+        if self.block.is_some() {
+            self.end_block(end, false, out);
+        }
+        if let Some((raw, at, _)) = self.answer.comment.take() {
+            let message = "a comment that is not the queries block".to_owned();
+            self.mark(&raw, Marked { at, rule: rules::COMMENT_IN_FINAL, message, escape: false }, out);
+        }
+        let quiet = self.answer.quiet;
+        self.answer.filter.finish(&mut |piece| send(piece, quiet, out));
+        self.in_comment = false;
+        if self.answer.implied || quiet {
+            return;
+        }
+        let at = self.answer.at;
+        if !self.answer.filled {
+            let report = Report::new(rules::FINAL_EMPTY, at, end.offset, "`<final>` is empty");
+            out.report(report.repaired("fallback text"));
+        }
+        if self.answer.blocks == 0 {
+            let rule = if self.options.serp_block_required {
+                rules::SERP_BLOCK_MISSING
+            } else {
+                rules::SERP_BLOCK_OPTIONAL
+            };
+            let report = Report::new(rule, end, end.offset, "the queries block is missing");
+            out.report(report.repaired("no `serp_queries` event"));
+        } else if !self.answer.block_last {
+            self.block_not_last(out);
+        }
+    }
+
+    pub(super) fn block_not_last(&self, out: &mut dyn Output) {
+        let (at, end) = self.answer.block_at;
+        let report = Report::new(
+            rules::SERP_BLOCK_NOT_LAST,
+            at,
+            end,
+            "the queries block is not the last of `<final>`",
+        );
+        out.report(report.repaired("removed from the text, queries kept"));
+    }
+}
+
+fn send(piece: Piece<'_, Marked>, quiet: bool, out: &mut dyn Output) {
+    match piece {
+        Piece::Text(text) => out.intent(Intent::FinalText(text)),
+        Piece::Tag(raw, marked, in_code) => {
+            let escape = marked.escape && !in_code;
+            let comment_in_code = !marked.escape && in_code;
+            if !quiet && !comment_in_code {
+                let repair = if escape { "escaped" } else { "kept as it is" };
+                let report =
+                    Report::new(marked.rule, marked.at, marked.at.offset + raw.len(), marked.message);
+                out.report(report.repaired(repair));
+            }
+            if escape {
+                out.intent(Intent::FinalText(&raw.replace('<', "&lt;").replace('>', "&gt;")));
+            } else {
+                out.intent(Intent::FinalText(raw));
+            }
+        }
+    }
+}

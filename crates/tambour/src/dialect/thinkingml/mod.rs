@@ -1,0 +1,75 @@
+//! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
+//!
+//! `parse` is the frame (what stands at the top level), `thinking` the inside of `<thinking>`, `answer` the inside
+//! of `<final>`, `block` the queries block.
+
+mod answer;
+mod block;
+mod outside;
+mod parse;
+mod rules;
+mod structure;
+mod thinking;
+mod write;
+
+use super::{Dialect, Ending, Entry, Output};
+use crate::lex::markup::Markup;
+use crate::options::Options;
+use crate::span::Place;
+
+pub use write::write;
+
+/// The table entry.
+pub(super) const ENTRY: Entry = Entry {
+    name: "thinkingml",
+    summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
+    reader: |options| Box::new(ThinkingMl::new(options)),
+    rules: rules::RULES,
+    write: Some(write),
+};
+
+/// The whole output of a model that cannot comply (T-025).
+pub(super) const MARKER: &str = "<<ParsingError>>";
+
+struct ThinkingMl {
+    lexer: Markup,
+    reader: parse::Reader,
+}
+
+impl ThinkingMl {
+    fn new(options: &Options) -> ThinkingMl {
+        ThinkingMl { lexer: Markup::new(MARKER, options.limits.tag), reader: parse::Reader::new(options) }
+    }
+}
+
+impl Dialect for ThinkingMl {
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut dyn Output) {
+        let reader = &mut self.reader;
+        self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
+    }
+
+    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) -> bool {
+        if self.reader.is_half_tag(self.lexer.carry()) {
+            let half = self.lexer.carry().to_owned();
+            let place = self.lexer.drop_carry();
+            self.reader.half_tag(&half, place, out);
+        }
+        let reader = &mut self.reader;
+        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        let end = self.lexer.place();
+        self.reader.finish(end, out)
+    }
+
+    fn place(&self) -> Place {
+        self.lexer.place().after(self.lexer.carry())
+    }
+
+    fn held(&self) -> usize {
+        self.lexer.carry().len() + self.reader.held()
+    }
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+}

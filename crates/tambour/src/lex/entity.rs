@@ -1,0 +1,125 @@
+//! The five XML entities, decoded once across chunks (T-067).
+
+/// Decodes `&lt; &gt; &amp; &quot; &apos;`; everything else stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Entities {
+    held: String,
+}
+
+const TABLE: [(&str, &str); 5] =
+    [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", "\""), ("&apos;", "'")];
+
+impl Entities {
+    /// Decodes `text`; `out` gets the pieces in order. At most five bytes are held back.
+    #[inline]
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
+        let mut rest = text;
+        if !self.held.is_empty() {
+            rest = self.resume(rest, out);
+        }
+        while let Some(at) = memchr::memchr(b'&', rest.as_bytes()) {
+            if at > 0 {
+                out(&rest[..at]);
+            }
+            rest = &rest[at..];
+            match read(rest) {
+                Read::Entity(len, decoded) => {
+                    out(decoded);
+                    rest = &rest[len..];
+                }
+                Read::Partial => {
+                    self.held.push_str(rest);
+                    return;
+                }
+                Read::Text => {
+                    out(&rest[..1]);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        if !rest.is_empty() {
+            out(rest);
+        }
+    }
+
+    /// Goes on with a held `&...` and returns what follows it.
+    fn resume<'a>(&mut self, text: &'a str, out: &mut impl FnMut(&str)) -> &'a str {
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            self.held.push(next);
+            match read(&self.held) {
+                Read::Partial => rest = &rest[next.len_utf8()..],
+                Read::Entity(_, decoded) => {
+                    out(decoded);
+                    self.held.clear();
+                    return &rest[next.len_utf8()..];
+                }
+                Read::Text => {
+                    // The new character may begin an entity of its own: it is read again.
+                    self.held.truncate(self.held.len() - next.len_utf8());
+                    out(&self.held);
+                    self.held.clear();
+                    return rest;
+                }
+            }
+        }
+        ""
+    }
+
+    /// Ends a run of text: what was held is text.
+    pub fn flush(&mut self, out: &mut impl FnMut(&str)) {
+        if !self.held.is_empty() {
+            out(&self.held);
+            self.held.clear();
+        }
+    }
+
+    /// Bytes held back.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+}
+
+enum Read {
+    Entity(usize, &'static str),
+    Partial,
+    Text,
+}
+
+fn read(text: &str) -> Read {
+    for (entity, decoded) in TABLE {
+        if text.starts_with(entity) {
+            return Read::Entity(entity.len(), decoded);
+        }
+        if entity.starts_with(text) {
+            return Read::Partial;
+        }
+    }
+    Read::Text
+}
+
+/// Decodes a complete text.
+#[must_use]
+pub fn decode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut entities = Entities::default();
+    entities.push(text, &mut |piece| out.push_str(piece));
+    entities.flush(&mut |piece| out.push_str(piece));
+    out
+}
+
+/// Writes text so that [`decode`] gives it back and nothing in it reads as a tag.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

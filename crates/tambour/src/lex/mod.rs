@@ -1,0 +1,7 @@
+//! Bytes to tokens. Knows no dialect, keeps only an unfinished token, and hands text on as slices of the
+//! caller's chunk.
+
+pub mod code;
+pub mod entity;
+pub mod markup;
+pub mod utf8;

@@ -1,0 +1,87 @@
+//! UTF-8 across chunks: bytes in, text out, a replacement character for what is no text.
+
+/// Decodes chunks of bytes that may be cut inside a character.
+#[derive(Clone, Debug, Default)]
+pub struct Utf8 {
+    tail: [u8; 4],
+    len: usize,
+}
+
+/// What replaces bytes that are not UTF-8.
+pub const REPLACEMENT: &str = "\u{FFFD}";
+
+impl Utf8 {
+    /// Decodes `chunk`; `text` gets slices of it in order, `bad` is called before each replacement character.
+    #[inline]
+    pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, bool)) {
+        let mut rest = chunk;
+        if self.len > 0 {
+            rest = self.complete(rest, text);
+        }
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(valid) => {
+                    if !valid.is_empty() {
+                        text(valid, false);
+                    }
+                    return;
+                }
+                Err(error) => {
+                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    if let Ok(valid) = std::str::from_utf8(valid)
+                        && !valid.is_empty()
+                    {
+                        text(valid, false);
+                    }
+                    let Some(bad) = error.error_len() else {
+                        self.tail[..after.len()].copy_from_slice(after);
+                        self.len = after.len();
+                        return;
+                    };
+                    text(REPLACEMENT, true);
+                    rest = &after[bad..];
+                }
+            }
+        }
+    }
+
+    /// Completes the character kept from the last chunk and returns what follows it.
+    fn complete<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, bool)) -> &'a [u8] {
+        let mut taken = 0;
+        while let Some(&byte) = chunk.get(taken) {
+            self.tail[self.len] = byte;
+            match std::str::from_utf8(&self.tail[..=self.len]) {
+                Ok(valid) => {
+                    text(valid, false);
+                    self.len = 0;
+                    return &chunk[taken + 1..];
+                }
+                Err(error) if error.error_len().is_none() => {
+                    self.len += 1;
+                    taken += 1;
+                }
+                Err(_) => {
+                    // The new byte does not continue the character: it starts afresh.
+                    text(REPLACEMENT, true);
+                    self.len = 0;
+                    return &chunk[taken..];
+                }
+            }
+        }
+        &[]
+    }
+
+    /// Ends the input; an unfinished character is replaced.
+    pub fn finish(&mut self, text: &mut impl FnMut(&str, bool)) {
+        if self.len > 0 {
+            self.len = 0;
+            text(REPLACEMENT, true);
+        }
+    }
+
+    /// Bytes held back.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.len
+    }
+}

@@ -1,0 +1,332 @@
+//! From a reply to events: `push` bytes, then `finish`.
+//!
+//! ```
+//! use tambour::{End, Options, Pipeline, event::Collected};
+//!
+//! let mut events = Collected::default();
+//! let mut pipeline = Pipeline::new("plain", &Options::default())?;
+//! pipeline.push(b"<think>2 + 2</think>It is ", &mut events);
+//! pipeline.push(b"4.", &mut events);
+//! pipeline.finish(&End::stop(), &mut events);
+//! assert_eq!(events.joined()[4].data()["text"], "It is 4.");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::contract::Policy;
+use crate::dialect::{self, Dialect, Ending, Intent, Output, Written};
+use crate::error::Result;
+use crate::event::{Completed, Event, EventKind, Failure, FinishReason, Metadata, Sink};
+use crate::finding::{Finding, Profile, Report, Severity, rules};
+use crate::lex::utf8::Utf8;
+use crate::options::Options;
+use crate::sequence::Sequencer;
+use crate::span::Place;
+
+/// How the input ended (X-014).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// The model gave a reason, or the user cancelled.
+    Finished(FinishReason),
+    /// The stream ended cleanly without a reason: the reply counts as cut.
+    Unknown,
+    /// The connection broke, or an error came in the stream.
+    Failed(Failure),
+}
+
+impl End {
+    /// The model was done.
+    #[must_use]
+    pub fn stop() -> End {
+        End::Finished(FinishReason::Stop)
+    }
+
+    fn cut(&self) -> bool {
+        !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
+    }
+}
+
+/// Reads one reply. See the [module](self) for an example.
+pub struct Pipeline {
+    utf8: Utf8,
+    dialect: Box<dyn Dialect>,
+    state: State,
+    /// Bytes that may still come.
+    room: usize,
+    ended: bool,
+    /// Token counts for `completed`, as the upstream gave them.
+    usage: Value,
+}
+
+/// Everything behind the dialect.
+struct State {
+    policy: Policy,
+    sequencer: Sequencer,
+    reporter: Reporter,
+    extensions: bool,
+    findings: bool,
+    fallback: Option<&'static str>,
+}
+
+impl Pipeline {
+    /// A reader of the dialect called `dialect`.
+    ///
+    /// # Errors
+    /// No dialect has that name.
+    pub fn new(dialect: &str, options: &Options) -> Result<Pipeline> {
+        let entry = dialect::entry(dialect)?;
+        Ok(Pipeline {
+            utf8: Utf8::default(),
+            dialect: (entry.reader)(options),
+            state: State {
+                policy: Policy::new(options),
+                sequencer: Sequencer::new(options),
+                reporter: Reporter::new(options),
+                extensions: false,
+                findings: false,
+                fallback: None,
+            },
+            room: options.limits.input,
+            ended: false,
+            usage: Value::Null,
+        })
+    }
+
+    /// Sends extension events too (X-010); off by default.
+    #[must_use]
+    pub fn extensions(mut self, on: bool) -> Pipeline {
+        self.state.extensions = on;
+        self
+    }
+
+    /// Sends findings as `finding` events too; off by default.
+    #[must_use]
+    pub fn findings(mut self, on: bool) -> Pipeline {
+        self.state.findings = on;
+        self
+    }
+
+    /// Token counts for `completed.usage`; `null` when not given.
+    pub fn set_usage(&mut self, usage: Value) {
+        self.usage = usage;
+    }
+
+    /// Reads the next bytes of the reply, cut anywhere.
+    #[inline]
+    pub fn push(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
+        if self.ended {
+            return;
+        }
+        if chunk.len() > self.room {
+            let chunk = &chunk[..self.room];
+            self.read(chunk, sink);
+            self.over_limit(sink);
+            return;
+        }
+        self.room -= chunk.len();
+        self.read(chunk, sink);
+    }
+
+    #[inline]
+    fn read(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
+        let Pipeline { utf8, dialect, state, .. } = self;
+        utf8.push(chunk, &mut |text, bad| decoded(dialect.as_mut(), state, sink, text, bad));
+    }
+
+    /// Reports reasoning that came in a field of its own, beside the reply (X-012).
+    pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
+        if !self.ended {
+            self.dialect.reasoning(text, &mut Wire { state: &mut self.state, sink });
+        }
+    }
+
+    /// Ends the reply. Calling it again does nothing.
+    pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let Pipeline { utf8, dialect, state, .. } = self;
+        utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), state, sink, text, bad));
+        let cut = end.cut();
+        let open = dialect.finish(Ending { cut }, &mut Wire { state, sink });
+        let truncated = cut || open;
+        self.close(end, truncated, sink);
+    }
+
+    /// The events that end a stream.
+    fn close(&mut self, end: &End, truncated: bool, sink: &mut dyn Sink) {
+        let state = &mut self.state;
+        state.reporter.finish(sink, state.findings);
+        if let End::Failed(failure) = end {
+            if state.sequencer.begun() {
+                state.sequencer.finish(&mut |event| sink.event(event));
+            }
+            sink.event(Event::Error(failure.clone()));
+            return;
+        }
+        let empty = state.sequencer.finish(&mut |event| sink.event(event));
+        let reason = if truncated { "truncated" } else { "answer_missing" };
+        let finish_reason = match end {
+            End::Finished(reason) => *reason,
+            End::Unknown | End::Failed(_) => FinishReason::Length,
+        };
+        sink.event(Event::Completed(Box::new(Completed {
+            usage: self.usage.take(),
+            finish_reason,
+            metadata: Metadata {
+                dialect: self.dialect.name().to_owned(),
+                repairs: state.reporter.repairs,
+                warnings: state.reporter.warnings,
+                reasks: 0,
+                fallback_reason: state.fallback.or(empty.then_some(reason)).map(Cow::Borrowed),
+                truncated,
+                notices: Vec::new(),
+            },
+            reply: None,
+        })));
+    }
+
+    fn over_limit(&mut self, sink: &mut dyn Sink) {
+        let failure = Failure {
+            code: "input_too_large".into(),
+            message: "the reply is longer than the limit `limits.input`".to_owned(),
+            retryable: false,
+        };
+        self.finish(&End::Failed(failure), sink);
+    }
+
+    /// Bytes of text that have arrived and not been sent, without what is delivered whole (X-007).
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.utf8.held() + self.dialect.held() + self.state.sequencer.held()
+    }
+
+    /// The dialect the reply is read as; `auto` until it has decided.
+    #[must_use]
+    pub fn dialect(&self) -> &'static str {
+        self.dialect.name()
+    }
+}
+
+/// A piece of decoded text on its way to the dialect.
+#[inline]
+fn decoded(dialect: &mut dyn Dialect, state: &mut State, sink: &mut dyn Sink, text: &str, bad: bool) {
+    let wire = &mut Wire { state, sink };
+    if bad {
+        let place = dialect.place();
+        let message = "these bytes are not UTF-8";
+        let report = Report::new(NOT_UTF8, place, place.offset + 1, message);
+        wire.report(report.repaired("replaced by U+FFFD"));
+    }
+    dialect.text(text, wire);
+}
+
+/// The path from a dialect to the sink: policy, sequencer, findings.
+struct Wire<'a> {
+    state: &'a mut State,
+    sink: &'a mut dyn Sink,
+}
+
+impl Output for Wire<'_> {
+    #[inline]
+    fn intent(&mut self, intent: Intent<'_>) {
+        let State { sequencer, extensions, policy, reporter, findings, .. } = &mut *self.state;
+        let sink = &mut *self.sink;
+        let intent = match intent {
+            Intent::Phase(title) => policy.phase(title, &mut |report| reporter.add(report, *findings, sink)),
+            intent => intent,
+        };
+        sequencer.apply(&intent, &mut |event| {
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
+    }
+
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) {
+        let State { policy, reporter, findings, .. } = &mut *self.state;
+        let sink = &mut *self.sink;
+        let queries =
+            policy.queries(written, place, end, &mut |report| reporter.add(report, *findings, sink));
+        if let Some(queries) = queries {
+            self.intent(Intent::Queries(queries));
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.state.reporter.add(report, self.state.findings, self.sink);
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.state.fallback = Some(reason);
+    }
+}
+
+/// Judges, counts and limits findings.
+struct Reporter {
+    profile: Profile,
+    mute: Option<String>,
+    first_only: bool,
+    limit: usize,
+    count: usize,
+    repairs: u32,
+    warnings: u32,
+    last: Place,
+}
+
+impl Reporter {
+    fn new(options: &Options) -> Reporter {
+        Reporter {
+            profile: options.profile,
+            mute: options.mute.clone(),
+            first_only: options.first_only,
+            limit: if options.first_only { 1 } else { options.limits.findings },
+            count: 0,
+            repairs: 0,
+            warnings: 0,
+            last: Place::START,
+        }
+    }
+
+    fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
+        if self.mute.as_deref() == Some(report.rule.code) {
+            return;
+        }
+        self.last = report.place;
+        let finding = report.judge(self.profile);
+        self.repairs += u32::from(finding.repair.is_some());
+        self.warnings += u32::from(finding.severity >= Severity::Warning);
+        self.count += 1;
+        if self.count <= self.limit {
+            emit(finding, as_event, sink);
+        }
+    }
+
+    /// Says how many findings were not reported.
+    fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
+        if self.count > self.limit && !self.first_only {
+            let more = self.count - self.limit;
+            let message = format!("{more} more findings are not listed");
+            let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
+            emit(report.judge(self.profile), as_event, sink);
+        }
+    }
+}
+
+fn emit(finding: Finding, as_event: bool, sink: &mut dyn Sink) {
+    if as_event {
+        sink.event(Event::Finding(Box::new(finding.clone())));
+    }
+    sink.finding(finding);
+}
+
+rules! {
+    NOT_UTF8 = "not_utf8" ["J-038"] Must "A reply is UTF-8 text.",
+        broken "a byte 0xFF in the reply", correct "text in UTF-8, cut anywhere";
+    FINDINGS_LIMIT = "findings_limit" ["X-007"] Info "Findings of one reply are listed up to a limit.",
+        broken "a reply with 1,001 faults", correct "a reply with fewer faults";
+}

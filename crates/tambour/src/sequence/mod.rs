@@ -1,0 +1,242 @@
+//! The one state machine that owns the event grammar (X-001).
+//!
+//! ```text
+//! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
+//! ```
+//!
+//! Intents of any dialect go in, in any order; what comes out is valid by construction: missing starts and ends
+//! are added, what comes too late is not sent. Its state is a fold of the events so far ([`Sequencer::observe`]),
+//! so that it can be rebuilt from a log. The checker in `contract` is written independently of it.
+
+mod trim;
+
+use std::borrow::Cow;
+
+use crate::dialect::Intent;
+use crate::event::Event;
+use crate::options::{Options, PlainThinking, Texts};
+
+pub use trim::{Trim, is_blank};
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub struct Sequencer {
+    stage: Stage,
+    summary: bool,
+    phase: u32,
+    answered: bool,
+    queries: Option<Vec<String>>,
+    trim: Trim,
+    texts: Texts,
+    skip_thinking: bool,
+    delta: usize,
+}
+
+/// How far the stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Before,
+    Thinking,
+    Answer,
+    Ended,
+}
+
+impl Sequencer {
+    /// A stream that has not begun.
+    #[must_use]
+    pub fn new(options: &Options) -> Sequencer {
+        Sequencer {
+            stage: Stage::Before,
+            summary: false,
+            phase: 0,
+            answered: false,
+            queries: None,
+            trim: Trim::new(options.limits.hold),
+            texts: options.texts.clone(),
+            skip_thinking: options.plain_thinking == PlainThinking::Skip,
+            delta: options.limits.delta.max(4),
+        }
+    }
+
+    /// Counts an event that has been sent. Folding all events of a log gives the state of its stream.
+    #[inline]
+    pub fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::SerpSummary { .. } => self.summary = true,
+            Event::ThinkingStart => self.stage = Stage::Thinking,
+            Event::PhaseStart { id, .. } => self.phase = *id,
+            Event::ThinkingEnd => self.stage = Stage::Answer,
+            Event::FinalDelta { .. } => {
+                self.stage = Stage::Answer;
+                self.answered = true;
+            }
+            Event::SerpQueries { .. } => self.queries = None,
+            Event::FinalEnd => self.stage = Stage::Ended,
+            _ => {}
+        }
+    }
+
+    /// Whether a contract event has been sent.
+    #[must_use]
+    pub fn begun(&self) -> bool {
+        self.stage > Stage::Before || self.summary
+    }
+
+    /// Whether answer text has been sent.
+    #[must_use]
+    pub fn answered(&self) -> bool {
+        self.answered
+    }
+
+    /// Number of phases sent.
+    #[must_use]
+    pub fn phases(&self) -> u32 {
+        self.phase
+    }
+
+    /// White space held back, in bytes (R-22).
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.trim.held()
+    }
+
+    /// Carries out one intent; `out` gets the events it leads to. An intent that comes too late has none.
+    #[inline]
+    pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
+        match intent {
+            Intent::FinalText(text) => self.final_text(text, out),
+            Intent::PhaseText(text) => {
+                if self.stage < Stage::Answer && (self.phase > 0 || !is_blank(text)) {
+                    self.ensure_phase(out);
+                    self.phase_text(text, out);
+                }
+            }
+            Intent::Draft(text) => {
+                if self.stage < Stage::Ended && !text.is_empty() {
+                    self.send(Event::DraftDelta { text: Cow::Borrowed(text) }, out);
+                }
+            }
+            Intent::Phase(title) => self.start_phase(title, out),
+            Intent::ThinkingStart => {
+                if self.stage == Stage::Before {
+                    self.send(Event::ThinkingStart, out);
+                }
+            }
+            Intent::ThinkingEnd => {
+                if self.stage < Stage::Answer {
+                    self.end_thinking(out);
+                }
+            }
+            Intent::Summary(text) => {
+                let text = trim::both(text);
+                if self.stage == Stage::Before && !self.summary && !text.is_empty() {
+                    self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
+                }
+            }
+            Intent::Queries(queries) => self.queries = Some(queries.clone()),
+            Intent::Aside { kind, text } => {
+                if self.stage < Stage::Ended && !text.is_empty() {
+                    if self.stage == Stage::Before {
+                        self.send(Event::ThinkingStart, out);
+                    }
+                    self.send(Event::Aside { kind: *kind, text: Cow::Borrowed(text) }, out);
+                }
+            }
+        }
+    }
+
+    /// Closes what is open and ends the answer; an answer without text gets the fallback text (R-08).
+    /// Returns whether it did.
+    pub fn finish(&mut self, out: &mut impl FnMut(Event<'_>)) -> bool {
+        if self.stage == Stage::Ended {
+            return false;
+        }
+        let fallback = !self.answered;
+        if fallback {
+            let text = self.texts.fallback.clone();
+            self.final_text(&text, out);
+        }
+        self.trim.reset();
+        if let Some(queries) = self.queries.take() {
+            self.send(Event::SerpQueries { queries }, out);
+        }
+        self.send(Event::FinalEnd, out);
+        fallback
+    }
+
+    #[inline]
+    fn final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        if self.stage < Stage::Answer {
+            if is_blank(text) {
+                return;
+            }
+            if self.stage == Stage::Before && self.skip_thinking {
+                self.stage = Stage::Answer;
+            } else {
+                self.end_thinking(out);
+            }
+        }
+        let (mut trim, delta) = (std::mem::take(&mut self.trim), self.delta);
+        trim.push(text, &mut |text| {
+            split(text, delta, |text| self.send(Event::FinalDelta { text: Cow::Borrowed(text) }, out));
+        });
+        self.trim = trim;
+    }
+
+    fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        let (mut trim, delta, id) = (std::mem::take(&mut self.trim), self.delta, self.phase);
+        trim.push(text, &mut |text| {
+            split(text, delta, |text| self.send(Event::PhaseDelta { id, text: Cow::Borrowed(text) }, out));
+        });
+        self.trim = trim;
+    }
+
+    fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage >= Stage::Answer {
+            return;
+        }
+        if self.stage == Stage::Before {
+            self.send(Event::ThinkingStart, out);
+        }
+        self.trim.reset();
+        let fallback = self.texts.phase_title.clone();
+        let title = trim::both(title);
+        let title = if title.trim().is_empty() { fallback.as_ref() } else { title };
+        self.send(Event::PhaseStart { id: self.phase + 1, title: Cow::Borrowed(title) }, out);
+    }
+
+    fn ensure_phase(&mut self, out: &mut impl FnMut(Event<'_>)) {
+        if self.phase == 0 {
+            self.start_phase("", out);
+        }
+    }
+
+    fn end_thinking(&mut self, out: &mut impl FnMut(Event<'_>)) {
+        self.ensure_phase(out);
+        self.trim.reset();
+        self.send(Event::ThinkingEnd, out);
+    }
+
+    #[inline]
+    fn send(&mut self, event: Event<'_>, out: &mut impl FnMut(Event<'_>)) {
+        self.observe(&event);
+        out(event);
+    }
+}
+
+/// Cuts a long delta into pieces of at most `max` bytes, never inside a character (J-039).
+#[inline]
+fn split(text: &str, max: usize, mut out: impl FnMut(&str)) {
+    let mut rest = text;
+    while rest.len() > max {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(max));
+        out(piece);
+        rest = after;
+    }
+    if !rest.is_empty() {
+        out(rest);
+    }
+}

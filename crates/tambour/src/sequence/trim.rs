@@ -1,0 +1,79 @@
+//! White space at the borders of a section: cut at both ends, kept inside.
+
+/// Passes the text of one section on without the white space around it. White space that may turn out to be the
+/// end of the section is held back, `limit` bytes at most.
+#[derive(Clone, Debug, Default)]
+pub struct Trim {
+    begun: bool,
+    held: String,
+    limit: usize,
+}
+
+/// Blank, tab, CR and LF. The ideographic space is text: it indents Chinese paragraphs.
+#[inline]
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+/// Whether text is only white space in the sense of R-22.
+#[must_use]
+#[inline]
+pub fn is_blank(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+/// Text without the white space around it.
+#[must_use]
+pub(super) fn both(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+impl Trim {
+    /// At the start of a section.
+    #[must_use]
+    pub fn new(limit: usize) -> Trim {
+        Trim { begun: false, held: String::new(), limit: limit.max(4) }
+    }
+
+    /// Text of the section.
+    #[inline]
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
+        let text = if self.begun { text } else { text.trim_start_matches(is_space) };
+        let inner = text.trim_end_matches(is_space);
+        if !inner.is_empty() {
+            self.begun = true;
+            if !self.held.is_empty() {
+                out(&self.held);
+                self.held.clear();
+            }
+            out(inner);
+        }
+        if inner.len() < text.len() {
+            self.hold(&text[inner.len()..], out);
+        }
+    }
+
+    /// Starts the next section; white space held back is gone.
+    pub fn reset(&mut self) {
+        self.begun = false;
+        self.held.clear();
+    }
+
+    /// Bytes held back.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn hold(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
+        // White space is ASCII: any byte is a border.
+        while self.held.len() + space.len() > self.limit {
+            let (fits, rest) = space.split_at(self.limit - self.held.len());
+            self.held.push_str(fits);
+            out(&self.held);
+            self.held.clear();
+            space = rest;
+        }
+        self.held.push_str(space);
+    }
+}
