@@ -1,0 +1,4 @@
+//! One test binary for the library.
+
+mod corpus;
+mod fixtures;
