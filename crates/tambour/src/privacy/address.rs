@@ -73,8 +73,15 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
         (c, '同') => c == '胡' && !one,
         _ => false,
     };
-    let length = if matches!(last, '道' | '同') || before == Some('大') { 3 } else { 2 };
-    is_road.then(|| at.saturating_sub(length).max(run(text, at)))
+    is_road.then(|| name(text, at))
+}
+
+/// Index at which the name that ends at `at` probably begins: up to five characters, none of which leads to a place.
+fn name(text: &Text<'_>, at: usize) -> usize {
+    const LONGEST: usize = 5;
+    let from = run(text, at).max(at.saturating_sub(LONGEST));
+    let leads = |c: &char| matches!(c, '在' | '去' | '到' | '住' | '是' | '于' | '从' | '往' | '的' | '了' | '寄' | '至');
+    from + text.chars()[from..at].iter().rposition(leads).map_or(0, |last| last + 1)
 }
 
 /// Index at which the unbroken Chinese text begins that `at` ends, or the reach of this search.
@@ -155,7 +162,7 @@ fn estate(text: &Text<'_>, at: usize) -> Option<usize> {
     while at - end < 2 && text.before(end) == Some(' ') {
         end -= 1;
     }
-    han(text.before(end)).then(|| run(text, end).max(end.saturating_sub(4)))
+    han(text.before(end)).then(|| name(text, end))
 }
 
 /// Index after the building at `at`: `3栋`, `5号楼` of an estate, or any building with a unit or a room.

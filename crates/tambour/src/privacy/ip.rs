@@ -44,14 +44,15 @@ impl Detector for Ip {
 fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
     const LONGEST: usize = 45;
     let chars = text.chars();
-    while end > start && (chars[end - 1] == '.' || (chars[end - 1] == ':' && chars[end - 2..end] != [':', ':'])) {
+    let stop = |run: &[char]| run.ends_with(&['.']) || (run.ends_with(&[':']) && !run.ends_with(&[':', ':']));
+    while stop(&chars[start..end]) {
         end -= 1;
     }
     // `address:2001:db8::1`, `IP: ::1`
-    if chars[start] == ':' && text.at(start + 1) != Some(':') {
+    if text.at(start) == Some(':') && text.at(start + 1) != Some(':') {
         start += 1;
     }
-    if end - start > LONGEST || start >= end || alnum(text.before(start)) || alnum(text.at(end)) {
+    if start >= end || end - start > LONGEST || alnum(text.before(start)) || alnum(text.at(end)) {
         return None;
     }
     let run: String = chars[start..end].iter().collect();
