@@ -21,8 +21,8 @@ pub enum Intent<'a> {
     Summary(Cow<'a, str>),
     /// Thinking begins.
     ThinkingStart,
-    /// The next phase begins, with this title; a blank one gets the fallback title.
-    Phase(Cow<'a, str>),
+    /// The next phase begins at a place, with this title; a blank one gets the fallback title.
+    Phase(Cow<'a, str>, Place),
     /// Text of the phase under way.
     PhaseText(&'a str),
     /// Thinking is over.

@@ -171,7 +171,7 @@ impl Reader {
                 Some((_, known_end)) => *known_end = end,
                 None => {
                     self.thinking.unphased = Some((start, end));
-                    out.intent(Intent::Phase("".into()));
+                    out.intent(Intent::Phase("".into(), start));
                 }
             }
         }
@@ -380,7 +380,7 @@ impl Reader {
             let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
             out.report(report.repaired("fallback title"));
         }
-        out.intent(Intent::Phase(title.into()));
+        out.intent(Intent::Phase(title.into(), at));
         self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
@@ -392,7 +392,7 @@ impl Reader {
         let at = self.thinking.phase_at;
         let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
         out.report(report.repaired("fallback title"));
-        out.intent(Intent::Phase("".into()));
+        out.intent(Intent::Phase("".into(), at));
         self.entities.push(&text, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
