@@ -204,7 +204,13 @@ impl Core {
     }
 
     /// Takes an event; `None` for data is data that could not be read, which has its own finding.
-    pub(super) fn event(&mut self, name: &str, data: Option<&Map<String, Value>>, id: Option<&str>, at: Mark) {
+    pub(super) fn event(
+        &mut self,
+        name: &str,
+        data: Option<&Map<String, Value>>,
+        id: Option<&str>,
+        at: Mark,
+    ) {
         let mut reports = Vec::new();
         if let Some(terminal) = self.terminal {
             // Two ends are one fault, not an end and an event after it.
@@ -294,14 +300,19 @@ impl Core {
                 out.push(fault("control_event_with_id", at, format!("{name} has an id")));
             }
             Some(id) => {
-                let number =
-                    Some(id).filter(|id| id.bytes().all(|b| b.is_ascii_digit())).and_then(|id| id.parse().ok());
+                let number = Some(id)
+                    .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
+                    .and_then(|id| id.parse().ok());
                 let Some(number) = number else {
                     out.push(fault("event_id_invalid", at, format!("{} is no id of an event", shown(id))));
                     return;
                 };
                 if let Some(earlier) = self.without_id.take() {
-                    out.push(fault("event_id_missing", earlier, "an event has no id, unlike events after it"));
+                    out.push(fault(
+                        "event_id_missing",
+                        earlier,
+                        "an event has no id, unlike events after it",
+                    ));
                 }
                 if let Some(last) = self.last_id.filter(|&last| number <= last) {
                     let message = format!("the id {number} comes after {last}");

@@ -183,9 +183,10 @@ fn sentences(text: &str) -> usize {
             '。' | '！' | '？' => true,
             '.' | '!' | '?' => match rest.peek() {
                 None => true,
-                Some(next) if next.is_whitespace() => {
-                    rest.clone().find(|c| !c.is_whitespace()).is_some_and(|c| c.is_uppercase() || !c.is_ascii())
-                }
+                Some(next) if next.is_whitespace() => rest
+                    .clone()
+                    .find(|c| !c.is_whitespace())
+                    .is_some_and(|c| c.is_uppercase() || !c.is_ascii()),
                 Some(_) => false,
             },
             _ => false,

@@ -28,12 +28,18 @@ macro_rules! sse {
 // Sections of the examples, so that each example shows its own fault and nothing else.
 macro_rules! phase1 {
     () => {
-        concat!(ev!("phase_start", "\"id\":1,\"title\":\"Goal\""), ev!("phase_delta", "\"id\":1,\"text\":\"a\""))
+        concat!(
+            ev!("phase_start", "\"id\":1,\"title\":\"Goal\""),
+            ev!("phase_delta", "\"id\":1,\"text\":\"a\"")
+        )
     };
 }
 macro_rules! phase2 {
     () => {
-        concat!(ev!("phase_start", "\"id\":2,\"title\":\"Plan\""), ev!("phase_delta", "\"id\":2,\"text\":\"b\""))
+        concat!(
+            ev!("phase_start", "\"id\":2,\"title\":\"Plan\""),
+            ev!("phase_delta", "\"id\":2,\"text\":\"b\"")
+        )
     };
 }
 macro_rules! thinking {

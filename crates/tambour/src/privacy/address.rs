@@ -58,7 +58,10 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
     let divided = || divisions(text, at).is_some();
     let one = !han(at.checked_sub(1).and_then(|index| text.before(index)));
     let is_road = match (before?, last) {
-        ('电' | '线' | '铁' | '思' | '回' | '走' | '套' | '网' | '问' | '之' | '道' | '带' | '退' | '让', '路') => false,
+        (
+            '电' | '线' | '铁' | '思' | '回' | '走' | '套' | '网' | '问' | '之' | '道' | '带' | '退' | '让',
+            '路',
+        ) => false,
         // A motorway has a number and no houses; a road may be called one where a place is named.
         ('公', '路') => divided(),
         // `坐一路`: the line of a bus.
@@ -67,7 +70,10 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
         ('逛' | '上' | '扫' | '临' | '沿', '街') => false,
         (_, '街') => true,
         ('大', '道') => !one,
-        ('国' | '省' | '县' | '乡' | '跑' | '频' | '轨' | '赛' | '通' | '管' | '渠' | '隧' | '知' | '报', '道') => false,
+        (
+            '国' | '省' | '县' | '乡' | '跑' | '频' | '轨' | '赛' | '通' | '管' | '渠' | '隧' | '知' | '报',
+            '道',
+        ) => false,
         (_, '道' | '村') => divided(),
         (_, '巷' | '弄') => true,
         (c, '同') => c == '胡' && !one,
@@ -80,7 +86,9 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
 fn name(text: &Text<'_>, at: usize) -> usize {
     const LONGEST: usize = 5;
     let from = run(text, at).max(at.saturating_sub(LONGEST));
-    let leads = |c: &char| matches!(c, '在' | '去' | '到' | '住' | '是' | '于' | '从' | '往' | '的' | '了' | '寄' | '至');
+    let leads = |c: &char| {
+        matches!(c, '在' | '去' | '到' | '住' | '是' | '于' | '从' | '往' | '的' | '了' | '寄' | '至')
+    };
     from + text.chars()[from..at].iter().rposition(leads).map_or(0, |last| last + 1)
 }
 
@@ -106,7 +114,23 @@ fn start(text: &Text<'_>, name: usize) -> usize {
 }
 
 fn numeral(c: char) -> bool {
-    matches!(c, '一' | '二' | '三' | '四' | '五' | '六' | '七' | '八' | '九' | '十' | '百' | '千' | '零' | '〇' | '两')
+    matches!(
+        c,
+        '一' | '二'
+            | '三'
+            | '四'
+            | '五'
+            | '六'
+            | '七'
+            | '八'
+            | '九'
+            | '十'
+            | '百'
+            | '千'
+            | '零'
+            | '〇'
+            | '两'
+    )
 }
 
 /// Index after the number at `at`: digits, `88-2`, a letter, or Chinese numerals.
@@ -144,7 +168,8 @@ fn house(text: &Text<'_>, at: usize) -> Option<usize> {
         let sign = text.at(end)?;
         let after = text.at(end + 1);
         // `2号线`, `5号公路`, `1号机`: something else has the number.
-        let other = sign == '号' && matches!(after, Some('线' | '公' | '码' | '桥' | '航' | '机' | '车' | '选' | '球'));
+        let other = sign == '号'
+            && matches!(after, Some('线' | '公' | '码' | '桥' | '航' | '机' | '车' | '选' | '球'));
         (matches!(sign, '号' | '號' | '弄' | '栋' | '幢') && !other).then_some(end + 1)
     };
     let side = at + usize::from(matches!(text.at(at), Some('东' | '西' | '南' | '北' | '中')));
@@ -167,14 +192,16 @@ fn estate(text: &Text<'_>, at: usize) -> Option<usize> {
 
 /// Index after the building at `at`: `3栋`, `5号楼` of an estate, or any building with a unit or a room.
 fn building(text: &Text<'_>, at: usize) -> Option<usize> {
-    const ESTATES: &[&str] = &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
+    const ESTATES: &[&str] =
+        &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
     let end = part(text, at, &["号楼", "栋", "幢", "座", "单元"])?;
     let from = at.saturating_sub(6);
     let before: String = text.chars()[from..at].iter().collect();
     let named = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
     let room = part(text, end, &["单元", "室", "户", "房", "号"]);
     // `3室2厅` is the plan of a flat.
-    let plan = room.is_some_and(|room| text.before(room) == Some('室') && part(text, room, &["厅"]).is_some());
+    let plan =
+        room.is_some_and(|room| text.before(room) == Some('室') && part(text, room, &["厅"]).is_some());
     (named || (room.is_some() && !plan)).then_some(end)
 }
 
@@ -182,7 +209,9 @@ fn building(text: &Text<'_>, at: usize) -> Option<usize> {
 fn part(text: &Text<'_>, at: usize, signs: &[&str]) -> Option<usize> {
     let end = blanks(text, count(text, blanks(text, at))?);
     let rest = text.chars().get(end..)?;
-    let sign = signs.iter().find(|sign| sign.chars().zip(rest).filter(|(a, b)| a == *b).count() == sign.chars().count())?;
+    let sign = signs
+        .iter()
+        .find(|sign| sign.chars().zip(rest).filter(|(a, b)| a == *b).count() == sign.chars().count())?;
     Some(end + sign.chars().count())
 }
 
@@ -222,7 +251,8 @@ fn words(text: &Text<'_>) -> Vec<Word> {
         }
         let joined = words.last().is_some_and(|last| {
             let between = &chars[last.end..start];
-            let blank = between.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(between);
+            let blank =
+                between.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(between);
             !blank.is_empty() && blank.len() <= 3 && blank.iter().all(|&c| c == ' ')
         });
         let text = chars[start..at].iter().collect::<String>().to_ascii_lowercase();
@@ -232,43 +262,257 @@ fn words(text: &Text<'_>) -> Vec<Word> {
 }
 
 /// What a street may be called in any spelling, and what only a name in capitals is.
-const STREETS: &[&str] =
-    &["street", "st", "road", "rd", "avenue", "ave", "boulevard", "blvd", "lane", "ln"];
+const STREETS: &[&str] = &["street", "st", "road", "rd", "avenue", "ave", "boulevard", "blvd", "lane", "ln"];
 const NAMED_STREETS: &[&str] = &[
-    "drive", "dr", "court", "ct", "place", "pl", "square", "sq", "terrace", "way", "close", "crescent", "parkway",
-    "pkwy", "circle", "row", "mews", "gardens", "highway", "hwy", "walk", "alley", "trail",
+    "drive", "dr", "court", "ct", "place", "pl", "square", "sq", "terrace", "way", "close", "crescent",
+    "parkway", "pkwy", "circle", "row", "mews", "gardens", "highway", "hwy", "walk", "alley", "trail",
 ];
 
 /// Words before a number that make it something else than a house.
 const NUMBERED: &[&str] = &[
-    "route", "highway", "hwy", "interstate", "top", "chapter", "episode", "season", "level", "part", "vol", "volume",
-    "version", "page", "lesson", "stage", "game", "best",
+    "route",
+    "highway",
+    "hwy",
+    "interstate",
+    "top",
+    "chapter",
+    "episode",
+    "season",
+    "level",
+    "part",
+    "vol",
+    "volume",
+    "version",
+    "page",
+    "lesson",
+    "stage",
+    "game",
+    "best",
 ];
 
 /// Words that are no name of a street: after them the number counts something.
 const COUNTED: &[&str] = &[
-    "best", "top", "good", "great", "easy", "simple", "hard", "new", "old", "big", "small", "long", "short", "famous",
-    "popular", "cheap", "free", "minute", "minutes", "min", "mins", "hour", "hours", "day", "days", "week", "weeks",
-    "month", "months", "year", "years", "mile", "miles", "km", "m", "meter", "meters", "metre", "metres", "foot",
-    "feet", "ft", "kg", "lb", "lbs", "gb", "tb", "set", "sets", "rep", "reps", "ways", "way", "lane", "lanes",
-    "wheel", "wheels", "door", "tips", "ideas", "types", "kinds", "of", "the", "a", "an", "on", "and", "or", "in",
-    "for", "to", "from", "with", "per", "percent", "people", "person", "players", "more", "most", "first", "off",
-    "all", "common", "other", "different", "ultimate", "amazing", "things", "rules", "is", "are", "was", "at", "by",
-    "bike", "bicycle", "level", "point", "points", "star", "speed", "piece", "flash", "mph", "kmh", "inch", "inches",
-    "bedroom", "room", "workout", "workouts", "exercises", "major", "must", "unique",
+    "best",
+    "top",
+    "good",
+    "great",
+    "easy",
+    "simple",
+    "hard",
+    "new",
+    "old",
+    "big",
+    "small",
+    "long",
+    "short",
+    "famous",
+    "popular",
+    "cheap",
+    "free",
+    "minute",
+    "minutes",
+    "min",
+    "mins",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "year",
+    "years",
+    "mile",
+    "miles",
+    "km",
+    "m",
+    "meter",
+    "meters",
+    "metre",
+    "metres",
+    "foot",
+    "feet",
+    "ft",
+    "kg",
+    "lb",
+    "lbs",
+    "gb",
+    "tb",
+    "set",
+    "sets",
+    "rep",
+    "reps",
+    "ways",
+    "way",
+    "lane",
+    "lanes",
+    "wheel",
+    "wheels",
+    "door",
+    "tips",
+    "ideas",
+    "types",
+    "kinds",
+    "of",
+    "the",
+    "a",
+    "an",
+    "on",
+    "and",
+    "or",
+    "in",
+    "for",
+    "to",
+    "from",
+    "with",
+    "per",
+    "percent",
+    "people",
+    "person",
+    "players",
+    "more",
+    "most",
+    "first",
+    "off",
+    "all",
+    "common",
+    "other",
+    "different",
+    "ultimate",
+    "amazing",
+    "things",
+    "rules",
+    "is",
+    "are",
+    "was",
+    "at",
+    "by",
+    "bike",
+    "bicycle",
+    "level",
+    "point",
+    "points",
+    "star",
+    "speed",
+    "piece",
+    "flash",
+    "mph",
+    "kmh",
+    "inch",
+    "inches",
+    "bedroom",
+    "room",
+    "workout",
+    "workouts",
+    "exercises",
+    "major",
+    "must",
+    "unique",
 ];
 
 /// Words after a street that make it an adjective: `road bikes`.
 const THINGS: &[&str] = &[
-    "bike", "bikes", "bicycle", "bicycles", "trip", "trips", "workout", "workouts", "food", "foods", "race", "races",
-    "racing", "runner", "runners", "running", "run", "runs", "cycling", "cyclist", "cyclists", "fighter", "art",
-    "style", "styles", "wear", "photography", "photographer", "photographers", "test", "tests", "map", "maps", "sign",
-    "signs", "rage", "safety", "legal", "market", "markets", "parade", "dance", "dancing", "dancer", "dancers",
-    "party", "fashion", "car", "cars", "performance", "hockey", "movie", "movies", "film", "films", "song", "songs",
-    "album", "remaster", "journal", "closures", "works", "construction", "lights", "lighting", "cleaning", "smart",
-    "wise", "level", "team", "gang", "cred", "tacos", "vendor", "vendors", "tires", "tyres", "shoes", "surface",
-    "network", "design", "width", "markings", "rules", "bets", "crash", "tips", "strategy", "traders", "banks",
-    "basketball", "soccer", "football", "skating", "skateboarding", "magic", "games", "game", "ideas", "departure",
+    "bike",
+    "bikes",
+    "bicycle",
+    "bicycles",
+    "trip",
+    "trips",
+    "workout",
+    "workouts",
+    "food",
+    "foods",
+    "race",
+    "races",
+    "racing",
+    "runner",
+    "runners",
+    "running",
+    "run",
+    "runs",
+    "cycling",
+    "cyclist",
+    "cyclists",
+    "fighter",
+    "art",
+    "style",
+    "styles",
+    "wear",
+    "photography",
+    "photographer",
+    "photographers",
+    "test",
+    "tests",
+    "map",
+    "maps",
+    "sign",
+    "signs",
+    "rage",
+    "safety",
+    "legal",
+    "market",
+    "markets",
+    "parade",
+    "dance",
+    "dancing",
+    "dancer",
+    "dancers",
+    "party",
+    "fashion",
+    "car",
+    "cars",
+    "performance",
+    "hockey",
+    "movie",
+    "movies",
+    "film",
+    "films",
+    "song",
+    "songs",
+    "album",
+    "remaster",
+    "journal",
+    "closures",
+    "works",
+    "construction",
+    "lights",
+    "lighting",
+    "cleaning",
+    "smart",
+    "wise",
+    "level",
+    "team",
+    "gang",
+    "cred",
+    "tacos",
+    "vendor",
+    "vendors",
+    "tires",
+    "tyres",
+    "shoes",
+    "surface",
+    "network",
+    "design",
+    "width",
+    "markings",
+    "rules",
+    "bets",
+    "crash",
+    "tips",
+    "strategy",
+    "traders",
+    "banks",
+    "basketball",
+    "soccer",
+    "football",
+    "skating",
+    "skateboarding",
+    "magic",
+    "games",
+    "game",
+    "ideas",
+    "departure",
 ];
 
 fn english(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
@@ -284,7 +528,8 @@ fn english(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
         }
         at += 1;
         let sign = text.before(first.start);
-        if !house_number(&first.text) || matches!(sign, Some('$' | '#' | '.' | ':' | '_' | '£' | '€' | '/')) {
+        if !house_number(&first.text) || matches!(sign, Some('$' | '#' | '.' | ':' | '_' | '£' | '€' | '/'))
+        {
             continue;
         }
         if first.joined && at >= 2 && NUMBERED.contains(&words[at - 2].text.as_str()) {
@@ -298,7 +543,8 @@ fn english(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
             }
             let name = &words[at..index];
             let kind = word.text.as_str();
-            let capitals = word.capital && name.iter().all(|word| word.capital || digit(word.text.chars().next()));
+            let capitals =
+                word.capital && name.iter().all(|word| word.capital || digit(word.text.chars().next()));
             let street = STREETS.contains(&kind) || (capitals && NAMED_STREETS.contains(&kind));
             if street && !name.is_empty() {
                 let thing = words.get(index + 1).filter(|next| next.joined);
@@ -317,7 +563,9 @@ fn english(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
 /// `221`, `221b`.
 fn house_number(word: &str) -> bool {
     let digits = word.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(word);
-    (1..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0')
+    (1..=5).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && !digits.starts_with('0')
 }
 
 /// A word of letters, or a number such as `5th`.

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use super::text::{Text, alnum, digit};
 use super::Detector;
+use super::text::{Text, alnum, digit};
 
 /// Four numbers up to 255 with dots between, and IPv6 addresses. Versions of three or five parts, ratios and times
 /// are none; a version of four small parts cannot be told from an address, unless a `v` stands before it.
@@ -84,10 +84,11 @@ fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usi
             to -= 1;
         }
         let mut octets = 0;
-        let valid = to > from && chars[from..to].split(|&c| c == '.').all(|part| {
-            octets += 1;
-            octet(part)
-        });
+        let valid = to > from
+            && chars[from..to].split(|&c| c == '.').all(|part| {
+                octets += 1;
+                octet(part)
+            });
         let touched = alnum(text.before(from)) || text.before(from) == Some('_') || alnum(text.at(to));
         if valid && octets == 4 && !touched && !digit(text.at(to)) {
             found(text.bytes(from..to));

@@ -138,10 +138,10 @@ fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize
 /// Whether the digits begin with a country code (the two-digit codes, and the two-digit zones of longer ones).
 fn country(digits: &str) -> bool {
     const ZONES: &[&str] = &[
-        "20", "21", "22", "23", "24", "25", "26", "27", "29", "30", "31", "32", "33", "34", "35", "36", "37", "38",
-        "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53", "54", "55", "56",
-        "57", "58", "59", "60", "61", "62", "63", "64", "65", "66", "67", "68", "69", "80", "81", "82", "84", "85",
-        "87", "88", "90", "91", "92", "93", "94", "95", "96", "97", "98", "99",
+        "20", "21", "22", "23", "24", "25", "26", "27", "29", "30", "31", "32", "33", "34", "35", "36", "37",
+        "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53", "54",
+        "55", "56", "57", "58", "59", "60", "61", "62", "63", "64", "65", "66", "67", "68", "69", "80", "81",
+        "82", "84", "85", "87", "88", "90", "91", "92", "93", "94", "95", "96", "97", "98", "99",
     ];
     digits.get(..2).is_some_and(|zone| ZONES.contains(&zone))
 }
@@ -149,16 +149,16 @@ fn country(digits: &str) -> bool {
 /// The number of groups, up to four, that `form` takes for a national number.
 fn national(text: &Text<'_>, groups: &[Group], form: fn(&Window<'_>) -> bool) -> Option<usize> {
     const MOST: usize = 4;
-    (1..=groups.len().min(MOST))
-        .take_while(|&used| used == 1 || groups[used - 1].gap != Gap::Break)
-        .find(|&used| {
+    (1..=groups.len().min(MOST)).take_while(|&used| used == 1 || groups[used - 1].gap != Gap::Break).find(
+        |&used| {
             let window = Window {
                 text,
                 groups: &groups[..used],
                 after: groups.get(used).map_or(Gap::Break, |group| group.gap),
             };
             alone(text, window.groups) && form(&window)
-        })
+        },
+    )
 }
 
 impl Window<'_> {
@@ -235,7 +235,8 @@ fn british(window: &Window<'_>) -> bool {
             matches!(digits.as_bytes(), [b'0', b'1' | b'7', ..]) && window.gap() == Some(Gap::Space)
         }
         [3, 4, 4] => {
-            matches!(digits.as_bytes(), [b'0', b'5' | b'7'..=b'9', b'0', ..]) && window.gap() == Some(Gap::Dash)
+            matches!(digits.as_bytes(), [b'0', b'5' | b'7'..=b'9', b'0', ..])
+                && window.gap() == Some(Gap::Dash)
         }
         _ => false,
     }
@@ -321,7 +322,8 @@ impl Detector for NationalId {
                     end += 1;
                 }
                 let shape = used == 1 || (window[0].len(), window[1].len()) == (6, 8);
-                if shape && identity(&digits) && !alnum(text.before(window[0].start)) && !alnum(text.at(end)) {
+                if shape && identity(&digits) && !alnum(text.before(window[0].start)) && !alnum(text.at(end))
+                {
                     found(text.bytes(window[0].start..end));
                 }
             }
@@ -372,7 +374,8 @@ impl Detector for BankCard {
 fn card(text: &Text<'_>, groups: &[Group]) -> bool {
     let gaps = groups[1..].iter().all(|group| matches!(group.gap, Gap::Space | Gap::Dash));
     let lengths: Vec<usize> = groups.iter().map(Group::len).collect();
-    let shape = matches!(lengths[..], [13..=19] | [4, 4, 4, 4] | [4, 4, 4, 4, 1..=3] | [4, 6, 4 | 5] | [6, 13]);
+    let shape =
+        matches!(lengths[..], [13..=19] | [4, 4, 4, 4] | [4, 4, 4, 4, 1..=3] | [4, 6, 4 | 5] | [6, 13]);
     if !gaps || !shape || !alone(text, groups) {
         return false;
     }
