@@ -3,6 +3,8 @@
 pub mod error;
 pub mod event;
 pub mod finding;
+pub(crate) mod lex;
 pub mod limits;
 pub mod options;
+pub mod repair;
 pub mod span;

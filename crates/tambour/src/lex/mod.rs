@@ -1,0 +1,3 @@
+//! Bytes to tokens. Knows no dialect and mends nothing.
+
+pub(crate) mod json;
