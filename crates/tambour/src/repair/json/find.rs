@@ -46,6 +46,10 @@ pub struct Found {
 /// ```
 #[must_use]
 pub fn find(text: &str, limits: &Limits) -> Found {
+    // A string that is the whole text is not looked into.
+    if text.trim_start().starts_with('"') && text.trim_end().ends_with('"') && strict(text, limits).is_ok() {
+        return scalar(text, limits);
+    }
     let mut candidates = Candidates::default();
     let mut reader = Reader::chat(limits);
     reader.push(text, &mut candidates);
@@ -315,7 +319,7 @@ fn scalar(text: &str, limits: &Limits) -> Found {
     }
     let quoted = inner.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || inner.starts_with("\\\"");
     let quotes = inner.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();
-    let word = !inner.contains(char::is_whitespace);
+    let word = !inner.trim_end_matches([',', ' ']).contains(char::is_whitespace);
     let whole = quoted && (quotes <= 1 || inner.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
     if inner.len() < 2 && !inner.chars().all(char::is_alphanumeric) || !(word || whole) {
         return Found::default();

@@ -20,13 +20,13 @@ pub(super) enum Decision {
 }
 
 impl Reader {
-    /// Decides about the quote at `at`; commas, closing brackets and white space stand before it from `tail` on.
+    /// Decides about the quote at `at`; text that was not handed out yet stands before it from `from` on, commas, closing brackets and white space stand before it from `tail` on.
     pub(super) fn decide(
         &self,
         bytes: &[u8],
         at: usize,
         length: usize,
-        tail: usize,
+        (from, tail): (usize, usize),
         last: bool,
     ) -> Result<Decision, More> {
         let p = Peek::new(bytes, at, last);
@@ -46,7 +46,7 @@ impl Reader {
                 return Ok(Decision::Close(2));
             }
         }
-        if self.string.empty && next == after && self.string.quote == Quote::Double {
+        if self.string.empty && from == at && next == after && self.string.quote == Quote::Double {
             let letter = is_word(byte) && byte != b'+' || byte >= 0x80 && p.mark(next)?.is_none();
             if letter && p.quote(next)?.is_none() {
                 return Ok(Decision::Drop);

@@ -127,7 +127,7 @@ impl Reader {
                 continue;
             };
             let tail = self.tail(bytes, from, at);
-            let Ok(decision) = self.decide(bytes, at, length, tail, c.last) else {
+            let Ok(decision) = self.decide(bytes, at, length, (from, tail), c.last) else {
                 self.piece(c, (from, tail), control, sink);
                 c.at = tail;
                 return Flow::Wait;
@@ -146,15 +146,17 @@ impl Reader {
                     return Flow::Go;
                 }
                 Decision::Inner => {
+                    // Handed out at once, so that it is not decided about again.
                     self.piece(c, (from, at), control.take(), sink);
-                    from = at;
                     let what = ("a quote inside a string that is not escaped", "escaped it");
                     self.mend(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
+                    self.piece(c, (at, at + length), None, sink);
                     self.string.inner = !self.string.inner;
-                    self.string.empty = false;
                     at += length;
+                    from = at;
                 }
                 Decision::Drop => {
+                    self.piece(c, (from, at), control.take(), sink);
                     let what = ("two quotes at the start of a string", "read as one");
                     self.mend(c, (at, at + length), &rules::QUOTE, what, sink);
                     self.string.doubled = true;

@@ -182,8 +182,12 @@ impl Reader {
             self.close_all(c, "the fence ends before the value does", sink);
             return Ok(());
         }
-        let word = p.word(c.at + 3)?;
-        self.skip(c, 3 + word.len(), "a fence between tokens", sink)
+        let mut end = c.at + 3;
+        while p.byte(end)? == Some(b'`') {
+            end += 1;
+        }
+        let word = p.word(end)?;
+        self.skip(c, end + word.len() - c.at, "a fence between tokens", sink)
     }
 
     fn punctuation<S: JsonSink + ?Sized>(
