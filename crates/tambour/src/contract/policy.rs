@@ -1,12 +1,16 @@
 //! The policy stage: what happens to intents before they are put in order, so that nothing can make a sequenced
 //! stream invalid again.
 
+use serde_json::Value;
+
 use super::queries::{self, Source};
 use super::rules::known;
 use crate::dialect::Written;
 use crate::finding::Report;
+use crate::limits::Limits;
 use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
+use crate::repair::json;
 use crate::span::Place;
 
 /// Queries, privacy and counts of one reply.
@@ -15,6 +19,7 @@ pub struct Policy {
     most_phases: usize,
     sensitive: Sensitive,
     privacy: Privacy,
+    limits: Limits,
 }
 
 impl Policy {
@@ -26,6 +31,7 @@ impl Policy {
             most_phases: options.limits.phases,
             sensitive: options.sensitive,
             privacy: Privacy::default(),
+            limits: options.limits.clone(),
         }
     }
 
@@ -54,10 +60,31 @@ impl Policy {
         };
         let policy = queries::Policy { sensitive: self.sensitive, privacy: &self.privacy, source };
         let (queries, reports) = match written {
-            Written::Text(text) => policy.read(text, place, end),
             Written::Value(value) => policy.clean(value, place, end),
+            Written::Text(text) => match serde_json::from_str(text) {
+                Ok(value) => policy.clean(&value, place, end),
+                Err(_) => {
+                    let value = mend(text, &self.limits);
+                    let repair = if value.is_some() { "JSON repaired" } else { "no queries are sent" };
+                    let found = Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
+                    report(found.repaired(repair));
+                    policy.clean(&value?, place, end)
+                }
+            },
         };
         reports.into_iter().for_each(report);
         queries
     }
+}
+
+/// The queries in broken JSON. A query that was cut at the end is not one.
+fn mend(text: &str, limits: &Limits) -> Option<Value> {
+    let found = json::find(text, limits);
+    let mut value = found.value?;
+    if let (Value::Array(items), true) = (&mut value, found.closed_by_us)
+        && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
+    {
+        items.pop();
+    }
+    Some(value)
 }
