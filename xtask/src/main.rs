@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
 mod fixtures;
+mod peers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,8 +10,10 @@ use std::process::ExitCode;
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
-const COMMANDS: &[(&str, &str, &str, Run)] =
-    &[("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run)];
+const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
+    ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -12,7 +12,7 @@ mod structure;
 mod thinking;
 mod write;
 
-use super::{Dialect, Ending, Entry, Output};
+use super::{Dialect, Ending, Entry, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -27,9 +27,6 @@ pub(super) const ENTRY: Entry = Entry {
     rules: rules::RULES,
     write: Some(write),
 };
-
-/// The whole output of a model that cannot comply (T-025).
-pub(super) const MARKER: &str = "<<ParsingError>>";
 
 struct ThinkingMl {
     lexer: Markup,
