@@ -3,5 +3,6 @@
 mod checker;
 mod corpus;
 mod fixtures;
+mod layers;
 mod privacy;
 mod queries;
