@@ -4,6 +4,8 @@
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
 mod auto;
+mod draft;
+mod jsonseq;
 mod plain;
 mod thinkingml;
 
@@ -115,7 +117,7 @@ pub struct Entry {
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY, auto::ENTRY];
+pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, jsonseq::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///
