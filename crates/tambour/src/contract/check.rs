@@ -54,6 +54,42 @@ impl Default for CheckOptions {
     }
 }
 
+impl CheckOptions {
+    /// The defaults with other general options; their profile counts.
+    #[must_use]
+    pub fn new(options: Options) -> CheckOptions {
+        CheckOptions { options, ..CheckOptions::default() }
+    }
+
+    /// Fixes the form of the transcript.
+    #[must_use]
+    pub fn form(mut self, form: Form) -> CheckOptions {
+        self.form = Some(form);
+        self
+    }
+
+    /// Says whether each event must carry `message_id` and `request_id`.
+    #[must_use]
+    pub fn envelope(mut self, required: bool) -> CheckOptions {
+        self.envelope = Some(required);
+        self
+    }
+
+    /// Says whether the stream must end with `completed` or `error`.
+    #[must_use]
+    pub fn terminal(mut self, required: bool) -> CheckOptions {
+        self.terminal = Some(required);
+        self
+    }
+
+    /// Sets what queries must not hold.
+    #[must_use]
+    pub fn privacy(mut self, privacy: Privacy) -> CheckOptions {
+        self.privacy = privacy;
+        self
+    }
+}
+
 /// Holds a stream of events against the contract while it arrives.
 ///
 /// Feed it a transcript with [`push`](Checker::push), or events with [`event`](Checker::event) and
@@ -204,7 +240,13 @@ impl Core {
     }
 
     /// Takes an event; `None` for data is data that could not be read, which has its own finding.
-    pub(super) fn event(&mut self, name: &str, data: Option<&Map<String, Value>>, id: Option<&str>, at: Mark) {
+    pub(super) fn event(
+        &mut self,
+        name: &str,
+        data: Option<&Map<String, Value>>,
+        id: Option<&str>,
+        at: Mark,
+    ) {
         let mut reports = Vec::new();
         if let Some(terminal) = self.terminal {
             // Two ends are one fault, not an end and an event after it.
@@ -272,7 +314,7 @@ impl Core {
     fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Mark, out: &mut Vec<Report>) {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
-            if !data.get(field).and_then(Value::as_str).is_some_and(|id| !id.is_empty()) {
+            if data.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
                 out.push(fault("envelope_missing", at, format!("{} has no {field}", shown(name))));
                 return;
             }
@@ -294,14 +336,19 @@ impl Core {
                 out.push(fault("control_event_with_id", at, format!("{name} has an id")));
             }
             Some(id) => {
-                let number =
-                    Some(id).filter(|id| id.bytes().all(|b| b.is_ascii_digit())).and_then(|id| id.parse().ok());
+                let number = Some(id)
+                    .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
+                    .and_then(|id| id.parse().ok());
                 let Some(number) = number else {
                     out.push(fault("event_id_invalid", at, format!("{} is no id of an event", shown(id))));
                     return;
                 };
                 if let Some(earlier) = self.without_id.take() {
-                    out.push(fault("event_id_missing", earlier, "an event has no id, unlike events after it"));
+                    out.push(fault(
+                        "event_id_missing",
+                        earlier,
+                        "an event has no id, unlike events after it",
+                    ));
                 }
                 if let Some(last) = self.last_id.filter(|&last| number <= last) {
                     let message = format!("the id {number} comes after {last}");

@@ -157,10 +157,7 @@ fn tag(text: &str) -> Option<&str> {
         {
             return Some(&text[start..start + end + 2]);
         }
-        from = start + 1 + end.unwrap_or(inside.len());
-        if end.is_none() {
-            return None;
-        }
+        from = start + 1 + end?;
     }
     None
 }
@@ -183,9 +180,10 @@ fn sentences(text: &str) -> usize {
             '。' | '！' | '？' => true,
             '.' | '!' | '?' => match rest.peek() {
                 None => true,
-                Some(next) if next.is_whitespace() => {
-                    rest.clone().find(|c| !c.is_whitespace()).is_some_and(|c| c.is_uppercase() || !c.is_ascii())
-                }
+                Some(next) if next.is_whitespace() => rest
+                    .clone()
+                    .find(|c| !c.is_whitespace())
+                    .is_some_and(|c| c.is_uppercase() || !c.is_ascii()),
                 Some(_) => false,
             },
             _ => false,

@@ -29,14 +29,7 @@ pub(super) struct Line<'a> {
 
 impl Lines {
     pub(super) fn new(limit: usize) -> Lines {
-        Lines {
-            limit,
-            kept: Vec::new(),
-            length: 0,
-            scalars: 0,
-            place: Place::START,
-            after_return: false,
-        }
+        Lines { limit, kept: Vec::new(), length: 0, scalars: 0, place: Place::START, after_return: false }
     }
 
     /// Takes the next bytes and gives each line that they complete.
@@ -83,7 +76,8 @@ impl Lines {
         let end = self.place.offset + self.length;
         let at = Mark { place: self.place, end };
         line(Line { bytes: &self.kept, at, overlong: self.length > self.kept.len() });
-        self.place = Place { offset: end, column: self.place.column.saturating_add(self.scalars), ..self.place };
+        self.place =
+            Place { offset: end, column: self.place.column.saturating_add(self.scalars), ..self.place };
         self.kept.clear();
         self.length = 0;
         self.scalars = 0;

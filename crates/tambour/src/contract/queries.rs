@@ -126,7 +126,8 @@ impl Cleaning<'_> {
         }
         if values.len() > MOST {
             let message = format!("{} queries, at most {MOST} are allowed", values.len());
-            let repair = if kept.len() > MOST { "the first 5 kept" } else { "the others were dropped already" };
+            let repair =
+                if kept.len() > MOST { "the first 5 kept" } else { "the others were dropped already" };
             self.report("serp_queries_too_many", message, repair);
         } else if kept.len() > USUAL {
             self.note("serp_queries_many", format!("{} queries, one to three are usual", kept.len()));

@@ -28,12 +28,18 @@ macro_rules! sse {
 // Sections of the examples, so that each example shows its own fault and nothing else.
 macro_rules! phase1 {
     () => {
-        concat!(ev!("phase_start", "\"id\":1,\"title\":\"Goal\""), ev!("phase_delta", "\"id\":1,\"text\":\"a\""))
+        concat!(
+            ev!("phase_start", "\"id\":1,\"title\":\"Goal\""),
+            ev!("phase_delta", "\"id\":1,\"text\":\"a\"")
+        )
     };
 }
 macro_rules! phase2 {
     () => {
-        concat!(ev!("phase_start", "\"id\":2,\"title\":\"Plan\""), ev!("phase_delta", "\"id\":2,\"text\":\"b\""))
+        concat!(
+            ev!("phase_start", "\"id\":2,\"title\":\"Plan\""),
+            ev!("phase_delta", "\"id\":2,\"text\":\"b\"")
+        )
     };
 }
 macro_rules! thinking {
@@ -245,7 +251,7 @@ pub static RULES: &[Rule] = table! {
         concat!(sse!("status"), "id: 7\n", sse!("error"));
     "limit_exceeded" Must ["X-007"]
         "a line, and the number of findings, stay within the limits",
-        "a line longer than `limits.input`", GOOD;
+        ev!("final_delta", "\"text\":\"more than `limits.input` bytes\""), GOOD;
     // Search queries.
     "serp_queries_json" Must ["T-044"]
         "the queries are valid JSON",

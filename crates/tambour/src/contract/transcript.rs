@@ -93,7 +93,9 @@ impl Transcript {
             }
             Some(Form::Array) => match serde_json::from_slice::<Vec<Value>>(&self.array) {
                 Ok(events) => events.iter().for_each(|event| core.listed(event)),
-                Err(error) => core.report(fault("event_json", end, format!("the array is not JSON: {error}"))),
+                Err(error) => {
+                    core.report(fault("event_json", end, format!("the array is not JSON: {error}")))
+                }
             },
             Some(Form::JsonLines) | None => {}
         }
@@ -245,7 +247,11 @@ pub(super) fn parts<'a>(value: &'a Value, at: Mark, core: &mut Core) -> Option<P
         }
         None => {
             if object.len() > 1 {
-                core.report(fault("event_flat", at, format!("{} has its fields beside its name", shown(name))));
+                core.report(fault(
+                    "event_flat",
+                    at,
+                    format!("{} has its fields beside its name", shown(name)),
+                ));
             }
             let mut data = object.clone();
             data.shift_remove("event");

@@ -77,11 +77,13 @@ pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
     let before = text.before(start);
-    let inside_word = (alnum(before) && !WORDS.contains(&text.word_before(start).as_str())) || before == Some('_');
+    let inside_word =
+        (alnum(before) && !WORDS.contains(&text.word_before(start).as_str())) || before == Some('_');
     let part_before = before == Some('.') || (before == Some(',') && first.len() == 3);
     let decimal_before = part_before && start >= 2 && digit(text.before(start - 1));
     let price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
-    let unit = text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
+    let unit =
+        text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
     !inside_word && !decimal_before && !price && !decimal(text, end) && !alnum(text.at(end)) && !unit
 }
 

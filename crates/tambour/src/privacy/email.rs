@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::text::{Text, alnum};
 use super::Detector;
+use super::text::{Text, alnum};
 
 /// `name@host.domain`; names of packages and users (`lodash@4.17.21`, `@name`) and `git@host:path` are none.
 pub(super) struct Email;

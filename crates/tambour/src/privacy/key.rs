@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::text::{Text, alnum};
 use super::Detector;
+use super::text::{Text, alnum};
 
 /// Keys with the prefixes of well-known services, bearer tokens, and private keys.
 pub(super) struct AccessKey;
@@ -100,7 +100,8 @@ fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
     }
     let name = text.word_before(start);
     let sign = |c: Option<char>| matches!(c, Some('=' | ':'));
-    let assigned = sign(text.before(start)) || (text.before(start) == Some(' ') && sign(text.before(start - 1)));
+    let assigned =
+        sign(text.before(start)) || (text.before(start) == Some(' ') && sign(text.before(start - 1)));
     name == "bearer" || (assigned && NAMES.contains(&name.as_str()) && random(token))
 }
 

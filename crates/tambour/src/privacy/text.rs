@@ -71,9 +71,9 @@ impl<'a> Text<'a> {
         let from = index.saturating_sub(LONGEST);
         let window: String = self.chars[from..index].iter().collect();
         let window = window.trim_end_matches([' ', ':', '.', '=', '#']);
-        let start = window.rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |at| {
-            at + window[at..].chars().next().map_or(0, char::len_utf8)
-        });
+        let start = window
+            .rfind(|c: char| !c.is_ascii_alphabetic())
+            .map_or(0, |at| at + window[at..].chars().next().map_or(0, char::len_utf8));
         window[start..].to_ascii_lowercase()
     }
 }
