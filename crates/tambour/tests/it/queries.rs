@@ -171,6 +171,18 @@ fn the_checker_judges_lists_as_they_are() {
 }
 
 #[test]
+fn the_checker_and_the_policy_agree_on_what_is_sensitive() {
+    for query in
+        ["a@b.com", "+44 20 7946 0958", "2001:db8::1", "4111 1111 1111 1111", "5x5 80kg", "16:8 fasting"]
+    {
+        let dropped = clean(&json!([query])).0.is_empty();
+        let flagged = codes(&[query]) == ["J-004 serp_query_sensitive"];
+        assert_eq!(dropped, flagged, "{query}");
+        assert_eq!(dropped, Privacy::default().first(query).is_some(), "{query}");
+    }
+}
+
+#[test]
 fn rows_follow_the_source() {
     let privacy = Privacy::default();
     let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Event };
