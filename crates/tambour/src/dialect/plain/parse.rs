@@ -7,8 +7,8 @@ use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::lex::code::{CodeFilter, Piece};
 use crate::lex::markup::{TagKind, Token};
+use crate::lex::space::is_blank;
 use crate::options::{Options, PlainReasoning};
-use crate::sequence::is_blank;
 use crate::span::Place;
 
 /// Names under which models write reasoning. `thinking` counts only at the start: later it begins a structure.
