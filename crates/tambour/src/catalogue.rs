@@ -2,12 +2,12 @@
 
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{pipeline, verdict};
+use crate::{contract, pipeline, repair, verdict};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// A dialect, or the stage that reports the rule for every dialect.
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,
@@ -19,8 +19,12 @@ pub struct Listed {
 /// assert!(tambour::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
 /// ```
 pub fn all() -> impl Iterator<Item = Listed> {
-    let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules));
-    dialects.chain(list("pipeline", pipeline::RULES)).chain(list("pipeline", verdict::RULES))
+    let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules.iter().copied()));
+    dialects
+        .chain(list("json", repair::rules::ALL.iter().copied()))
+        .chain(list("events", contract::RULES))
+        .chain(list("pipeline", pipeline::RULES.iter().copied()))
+        .chain(list("pipeline", verdict::RULES.iter().copied()))
 }
 
 /// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.
@@ -36,6 +40,9 @@ pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
     all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
 }
 
-fn list(owner: &'static str, rules: &'static [&'static Rule]) -> impl Iterator<Item = Listed> {
-    rules.iter().map(move |rule| Listed { owner, rule })
+fn list(
+    owner: &'static str,
+    rules: impl IntoIterator<Item = &'static Rule>,
+) -> impl Iterator<Item = Listed> {
+    rules.into_iter().map(move |rule| Listed { owner, rule })
 }

@@ -11,6 +11,7 @@ pub mod lex;
 pub mod limits;
 pub mod options;
 pub mod pipeline;
+pub mod privacy;
 pub mod repair;
 pub mod sequence;
 pub mod span;

@@ -231,20 +231,32 @@ struct Wire<'a> {
     sink: &'a mut dyn Sink,
 }
 
-impl Output for Wire<'_> {
+impl Wire<'_> {
     #[inline]
-    fn intent(&mut self, intent: Intent<'_>) {
-        let State { sequencer, extensions, policy, reporter, findings, .. } = &mut *self.state;
+    fn apply(&mut self, intent: &Intent<'_>) {
+        let State { sequencer, extensions, .. } = &mut *self.state;
         let sink = &mut *self.sink;
-        let intent = match intent {
-            Intent::Phase(title) => policy.phase(title, &mut |report| reporter.add(report, *findings, sink)),
-            intent => intent,
-        };
-        sequencer.apply(&intent, &mut |event| {
+        sequencer.apply(intent, &mut |event| {
             if *extensions || event.kind() != EventKind::Extension {
                 sink.event(event);
             }
         });
+    }
+}
+
+impl Output for Wire<'_> {
+    #[inline]
+    fn intent(&mut self, intent: Intent<'_>) {
+        if let Intent::Phase(title, place) = &intent {
+            let State { policy, reporter, findings, .. } = &mut *self.state;
+            let sink = &mut *self.sink;
+            if !policy.phase(*place, &mut |report| reporter.add(report, *findings, sink)) {
+                self.apply(&Intent::PhaseText("\n"));
+                self.apply(&Intent::PhaseText(title));
+                return self.apply(&Intent::PhaseText("\n"));
+            }
+        }
+        self.apply(&intent);
     }
 
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) {

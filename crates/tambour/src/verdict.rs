@@ -1,8 +1,10 @@
-//! The verdict on one whole text: a reply held against the contract of its dialect.
+//! The verdict on one whole text: a reply held against the contract of its dialect, or a transcript of a stream held
+//! against that of events.
 //!
 //! What does not belong here: where texts come from, and how findings are shown.
 
-use crate::dialect::{self, DIALECTS, Entry};
+use crate::contract::{self, CheckOptions};
+use crate::dialect::{self, DIALECTS, Entry, Examples};
 use crate::error::{Error, Result};
 use crate::event::{Event, Failure, Sink};
 use crate::finding::{Finding, Report, Severity, rules};
@@ -16,6 +18,8 @@ use crate::span::Place;
 pub enum Contract {
     /// What a model writes.
     Dialect(&'static Entry),
+    /// What a client gets: an SSE transcript, JSON Lines or a JSON array of events.
+    Events,
 }
 
 /// What holding a text against a contract came to.
@@ -27,12 +31,21 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
+/// The name of the contract of events.
+const EVENTS: &str = "events";
+
+/// Languages of fenced blocks that show transcripts.
+const TRANSCRIPTS: Examples = Examples { languages: &["sse", "jsonl", "ndjson"], fenced: false };
+
 impl Contract {
-    /// The contract called `name`: a dialect.
+    /// The contract called `name`: a dialect, or `events`.
     ///
     /// # Errors
     /// There is none of that name.
     pub fn named(name: &str) -> Result<Contract> {
+        if name == EVENTS {
+            return Ok(Contract::Events);
+        }
         match dialect::entry(name) {
             Ok(entry) => Ok(Contract::Dialect(entry)),
             Err(_) => Err(Error::unknown("contract", name, Contract::names())),
@@ -41,7 +54,7 @@ impl Contract {
 
     /// The names of all contracts.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        DIALECTS.iter().map(|entry| entry.name)
+        DIALECTS.iter().map(|entry| entry.name).chain([EVENTS])
     }
 
     /// The public name.
@@ -49,6 +62,16 @@ impl Contract {
     pub fn name(self) -> &'static str {
         match self {
             Contract::Dialect(entry) => entry.name,
+            Contract::Events => EVENTS,
+        }
+    }
+
+    /// How Markdown documents show texts of this contract.
+    #[must_use]
+    pub fn examples(self) -> Examples {
+        match self {
+            Contract::Dialect(entry) => entry.examples,
+            Contract::Events => TRANSCRIPTS,
         }
     }
 
@@ -68,8 +91,10 @@ impl Contract {
     pub fn check(self, text: &[u8], options: &Options) -> Verdict {
         // With all findings at hand the first of them is chosen below, in the order of the text.
         let all = Options { first_only: false, ..options.clone() };
-        let Contract::Dialect(entry) = self;
-        let mut verdict = reply(entry, text, &all);
+        let mut verdict = match self {
+            Contract::Dialect(entry) => reply(entry, text, &all),
+            Contract::Events => transcript(text, all),
+        };
         verdict.findings.sort_by_key(|finding| finding.span.start);
         if options.first_only {
             let first = verdict.first_error().or(verdict.findings.first()).cloned();
@@ -105,6 +130,12 @@ fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
         findings.push(report.judge(options.profile));
     }
     Verdict { contract: pipeline.dialect(), findings }
+}
+
+fn transcript(text: &[u8], options: Options) -> Verdict {
+    let mut check = CheckOptions::default();
+    check.options = options;
+    Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
 }
 
 /// Keeps what a verdict needs.

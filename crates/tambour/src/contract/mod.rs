@@ -1,7 +1,37 @@
-//! What a stream is held to.
+//! Contracts: what an outgoing stream must look like, and what is done to queries before they are sent.
+//!
+//! The [`Checker`] is written from the specification's grammar and knows nothing of the machine that produces
+//! streams, so that each can be tested with the other. What does not belong here: the making of an order.
 
+mod check;
 mod examples;
+mod fields;
+mod lines;
+mod order;
 mod policy;
+pub mod queries;
+mod rules;
+mod transcript;
 
+pub use check::{CheckOptions, Checker, Form, check_events, check_transcript, check_values};
 pub use examples::{Example, examples};
 pub use policy::Policy;
+pub use rules::{RULES, rule};
+
+use crate::span::Place;
+
+/// Where an event or a line stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Where it starts.
+    pub(crate) place: Place,
+    /// Offset after its end.
+    pub(crate) end: usize,
+}
+
+impl Mark {
+    /// An empty mark at `place`.
+    pub(crate) fn empty(place: Place) -> Mark {
+        Mark { place, end: place.offset }
+    }
+}

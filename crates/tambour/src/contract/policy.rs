@@ -1,43 +1,90 @@
 //! The policy stage: what happens to intents before they are put in order, so that nothing can make a sequenced
 //! stream invalid again.
 
-use std::borrow::Cow;
+use serde_json::Value;
 
-use crate::dialect::{Intent, Written};
+use super::queries::{self, Source};
+use super::rules::known;
+use crate::dialect::Written;
 use crate::finding::Report;
-use crate::options::Options;
+use crate::limits::Limits;
+use crate::options::{Options, Sensitive};
+use crate::privacy::Privacy;
+use crate::repair::json;
 use crate::span::Place;
 
 /// Queries, privacy and counts of one reply.
 pub struct Policy {
     phases: usize,
-    limit: usize,
+    most_phases: usize,
+    sensitive: Sensitive,
+    privacy: Privacy,
+    limits: Limits,
 }
 
 impl Policy {
     /// A policy with these options.
     #[must_use]
     pub fn new(options: &Options) -> Policy {
-        Policy { phases: 0, limit: options.limits.phases }
+        Policy {
+            phases: 0,
+            most_phases: options.limits.phases,
+            sensitive: options.sensitive,
+            privacy: Privacy::default(),
+            limits: options.limits.clone(),
+        }
     }
 
-    /// A phase begins; past the limit its title is text (X-007).
-    pub fn phase<'a>(&mut self, title: Cow<'a, str>, _report: &mut dyn FnMut(Report)) -> Intent<'a> {
+    /// A phase begins at `place`. Whether it may: past the limit its title is text of the last one (X-007).
+    pub fn phase(&mut self, place: Place, report: &mut dyn FnMut(Report)) -> bool {
         self.phases += 1;
-        Intent::Phase(title)
+        if self.phases == self.most_phases + 1 {
+            let message = format!("more than {} phases", self.most_phases);
+            let found = Report::new(known("limit_exceeded"), place, place.offset, message);
+            report(found.repaired("read as text of the last phase"));
+        }
+        self.phases <= self.most_phases
     }
 
     /// Queries as the model wrote them; the cleaned ones, or `None` when there are none to use.
     pub fn queries(
         &mut self,
         written: Written<'_>,
-        _place: Place,
-        _end: usize,
-        _report: &mut dyn FnMut(Report),
+        place: Place,
+        end: usize,
+        report: &mut dyn FnMut(Report),
     ) -> Option<Vec<String>> {
-        match written {
-            Written::Text(text) => serde_json::from_str(text).ok(),
-            Written::Value(value) => serde_json::from_value(value.clone()).ok(),
-        }
+        let source = match written {
+            Written::Text(_) => Source::Block,
+            Written::Value(_) => Source::Event,
+        };
+        let policy = queries::Policy { sensitive: self.sensitive, privacy: &self.privacy, source };
+        let (queries, reports) = match written {
+            Written::Value(value) => policy.clean(value, place, end),
+            Written::Text(text) => match serde_json::from_str(text) {
+                Ok(value) => policy.clean(&value, place, end),
+                Err(_) => {
+                    let value = mend(text, &self.limits);
+                    let repair = if value.is_some() { "JSON repaired" } else { "no queries are sent" };
+                    let found = Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
+                    report(found.repaired(repair));
+                    policy.clean(&value?, place, end)
+                }
+            },
+        };
+        reports.into_iter().for_each(report);
+        queries
     }
+}
+
+/// The queries in broken JSON. A query that was cut at the end is not one.
+fn mend(text: &str, limits: &Limits) -> Option<Value> {
+    let found = json::find(text, limits);
+    let mut value = found.value?;
+    if let (Value::Array(items), true) = (&mut value, found.closed_by_us)
+        && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
+    {
+        items.pop();
+    }
+    Some(value)
 }

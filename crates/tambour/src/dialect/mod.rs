@@ -3,6 +3,7 @@
 //! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
+mod auto;
 mod plain;
 mod thinkingml;
 
@@ -14,6 +15,9 @@ use crate::finding::{Report, Rule};
 use crate::options::{Language, Options};
 use crate::span::Place;
 
+/// The whole output of a model that cannot comply (T-025, J-055).
+const MARKER: &str = "<<ParsingError>>";
+
 /// What the model meant, before policy and order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intent<'a> {
@@ -21,8 +25,8 @@ pub enum Intent<'a> {
     Summary(Cow<'a, str>),
     /// Thinking begins.
     ThinkingStart,
-    /// The next phase begins, with this title; a blank one gets the fallback title.
-    Phase(Cow<'a, str>),
+    /// The next phase begins at a place, with this title; a blank one gets the fallback title.
+    Phase(Cow<'a, str>, Place),
     /// Text of the phase under way.
     PhaseText(&'a str),
     /// Thinking is over.
@@ -126,7 +130,7 @@ pub struct Examples {
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY];
+pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///

@@ -3,5 +3,6 @@
 
 pub mod code;
 pub mod entity;
+pub mod json;
 pub mod markup;
 pub mod utf8;

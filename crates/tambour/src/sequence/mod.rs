@@ -116,7 +116,7 @@ impl Sequencer {
                     self.send(Event::DraftDelta { text: Cow::Borrowed(text) }, out);
                 }
             }
-            Intent::Phase(title) => self.start_phase(title, out),
+            Intent::Phase(title, _) => self.start_phase(title, out),
             Intent::ThinkingStart => {
                 if self.stage == Stage::Before {
                     self.send(Event::ThinkingStart, out);

@@ -4,7 +4,7 @@ mod parse;
 pub(super) mod rules;
 mod write;
 
-use super::{Dialect, Ending, Entry, Examples, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -35,7 +35,10 @@ struct Plain {
 
 impl Plain {
     fn new(options: &Options, detected: bool) -> Plain {
-        Plain { lexer: Markup::new("", options.limits.tag), reader: parse::Reader::new(options, detected) }
+        Plain {
+            lexer: Markup::new(MARKER, options.limits.tag),
+            reader: parse::Reader::new(options, detected),
+        }
     }
 }
 

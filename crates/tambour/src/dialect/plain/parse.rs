@@ -1,7 +1,7 @@
 //! Tokens to reasoning and answer.
 
 use super::rules;
-use crate::dialect::{Intent, Output};
+use crate::dialect::{Intent, MARKER, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::lex::code::{CodeFilter, Piece};
@@ -23,7 +23,8 @@ pub(super) struct Reader {
     /// Name of the tag the reasoning or aside opened with.
     opened: String,
     opened_at: Place,
-    /// `<thinking>` at the start and the white space after it, until the next token tells what it is.
+    /// `<thinking>` or the failure marker at the start and the white space after it, until the next token tells
+    /// what it is.
     pending: Option<(String, Place)>,
     in_comment: bool,
 }
@@ -84,6 +85,7 @@ impl Reader {
                 let close = tag.kind == TagKind::Close;
                 self.tag(tag.raw, Mark { at, name: tag.name.to_owned(), close }, out);
             }
+            (Part::Start, Token::Mark(raw)) => self.pending = Some((raw.to_owned(), at)),
             (_, other) => {
                 self.in_comment = matches!(other, Token::CommentOpen);
                 self.token(Token::Text(other.raw()), at, out);
@@ -141,6 +143,11 @@ impl Reader {
     /// After a leading `<thinking>`: reasoning, unless a phase follows. Whether the token is used up.
     fn pending_tag(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some((mut raw, at)) = self.pending.take() else { return false };
+        if raw.starts_with(MARKER) && !matches!(token, Token::Text(text) if is_blank(text)) {
+            self.part = Part::Answer;
+            self.answer(&raw, out);
+            return false;
+        }
         let mark = Mark { at, name: "thinking".to_owned(), close: false };
         match token {
             Token::Text(text) if is_blank(text) && raw.len() + text.len() < 1024 => {
@@ -257,6 +264,13 @@ impl Reader {
 
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
         if let Some((raw, at)) = self.pending.take() {
+            if raw.starts_with(MARKER) {
+                let message = "the model declared that it cannot answer";
+                let report = Report::new(rules::PARSING_ERROR_MARKER, at, at.offset + MARKER.len(), message);
+                out.report(report.repaired("fallback text"));
+                out.fall_back("parsing_error");
+                return false;
+            }
             let mark = Mark { at, name: "thinking".to_owned(), close: false };
             self.open(&mark, Part::Reasoning);
             out.intent(Intent::PhaseText(&raw["<thinking>".len()..]));

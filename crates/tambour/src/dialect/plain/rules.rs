@@ -3,6 +3,8 @@
 use crate::finding::rules;
 
 rules! {
+    PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
+        broken "<<ParsingError>>", correct "The answer is 4.";
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken "The answer is 4.</think> Yes.", correct "<think>2 + 2</think>The answer is 4.";
     THINK_UNCLOSED = "think_unclosed" ["X-012"] Must "`<think>` is closed.",

@@ -36,6 +36,7 @@ pub(super) struct Answer {
 #[derive(Clone, Debug)]
 struct Marked {
     at: Place,
+    len: usize,
     rule: &'static Rule,
     message: String,
     escape: bool,
@@ -72,7 +73,7 @@ impl Reader {
         if self.block.is_some() {
             return self.block_token(token, at, out);
         }
-        if self.answer.comment.is_some() && self.comment_begun(&token, at, out) {
+        if self.answer.comment.is_some() && self.comment_begun(&token, out) {
             return;
         }
         match token {
@@ -89,7 +90,7 @@ impl Reader {
                 let message = "the failure marker stands beside other content".to_owned();
                 self.mark(
                     raw,
-                    Marked { at, rule: rules::PARSING_ERROR_EMBEDDED, message, escape: true },
+                    Marked { at, len: raw.len(), rule: rules::PARSING_ERROR_EMBEDDED, message, escape: true },
                     out,
                 );
             }
@@ -130,7 +131,7 @@ impl Reader {
                     }
                     _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
                 };
-                self.mark(tag.raw, Marked { at, rule, message, escape: true }, out);
+                self.mark(tag.raw, Marked { at, len: tag.raw.len(), rule, message, escape: true }, out);
             }
         }
     }
@@ -154,7 +155,7 @@ impl Reader {
     }
 
     /// After `<!--`: a queries block, or an ordinary comment. Whether the token is used up.
-    fn comment_begun(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+    fn comment_begun(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some((mut raw, start, line_start)) = self.answer.comment.take() else { return false };
         match token {
             Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.line => {
@@ -168,9 +169,9 @@ impl Reader {
             }
             _ => {}
         }
-        let _ = at;
         let message = "a comment that is not the queries block".to_owned();
-        let marked = Marked { at: start, rule: rules::COMMENT_IN_FINAL, message, escape: false };
+        let len = "<!--".len();
+        let marked = Marked { at: start, len, rule: rules::COMMENT_IN_FINAL, message, escape: false };
         self.mark(&raw, marked, out);
         false
     }
@@ -188,8 +189,9 @@ impl Reader {
             self.end_block(end, false, out);
         }
         if let Some((raw, at, _)) = self.answer.comment.take() {
-            let message = "a comment that is not the queries block".to_owned();
-            self.mark(&raw, Marked { at, rule: rules::COMMENT_IN_FINAL, message, escape: false }, out);
+            // Nothing followed `<!--`: it may have been the start of the queries block.
+            let message = "a comment begins and the answer ends";
+            self.report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
         let quiet = self.answer.quiet;
         self.answer.filter.finish(&mut |piece| send(piece, quiet, out));
@@ -236,7 +238,7 @@ fn send(piece: Piece<'_, Marked>, quiet: bool, out: &mut dyn Output) {
             if !quiet && !comment_in_code {
                 let repair = if escape { "escaped" } else { "kept as it is" };
                 let report =
-                    Report::new(marked.rule, marked.at, marked.at.offset + raw.len(), marked.message);
+                    Report::new(marked.rule, marked.at, marked.at.offset + marked.len, marked.message);
                 out.report(report.repaired(repair));
             }
             if escape {

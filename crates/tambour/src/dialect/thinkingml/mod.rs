@@ -12,7 +12,7 @@ mod structure;
 mod thinking;
 mod write;
 
-use super::{Dialect, Ending, Entry, Examples, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -30,9 +30,6 @@ pub(super) const ENTRY: Entry = Entry {
     schema: None,
     examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },
 };
-
-/// The whole output of a model that cannot comply (T-025).
-pub(super) const MARKER: &str = "<<ParsingError>>";
 
 struct ThinkingMl {
     lexer: Markup,

@@ -1,12 +1,12 @@
 //! The frame of a reply: what stands at the top level, and what ends it.
 
-use super::MARKER;
 use super::answer::Answer;
 use super::block::Block;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
 use super::thinking::Thinking;
+use crate::dialect::MARKER;
 use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::entity::{self, Entities};

@@ -1,9 +1,9 @@
 //! The inside of `<thinking>`: phases, titles, and what to do with a `<final>` that may be only text.
 
-use super::MARKER;
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
+use crate::dialect::MARKER;
 use crate::dialect::{Intent, Output};
 use crate::finding::Profile;
 use crate::finding::{Report, Rule};
@@ -160,20 +160,16 @@ impl Reader {
         }
         let mut start = at;
         let inner = trim_start(text, &mut start, at);
-        let end = start.offset + inner.trim_end().len();
+        // The first character stands for the run, whose end is not known yet.
+        let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
         if self.thinking.phased {
             if !std::mem::replace(&mut self.thinking.stray, true) {
                 let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
                 out.report(report.repaired("read as text of the previous phase"));
             }
-        } else {
-            match &mut self.thinking.unphased {
-                Some((_, known_end)) => *known_end = end,
-                None => {
-                    self.thinking.unphased = Some((start, end));
-                    out.intent(Intent::Phase("".into()));
-                }
-            }
+        } else if self.thinking.unphased.is_none() {
+            self.thinking.unphased = Some((start, end));
+            out.intent(Intent::Phase("".into(), start));
         }
         self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
     }
@@ -380,7 +376,7 @@ impl Reader {
             let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
             out.report(report.repaired("fallback title"));
         }
-        out.intent(Intent::Phase(title.into()));
+        out.intent(Intent::Phase(title.into(), at));
         self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
@@ -392,7 +388,7 @@ impl Reader {
         let at = self.thinking.phase_at;
         let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
         out.report(report.repaired("fallback title"));
-        out.intent(Intent::Phase("".into()));
+        out.intent(Intent::Phase("".into(), at));
         self.entities.push(&text, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 

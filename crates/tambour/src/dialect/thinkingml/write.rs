@@ -1,6 +1,6 @@
 //! Events to ThinkingML that passes the strict check.
 
-use crate::dialect::thinkingml::MARKER;
+use crate::dialect::MARKER;
 use crate::event::Event;
 use crate::lex::entity::encode;
 use crate::lex::markup::{Markup, Token};

@@ -1,0 +1,348 @@
+//! The checker of event streams: list, SSE transcript or JSON Lines, whole or in pieces (J-065).
+
+use serde_json::{Map, Value};
+
+use super::Mark;
+use super::fields::{self, shown};
+use super::lines::Lines;
+use super::order::{Order, fault};
+use super::transcript::{Transcript, parts};
+use crate::event::{Event, EventKind, kind_of};
+use crate::finding::{Finding, Profile, Report, Severity};
+use crate::options::Options;
+use crate::privacy::Privacy;
+use crate::span::Place;
+
+/// The form of a transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// `event:`, `data:` and `id:` lines.
+    Sse,
+    /// One event a line.
+    JsonLines,
+    /// One JSON array of events; it is read when the input ends.
+    Array,
+}
+
+/// How a stream is checked. The default is what continuous integration wants: strict.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// Profile, `allow_missing_thinking`, `first_only`, limits.
+    pub options: Options,
+    /// Form of a transcript; found out when `None`.
+    pub form: Option<Form>,
+    /// Whether each event must carry `message_id` and `request_id` (J-030). `None`: in SSE transcripts.
+    pub envelope: Option<bool>,
+    /// Whether the stream must end with `completed` or `error` (J-035). `None`: in SSE transcripts. A terminal event
+    /// that is there must be the only one and the last event in any case.
+    pub terminal: Option<bool>,
+    /// What queries must not hold (T-048).
+    pub privacy: Privacy,
+}
+
+impl Default for CheckOptions {
+    fn default() -> CheckOptions {
+        CheckOptions {
+            options: Options { profile: Profile::Strict, ..Options::default() },
+            form: None,
+            envelope: None,
+            terminal: None,
+            privacy: Privacy::default(),
+        }
+    }
+}
+
+/// Holds a stream of events against the contract while it arrives.
+///
+/// Feed it a transcript with [`push`](Checker::push), or events with [`event`](Checker::event) and
+/// [`value`](Checker::value), but not both. Findings of a transcript have byte offsets into it; findings of a list
+/// have the index of the event as their offset and count events as lines.
+///
+/// ```
+/// use tambour::contract::{CheckOptions, Checker};
+///
+/// let mut checker = Checker::new(CheckOptions::default());
+/// checker.push(b"{\"event\":\"thinking_start\",\"data\":{}}\n");
+/// checker.push(b"{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}\n");
+/// let findings = checker.finish();
+/// assert!(findings.iter().any(|finding| finding.code == "final_before_thinking_end"));
+/// ```
+#[derive(Debug)]
+pub struct Checker {
+    lines: Lines,
+    transcript: Transcript,
+    core: Core,
+}
+
+impl Checker {
+    /// A checker of one stream.
+    #[must_use]
+    pub fn new(options: CheckOptions) -> Checker {
+        let limit = options.options.limits.input;
+        Checker {
+            lines: Lines::new(limit),
+            transcript: Transcript::new(options.form, limit),
+            core: Core::new(options),
+        }
+    }
+
+    /// Takes the next bytes of a transcript.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Checker { lines, transcript, core } = self;
+        lines.push(bytes, &mut |line| transcript.line(line, core));
+    }
+
+    /// Takes the next event of a list.
+    pub fn event(&mut self, event: &Event<'_>) {
+        let at = self.core.next_index();
+        self.core.event(event.name(), event.data().as_object(), None, at);
+    }
+
+    /// Takes the next event of a list in its JSON form, `{"event": NAME, "data": {...}}`.
+    pub fn value(&mut self, event: &Value) {
+        self.core.listed(event);
+    }
+
+    /// The findings so far, in the order in which they were made.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.core.findings
+    }
+
+    /// All findings, in the order of the stream.
+    #[must_use]
+    pub fn finish(self) -> Vec<Finding> {
+        let Checker { mut lines, mut transcript, mut core } = self;
+        let end = lines.finish(&mut |line| transcript.line(line, &mut core));
+        transcript.finish(Mark::empty(end), &mut core);
+        let end = if core.listed > 0 { core.next_index().place } else { end };
+        core.finish(Mark::empty(end))
+    }
+}
+
+/// The findings of a list of events, strictly judged.
+///
+/// ```
+/// use tambour::event::Event;
+///
+/// let findings = tambour::contract::check_events(&[Event::ThinkingStart, Event::FinalEnd]);
+/// assert!(findings.iter().any(|finding| finding.code == "final_delta_missing"));
+/// ```
+#[must_use]
+pub fn check_events(events: &[Event<'_>]) -> Vec<Finding> {
+    let mut checker = Checker::new(CheckOptions::default());
+    for event in events {
+        checker.event(event);
+    }
+    checker.finish()
+}
+
+/// The findings of a list of events in their JSON form.
+#[must_use]
+pub fn check_values(events: &[Value], options: CheckOptions) -> Vec<Finding> {
+    let mut checker = Checker::new(options);
+    for event in events {
+        checker.value(event);
+    }
+    checker.finish()
+}
+
+/// The findings of a whole transcript: SSE, JSON Lines or a JSON array of events.
+#[must_use]
+pub fn check_transcript(transcript: &[u8], options: CheckOptions) -> Vec<Finding> {
+    let mut checker = Checker::new(options);
+    checker.push(transcript);
+    checker.finish()
+}
+
+/// What is the same for all forms: one event after the other, and the findings.
+#[derive(Debug)]
+pub(super) struct Core {
+    options: CheckOptions,
+    /// Whether this is a transcript of what went over the wire.
+    pub(super) wire: bool,
+    /// Events of a list so far.
+    listed: usize,
+    order: Order,
+    /// Name of the terminal event.
+    terminal: Option<&'static str>,
+    last_id: Option<u64>,
+    /// The first event without an id, while none has one.
+    without_id: Option<Mark>,
+    findings: Vec<Finding>,
+    unlisted: usize,
+}
+
+impl Core {
+    fn new(options: CheckOptions) -> Core {
+        Core {
+            order: Order::new(options.options.allow_missing_thinking),
+            options,
+            wire: false,
+            listed: 0,
+            terminal: None,
+            last_id: None,
+            without_id: None,
+            findings: Vec::new(),
+            unlisted: 0,
+        }
+    }
+
+    /// Takes the next event of a list.
+    pub(super) fn listed(&mut self, event: &Value) {
+        let at = self.next_index();
+        self.value(event, at);
+    }
+
+    /// Takes an event in its JSON form.
+    pub(super) fn value(&mut self, event: &Value, at: Mark) {
+        if let Some(parts) = parts(event, at, self) {
+            self.event(parts.name, parts.data.as_deref(), parts.id.as_deref(), at);
+        }
+    }
+
+    /// Takes an event; `None` for data is data that could not be read, which has its own finding.
+    pub(super) fn event(
+        &mut self,
+        name: &str,
+        data: Option<&Map<String, Value>>,
+        id: Option<&str>,
+        at: Mark,
+    ) {
+        let mut reports = Vec::new();
+        if let Some(terminal) = self.terminal {
+            // Two ends are one fault, not an end and an event after it.
+            reports.push(if matches!(name, "completed" | "error") {
+                fault("terminal_duplicate", at, format!("{name} after {terminal}"))
+            } else {
+                fault("event_after_terminal", at, format!("{} after {terminal}", shown(name)))
+            });
+        }
+        if self.options.envelope.unwrap_or(self.wire) {
+            self.envelope(name, data, at, &mut reports);
+        }
+        let kind = kind_of(name);
+        match kind {
+            None => {
+                reports.push(fault("event_unknown", at, format!("there is no event {}", shown(name))));
+            }
+            Some(EventKind::Contract) => {
+                if let Some(part) = fields::read(name, data, &self.options.privacy, at, &mut reports) {
+                    self.order.contract(part, at, &mut reports);
+                }
+            }
+            Some(EventKind::System) => match name {
+                "completed" => self.terminal = self.terminal.or(Some("completed")),
+                "error" => self.terminal = self.terminal.or(Some("error")),
+                _ => {}
+            },
+            Some(EventKind::Extension) => self.order.extension(name, at, &mut reports),
+        }
+        if kind.is_some() {
+            self.stream_id(matches!(name, "status" | "heartbeat"), name, id, at, &mut reports);
+        }
+        for report in reports {
+            self.report(report);
+        }
+    }
+
+    /// Adds a finding, unless there are too many.
+    pub(super) fn report(&mut self, report: Report) {
+        let options = &self.options.options;
+        if options.mute.as_deref() == Some(report.rule.code) {
+            return;
+        }
+        if self.findings.len() >= options.limits.findings {
+            self.unlisted += 1;
+            return;
+        }
+        let mut finding = report.judge(options.profile);
+        // R-04: a gap is an error in strict only, although nothing is repaired here.
+        if finding.code == "phase_id_not_consecutive" && options.profile == Profile::Lenient {
+            finding.severity = Severity::Warning;
+        }
+        self.findings.push(finding);
+    }
+
+    /// The mark of the next event of a list.
+    fn next_index(&mut self) -> Mark {
+        let index = self.listed;
+        self.listed += 1;
+        let line = u32::try_from(self.listed).unwrap_or(u32::MAX);
+        Mark { place: Place { offset: index, line, column: 1 }, end: index + 1 }
+    }
+
+    /// J-030.
+    fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Mark, out: &mut Vec<Report>) {
+        let Some(data) = data else { return };
+        for field in ["message_id", "request_id"] {
+            if !data.get(field).and_then(Value::as_str).is_some_and(|id| !id.is_empty()) {
+                out.push(fault("envelope_missing", at, format!("{} has no {field}", shown(name))));
+                return;
+            }
+        }
+    }
+
+    /// J-036. Ids are only asked for where some event has one: a stream without any cannot be resumed, which is
+    /// allowed.
+    fn stream_id(&mut self, control: bool, name: &str, id: Option<&str>, at: Mark, out: &mut Vec<Report>) {
+        match id {
+            None if control => {}
+            None if self.last_id.is_some() => {
+                out.push(fault("event_id_missing", at, format!("{name} has no id, unlike events before it")));
+            }
+            None => {
+                self.without_id.get_or_insert(at);
+            }
+            Some(_) if control => {
+                out.push(fault("control_event_with_id", at, format!("{name} has an id")));
+            }
+            Some(id) => {
+                let number = Some(id)
+                    .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
+                    .and_then(|id| id.parse().ok());
+                let Some(number) = number else {
+                    out.push(fault("event_id_invalid", at, format!("{} is no id of an event", shown(id))));
+                    return;
+                };
+                if let Some(earlier) = self.without_id.take() {
+                    out.push(fault(
+                        "event_id_missing",
+                        earlier,
+                        "an event has no id, unlike events after it",
+                    ));
+                }
+                if let Some(last) = self.last_id.filter(|&last| number <= last) {
+                    let message = format!("the id {number} comes after {last}");
+                    out.push(fault("event_id_not_increasing", at, message));
+                }
+                self.last_id = Some(number);
+            }
+        }
+    }
+
+    fn finish(mut self, end: Mark) -> Vec<Finding> {
+        let mut reports = Vec::new();
+        self.order.finish(self.terminal == Some("error"), end, &mut reports);
+        if self.terminal.is_none() && self.options.terminal.unwrap_or(self.wire) {
+            reports.push(fault("terminal_missing", end, "the stream ends without completed or error"));
+        }
+        for report in reports {
+            self.report(report);
+        }
+        // What is missing is known at the end only, and belongs to an earlier place.
+        self.findings.sort_by_key(|finding| finding.span.start);
+        if self.options.options.first_only {
+            // The verdict is the first error; without one, the first finding.
+            let error = self.findings.iter().position(|finding| finding.severity == Severity::Error);
+            return self.findings.into_iter().nth(error.unwrap_or(0)).into_iter().collect();
+        }
+        if self.unlisted > 0 {
+            let message = format!("{} more findings are not listed", self.unlisted);
+            self.findings.push(fault("limit_exceeded", end, message).judge(self.options.options.profile));
+        }
+        self.findings
+    }
+}

@@ -1,0 +1,223 @@
+//! The fields of contract events (J-002 to J-014). Their order is not looked at here.
+
+use serde_json::{Map, Value};
+
+use super::Mark;
+use super::order::{Id, Part, fault};
+use super::queries;
+use crate::finding::Report;
+use crate::privacy::Privacy;
+
+/// Reads the contract event `name` with `data`; `None` for data is data that could not be read, which has its own
+/// finding. Returns `None` for a name that is not of the contract.
+pub(super) fn read(
+    name: &str,
+    data: Option<&Map<String, Value>>,
+    privacy: &Privacy,
+    at: Mark,
+    out: &mut Vec<Report>,
+) -> Option<Part> {
+    let mut fields = Fields { name, data, at, out };
+    Some(match name {
+        "serp_summary" => {
+            if let Some(text) = fields.text("text", "serp_summary_empty", "J-002") {
+                summary(text, at, fields.out);
+            }
+            Part::SerpSummary
+        }
+        "thinking_start" => {
+            fields.none_of_its_own("J-006");
+            Part::ThinkingStart
+        }
+        "phase_start" => {
+            fields.text("title", "title_empty", "J-009");
+            Part::PhaseStart(fields.phase_id())
+        }
+        "phase_delta" => {
+            fields.text("text", "delta_empty", "J-011");
+            Part::PhaseDelta(fields.id().unwrap_or(Id::Unreadable))
+        }
+        "thinking_end" => {
+            fields.none_of_its_own("J-012");
+            Part::ThinkingEnd
+        }
+        "final_delta" => {
+            fields.text("text", "delta_empty", "J-013");
+            Part::FinalDelta
+        }
+        "serp_queries" => {
+            fields.queries(privacy);
+            Part::SerpQueries
+        }
+        "final_end" => {
+            fields.none_of_its_own("J-014");
+            Part::FinalEnd
+        }
+        _ => return None,
+    })
+}
+
+struct Fields<'a> {
+    name: &'a str,
+    data: Option<&'a Map<String, Value>>,
+    at: Mark,
+    out: &'a mut Vec<Report>,
+}
+
+impl<'a> Fields<'a> {
+    /// The text `field`: a string, not empty; titles and summaries not blank either.
+    fn text(&mut self, field: &str, empty: &str, row: &'static str) -> Option<&'a str> {
+        match self.data?.get(field) {
+            Some(Value::String(text)) => {
+                let missing = if empty == "delta_empty" { text.is_empty() } else { text.trim().is_empty() };
+                if !missing {
+                    return Some(text);
+                }
+                let message = format!("{field} of {} is empty", self.name);
+                self.out.push(fault(empty, self.at, message).row(row));
+            }
+            None => {
+                let message = format!("{} has no {field}", self.name);
+                self.out.push(fault(empty, self.at, message).row(row));
+            }
+            Some(other) => {
+                let message = format!("{field} of {} is {}, not a string", self.name, kind(other));
+                self.out.push(fault("field_type", self.at, message).row(row));
+            }
+        }
+        None
+    }
+
+    fn phase_id(&mut self) -> Id {
+        self.id().unwrap_or_else(|| {
+            self.out.push(fault("phase_id_invalid", self.at, "the phase has no positive integer as its id"));
+            Id::Unreadable
+        })
+    }
+
+    /// The id, or `None` when it is there to be read but no positive integer.
+    fn id(&self) -> Option<Id> {
+        let Some(data) = self.data else { return Some(Id::Unreadable) };
+        match data.get("id").and_then(Value::as_u64) {
+            Some(id) if id > 0 => Some(Id::Known(id)),
+            _ => None,
+        }
+    }
+
+    fn none_of_its_own(&mut self, row: &'static str) {
+        let Some(data) = self.data else { return };
+        if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
+            let message = format!("{} has the field {}", self.name, shown(field));
+            self.out.push(fault("field_unexpected", self.at, message).row(row));
+        }
+    }
+
+    fn queries(&mut self, privacy: &Privacy) {
+        let Some(data) = self.data else { return };
+        let list = data.get("queries");
+        let strings: Option<Vec<&str>> =
+            list.and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
+        match strings {
+            Some(strings) => queries::check(&strings, privacy, self.at.place, self.at.end, self.out),
+            None => {
+                let message = match list {
+                    None => "serp_queries has no queries".to_owned(),
+                    Some(Value::Array(_)) => "a query is not a string".to_owned(),
+                    Some(other) => format!("queries is {}, not an array of strings", kind(other)),
+                };
+                self.out.push(fault("field_type", self.at, message).row("J-003"));
+            }
+        }
+    }
+}
+
+/// Plain text in one or two sentences (J-002).
+fn summary(text: &str, at: Mark, out: &mut Vec<Report>) {
+    if let Some(tag) = tag(text) {
+        let message = format!("serp_summary holds the tag {}", shown(tag));
+        out.push(fault("serp_summary_markup", at, message));
+    }
+    let sentences = sentences(text);
+    if sentences > 2 {
+        out.push(fault("serp_summary_sentences", at, format!("serp_summary has {sentences} sentences")));
+    }
+}
+
+/// The first thing with tag syntax: `<`, perhaps `/`, an ASCII letter, up to the next `>` without another `<` (T-028).
+fn tag(text: &str) -> Option<&str> {
+    let mut from = 0;
+    while let Some(open) = text[from..].find('<') {
+        let start = from + open;
+        let inside = &text[start + 1..];
+        let name = inside.strip_prefix('/').unwrap_or(inside);
+        let end = inside.find(['<', '>']);
+        if name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && let Some(end) = end.filter(|&end| inside.as_bytes()[end] == b'>')
+            && attributes(name[..end - (inside.len() - name.len())].trim_end_matches('/'))
+        {
+            return Some(&text[start..start + end + 2]);
+        }
+        from = start + 1 + end.unwrap_or(inside.len());
+        if end.is_none() {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether `text`, the inside of a tag, is a name and then nothing or attributes: not the middle of `<https://a.b>`.
+fn attributes(text: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
+    let rest = text.trim_start_matches(name);
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)) && !text.contains("//")
+}
+
+/// Number of sentences, counted low: an ideographic mark always ends one, a Latin mark only before white space and a
+/// letter that begins a sentence.
+fn sentences(text: &str) -> usize {
+    let mut count = 0;
+    let mut pending = false;
+    let mut rest = text.trim().chars().peekable();
+    while let Some(c) = rest.next() {
+        let ends = match c {
+            '。' | '！' | '？' => true,
+            '.' | '!' | '?' => match rest.peek() {
+                None => true,
+                Some(next) if next.is_whitespace() => rest
+                    .clone()
+                    .find(|c| !c.is_whitespace())
+                    .is_some_and(|c| c.is_uppercase() || !c.is_ascii()),
+                Some(_) => false,
+            },
+            _ => false,
+        };
+        if ends && pending {
+            count += 1;
+            pending = false;
+        } else if c.is_alphanumeric() {
+            pending = true;
+        }
+    }
+    count + usize::from(pending)
+}
+
+/// What a JSON value is, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A name of the stream as a message may show it: quoted, of bounded length.
+pub(super) fn shown(text: &str) -> String {
+    const SHOWN: usize = 40;
+    match text.char_indices().nth(SHOWN) {
+        None => format!("`{text}`"),
+        Some((cut, _)) => format!("`{}...`", &text[..cut]),
+    }
+}

@@ -1,0 +1,282 @@
+//! The order of contract events (J-015 to J-024), judged by counting.
+//!
+//! ```text
+//! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
+//! ```
+//!
+//! Each rule looks at what was seen so far, not at a state to be in: one misplaced event gives its own finding and
+//! leaves the rules for the events around it alone.
+
+use std::collections::HashSet;
+
+use super::Mark;
+use super::rules::known;
+use crate::finding::Report;
+
+/// A contract event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    SerpSummary,
+    ThinkingStart,
+    PhaseStart(Id),
+    PhaseDelta(Id),
+    ThinkingEnd,
+    FinalDelta,
+    SerpQueries,
+    FinalEnd,
+}
+
+/// The id of a phase event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Id {
+    /// A positive integer.
+    Known(u64),
+    /// Not readable; that has its own finding and gives no others.
+    Unreadable,
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    allow_missing_thinking: bool,
+    /// Whether any contract event was seen.
+    any: bool,
+    /// Whether any contract event but `serp_summary` was seen.
+    body: bool,
+    summary: bool,
+    thinking_start: bool,
+    /// The first event that needs a `thinking_start` before it and had none.
+    orphan: Option<Mark>,
+    /// Extension events that wait for it to be known whether a `thinking_start` comes later.
+    early_extensions: Vec<(Mark, String)>,
+    phases: usize,
+    first_phase: Option<Mark>,
+    current: Option<Id>,
+    started: HashSet<u64>,
+    thinking_end: bool,
+    final_delta: bool,
+    queries: bool,
+    /// A `serp_queries` that only `final_end` may follow.
+    open_queries: Option<Mark>,
+    final_end: Option<Mark>,
+}
+
+impl Order {
+    pub(super) fn new(allow_missing_thinking: bool) -> Order {
+        Order { allow_missing_thinking, ..Order::default() }
+    }
+
+    /// Takes the next contract event.
+    pub(super) fn contract(&mut self, part: Part, at: Mark, out: &mut Vec<Report>) {
+        if !matches!(part, Part::SerpQueries | Part::FinalEnd)
+            && let Some(queries) = self.open_queries.take()
+        {
+            out.push(misplaced(queries, "serp_queries is followed by another event than final_end"));
+        }
+        let late = self.final_end.is_some() && part != Part::FinalEnd;
+        if late {
+            let message = format!("{} after final_end", part.name());
+            out.push(fault("event_after_final_end", at, message));
+        }
+        match part {
+            Part::SerpSummary => self.serp_summary(at, late, out),
+            Part::ThinkingStart => self.thinking_start(at, late, out),
+            Part::PhaseStart(id) => self.phase_start(id, at, late, out),
+            Part::PhaseDelta(id) => self.phase_delta(id, at, late, out),
+            Part::ThinkingEnd => self.thinking_end(at, out),
+            Part::FinalDelta => self.final_delta(at, late, out),
+            Part::SerpQueries => self.serp_queries(at, late, out),
+            Part::FinalEnd => {
+                if self.final_end.is_some() {
+                    out.push(fault("final_end_duplicate", at, "a second final_end"));
+                } else {
+                    self.final_end = Some(at);
+                }
+                self.open_queries = None;
+            }
+        }
+        self.any = true;
+        self.body |= part != Part::SerpSummary;
+    }
+
+    /// Takes an extension event. Where it stands is its only rule: it changes nothing for contract events (X-010).
+    pub(super) fn extension(&mut self, name: &str, at: Mark, out: &mut Vec<Report>) {
+        if self.final_end.is_some() {
+            let message = format!("{name} after final_end");
+            out.push(fault("event_after_final_end", at, message).row("X-010"));
+        } else if !self.thinking_start && !matches!(name, "draft_delta" | "notice" | "finding") {
+            self.early_extensions.push((at, name.to_owned()));
+        }
+    }
+
+    /// Takes the end of the stream; `failed` is whether `error` was its terminal event.
+    pub(super) fn finish(&mut self, failed: bool, end: Mark, out: &mut Vec<Report>) {
+        if !self.any && failed {
+            return; // X-001: failed before its first contract event.
+        }
+        let close = self.final_end.unwrap_or(end);
+        let no_thinking = !self.thinking_start && self.orphan.is_none();
+        if !(self.allow_missing_thinking && no_thinking) {
+            if !self.thinking_start {
+                out.push(fault("thinking_start_missing", self.orphan.unwrap_or(close), "no thinking_start"));
+            }
+            if self.phases == 0 && !self.thinking_end {
+                out.push(fault("phase_missing", close, "thinking without a phase"));
+            }
+            if !self.thinking_end {
+                out.push(fault("thinking_end_missing", close, "no thinking_end"));
+            }
+        }
+        if !self.final_delta {
+            out.push(fault("final_delta_missing", close, "no final_delta"));
+        }
+        if self.final_end.is_none() {
+            out.push(fault("final_end_missing", end, "no final_end"));
+        }
+        if let (1, Some(phase)) = (self.phases, self.first_phase) {
+            out.push(fault("single_phase", phase, "only one phase"));
+        }
+    }
+
+    fn serp_summary(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+        if self.summary {
+            out.push(fault("serp_summary_duplicate", at, "a second serp_summary"));
+        }
+        if self.body && !late {
+            out.push(fault("serp_summary_late", at, "serp_summary after the thinking or the answer began"));
+        }
+        self.summary = true;
+    }
+
+    fn thinking_start(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+        if self.thinking_start {
+            out.push(fault("thinking_start_duplicate", at, "a second thinking_start"));
+            return;
+        }
+        self.thinking_start = true;
+        for (early, name) in std::mem::take(&mut self.early_extensions) {
+            out.push(fault("extension_misplaced", early, format!("{name} before thinking_start")));
+        }
+        if !late && (self.orphan.is_some() || self.final_delta) {
+            out.push(fault("order_invalid", at, "thinking_start after events that it should precede"));
+        }
+    }
+
+    /// Remembers the first event of a thinking that was not started.
+    fn needs_start(&mut self, at: Mark) {
+        if !self.thinking_start && self.orphan.is_none() {
+            self.orphan = Some(at);
+        }
+    }
+
+    fn phase_start(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
+        self.needs_start(at);
+        if self.thinking_end && !late {
+            out.push(fault("phase_after_thinking_end", at, "phase_start after thinking_end"));
+        }
+        if let Id::Known(id) = id {
+            match self.current {
+                Some(Id::Known(before)) if id <= before => {
+                    let message = format!("phase id {id} after {before}");
+                    out.push(fault("phase_id_not_increasing", at, message));
+                }
+                Some(Id::Known(before)) if id - before > 1 => {
+                    let message = format!("phase id {id} after {before}");
+                    out.push(fault("phase_id_not_consecutive", at, message));
+                }
+                None if id != 1 => {
+                    let message = format!("the first phase has id {id}");
+                    out.push(fault("phase_id_not_consecutive", at, message));
+                }
+                _ => {}
+            }
+            self.started.insert(id);
+        }
+        self.current = Some(id);
+        self.phases += 1;
+        self.first_phase.get_or_insert(at);
+    }
+
+    fn phase_delta(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
+        self.needs_start(at);
+        if self.thinking_end && !late {
+            out.push(fault("phase_after_thinking_end", at, "phase_delta after thinking_end"));
+        }
+        match (self.current, id) {
+            (None, _) => {
+                let report = fault("phase_delta_unknown", at, "phase_delta before any phase_start");
+                out.push(report.row("J-017"));
+            }
+            (Some(Id::Unreadable), _) => {}
+            (Some(_), Id::Unreadable) => {
+                out.push(fault("phase_delta_unknown", at, "phase_delta without a readable id"));
+            }
+            (Some(Id::Known(current)), Id::Known(id)) if id != current => {
+                let (code, message) = if self.started.contains(&id) {
+                    ("phase_delta_not_current", format!("phase_delta for phase {id} in phase {current}"))
+                } else {
+                    ("phase_delta_unknown", format!("phase_delta for phase {id}, which was never started"))
+                };
+                out.push(fault(code, at, message));
+            }
+            _ => {}
+        }
+    }
+
+    fn thinking_end(&mut self, at: Mark, out: &mut Vec<Report>) {
+        if self.thinking_end {
+            out.push(fault("thinking_end_duplicate", at, "a second thinking_end"));
+            return;
+        }
+        self.needs_start(at);
+        self.thinking_end = true;
+        if self.phases == 0 {
+            out.push(fault("phase_missing", at, "thinking_end without a phase before it"));
+        }
+    }
+
+    fn final_delta(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+        // One finding for the answer, not one for each of its pieces.
+        let skipped = self.allow_missing_thinking && !self.thinking_start && self.orphan.is_none();
+        if !self.thinking_end && !self.final_delta && !skipped && !late {
+            out.push(fault("final_before_thinking_end", at, "final_delta before thinking_end"));
+        }
+        self.final_delta = true;
+    }
+
+    fn serp_queries(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+        if self.queries {
+            out.push(fault("serp_queries_duplicate_event", at, "a second serp_queries"));
+        }
+        if late {
+            out.push(misplaced(at, "serp_queries after final_end"));
+        } else {
+            self.open_queries.get_or_insert(at);
+        }
+        self.queries = true;
+    }
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::SerpSummary => "serp_summary",
+            Part::ThinkingStart => "thinking_start",
+            Part::PhaseStart(_) => "phase_start",
+            Part::PhaseDelta(_) => "phase_delta",
+            Part::ThinkingEnd => "thinking_end",
+            Part::FinalDelta => "final_delta",
+            Part::SerpQueries => "serp_queries",
+            Part::FinalEnd => "final_end",
+        }
+    }
+}
+
+/// A report on the main row of the rule with `code`.
+pub(super) fn fault(code: &str, at: Mark, message: impl Into<String>) -> Report {
+    Report::new(known(code), at.place, at.end, message)
+}
+
+fn misplaced(at: Mark, message: &str) -> Report {
+    fault("serp_queries_misplaced", at, message)
+}

@@ -1,0 +1,212 @@
+//! `auto`: finds out how a reply is written (J-054, X-013).
+//!
+//! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
+//! What has been taken for plain stays plain.
+
+use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
+use crate::event::kind_of;
+use crate::lex::markup::{Markup, TagKind, Token};
+use crate::options::Options;
+use crate::sequence::is_blank;
+use crate::span::Place;
+
+/// The table entry.
+pub(super) const ENTRY: Entry = Entry {
+    name: "auto",
+    summary: "finds out which dialect a reply is written in",
+    reader: |options| Box::new(Auto::new(options)),
+    rules: &[],
+    write: None,
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &[], fenced: false },
+};
+
+struct Auto {
+    options: Options,
+    /// What came before the decision.
+    seen: String,
+    /// Bytes of it that are not blank.
+    filled: usize,
+    reader: Option<Box<dyn Dialect>>,
+}
+
+/// What the beginning of a reply tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Dialect(&'static str),
+    Plain,
+    Unknown,
+}
+
+impl Auto {
+    fn new(options: &Options) -> Auto {
+        Auto { options: options.clone(), seen: String::new(), filled: 0, reader: None }
+    }
+
+    fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
+        let reader = match verdict {
+            Verdict::Dialect(name) => match entry(name) {
+                Ok(entry) => (entry.reader)(&self.options),
+                Err(_) => plain::detected(&self.options),
+            },
+            Verdict::Plain | Verdict::Unknown => plain::detected(&self.options),
+        };
+        let reader = self.reader.insert(reader);
+        reader.text(&std::mem::take(&mut self.seen), out);
+    }
+}
+
+impl Dialect for Auto {
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut dyn Output) {
+        if let Some(reader) = &mut self.reader {
+            return reader.text(text, out);
+        }
+        // One character at a time, so that the decision falls at the same place however the reply is cut. A look
+        // is taken only where a token can have ended.
+        for (at, c) in text.char_indices() {
+            self.seen.push(c);
+            self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
+            let full =
+                self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
+            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n') || full || after_think(&self.seen);
+            let verdict = if telling { look(&self.seen, full) } else { Verdict::Unknown };
+            if verdict != Verdict::Unknown || full {
+                self.decide(verdict, out);
+                if let Some(reader) = &mut self.reader {
+                    reader.text(&text[at + c.len_utf8()..], out);
+                }
+                return;
+            }
+        }
+    }
+
+    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
+        match &mut self.reader {
+            Some(reader) => reader.reasoning(text, out),
+            // A model that reasons in a field of its own may still write any dialect.
+            None => out.intent(super::Intent::Draft(text)),
+        }
+    }
+
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
+        if self.reader.is_none() {
+            self.decide(look(&self.seen, true), out);
+        }
+        self.reader.as_mut().is_some_and(|reader| reader.finish(ending, out))
+    }
+
+    fn place(&self) -> Place {
+        match &self.reader {
+            Some(reader) => reader.place(),
+            None => Place::START.after(&self.seen),
+        }
+    }
+
+    fn held(&self) -> usize {
+        match &self.reader {
+            Some(reader) => reader.held(),
+            None => self.seen.len(),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match &self.reader {
+            Some(reader) => reader.name(),
+            None => ENTRY.name,
+        }
+    }
+}
+
+/// Whether the text just passed a closed leading `<think>` by its first visible character.
+fn after_think(seen: &str) -> bool {
+    seen.rfind("</think>").is_some_and(|at| {
+        let after = &seen[at + "</think>".len()..];
+        after.chars().filter(|c| !c.is_whitespace()).count() == 1
+    })
+}
+
+/// What the beginning of a reply tells; `full` when no more will be looked at.
+fn look(seen: &str, full: bool) -> Verdict {
+    let text = seen.trim_start_matches('\u{FEFF}').trim_start();
+    if event_named(text) {
+        return Verdict::Dialect("jsonseq");
+    }
+    let verdict = markup(text, full);
+    if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
+}
+
+/// Whether an `event` field or line names an event (J-050).
+fn event_named(text: &str) -> bool {
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”' | '`' | '\\') || c.is_whitespace();
+    text.match_indices("event").any(|(at, word)| {
+        let before = text[..at].trim_end_matches(is_quote).chars().next_back();
+        let after = text[at + word.len()..].trim_start_matches(is_quote);
+        let Some(value) = after.strip_prefix([':', '：']) else { return false };
+        let value = value.trim_start_matches(is_quote);
+        let name = value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
+        // An unfinished name may still grow.
+        let complete = name.len() < value.len();
+        let in_object = matches!(before, Some('{' | ',' | '｛' | '，'));
+        let at_line = before.is_none() || text[..at].ends_with('\n');
+        complete && (in_object || at_line) && kind_of(name).is_some()
+    })
+}
+
+/// What the tags tell.
+fn markup(text: &str, full: bool) -> Verdict {
+    let mut verdict = Verdict::Unknown;
+    // Name of a reasoning tag that is open, or whether one has closed at the start.
+    let (mut open, mut thinking, mut led) = (None::<&str>, false, true);
+    let mut closed = false;
+    let mut lexer = Markup::new(super::MARKER, 1 << 10);
+    let mut see = |token: Token<'_>| {
+        if verdict != Verdict::Unknown {
+            return;
+        }
+        match token {
+            Token::Tag(tag) => {
+                let name = tag.name.to_ascii_lowercase();
+                let opening = tag.kind == TagKind::Open;
+                match (name.as_str(), opening) {
+                    ("phase", true) if thinking => verdict = Verdict::Dialect("thinkingml"),
+                    ("serp" | "final", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
+                    ("thinking", true) if open.is_none() => thinking = true,
+                    ("think", true) if led && open.is_none() && !thinking => open = Some("think"),
+                    ("think", false) if open.is_some() => {
+                        open = None;
+                        closed = true;
+                    }
+                    _ => {}
+                }
+            }
+            Token::Text(text) if is_blank(text) => {}
+            Token::Mark(_) => {}
+            _ => {
+                // Something other than a phase after `<thinking>`: reasoning that is not ThinkingML, unless it
+                // comes after a preface, which plain reasoning never has.
+                if thinking && led {
+                    verdict = Verdict::Plain;
+                } else if closed && !matches!(token, Token::Text(text) if may_begin(text)) {
+                    verdict = Verdict::Plain;
+                } else if open.is_none() && !closed {
+                    led = false;
+                }
+            }
+        }
+    };
+    lexer.push(text, &mut |token, _| see(token));
+    if full {
+        lexer.finish(&mut |token, _| see(token));
+        if verdict == Verdict::Unknown && thinking && !led {
+            return Verdict::Dialect("thinkingml");
+        }
+    }
+    verdict
+}
+
+/// Whether text after the reasoning may begin a fence or JSON.
+fn may_begin(text: &str) -> bool {
+    matches!(text.trim_start().chars().next(), Some('`' | '~' | '{' | '｛' | 'e'))
+}

@@ -1,0 +1,206 @@
+//! The characters of JSON and those written in their place: typographic quotes, full-width punctuation, odd spaces.
+//!
+//! Everything here answers "what stands at this byte" and looks at no more than three bytes.
+
+/// A kind of quote, named by what opens the string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quote {
+    /// `"`, the only one JSON knows.
+    Double,
+    /// `'`
+    Single,
+    /// `` ` `` and `´`
+    Back,
+    /// `“`, `”`, `„`, `‟`, `＂`
+    Curly,
+    /// `‘`, `’`, `‚`, `‛`, `＇`
+    CurlySingle,
+    /// `«`, `»`, `‹`, `›`
+    Angle,
+    /// `「`, `」`, `『`, `』`
+    Corner,
+    /// `\"`, when a whole JSON text was escaped once.
+    Escaped,
+    /// `"""`
+    Triple,
+}
+
+impl Quote {
+    /// Whether `mark` can end a string that `self` opened.
+    pub(crate) fn ends_with(self, mark: Quote) -> bool {
+        match self {
+            Quote::Triple => mark == Quote::Double,
+            Quote::Back => matches!(mark, Quote::Back | Quote::Single),
+            Quote::Curly => matches!(mark, Quote::Curly | Quote::Double),
+            Quote::CurlySingle => matches!(mark, Quote::CurlySingle | Quote::Single),
+            Quote::Escaped => matches!(mark, Quote::Escaped | Quote::Double),
+            _ => self == mark,
+        }
+    }
+
+    /// Bytes at which reading the text of such a string has to stop.
+    pub(crate) fn stops(self) -> &'static Stops {
+        match self {
+            Quote::Double | Quote::Escaped | Quote::Triple => &DOUBLE,
+            Quote::Single => &SINGLE,
+            Quote::Back => &BACK,
+            Quote::Curly => &CURLY,
+            Quote::CurlySingle => &CURLY_SINGLE,
+            Quote::Angle => &ANGLE,
+            Quote::Corner => &CORNER,
+        }
+    }
+}
+
+/// The quote at `at` and its length, a single `"` for a triple one. Typographic quotes are three bytes or two.
+#[inline]
+pub(crate) fn quote(bytes: &[u8], at: usize) -> Option<(Quote, usize)> {
+    let rest = &bytes[at..];
+    Some(match *rest.first()? {
+        b'"' => (Quote::Double, 1),
+        b'\'' => (Quote::Single, 1),
+        b'`' => (Quote::Back, 1),
+        b'\\' if rest.get(1) == Some(&b'"') => (Quote::Escaped, 2),
+        0xC2 => match rest.get(1)? {
+            0xAB | 0xBB => (Quote::Angle, 2),
+            0xB4 => (Quote::Back, 2),
+            _ => return None,
+        },
+        0xE2 if rest.get(1) == Some(&0x80) => match rest.get(2)? {
+            0x98..=0x9B => (Quote::CurlySingle, 3),
+            0x9C..=0x9F => (Quote::Curly, 3),
+            0xB9 | 0xBA => (Quote::Angle, 3),
+            _ => return None,
+        },
+        0xE3 if rest.get(1) == Some(&0x80) => match rest.get(2)? {
+            0x8C..=0x8F => (Quote::Corner, 3),
+            _ => return None,
+        },
+        0xEF if rest.get(1) == Some(&0xBC) => match rest.get(2)? {
+            0x82 => (Quote::Curly, 3),
+            0x87 => (Quote::CurlySingle, 3),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// The structural character meant at `at`, in ASCII, and its length: `, : { } [ ] ( )` and their full-width forms.
+#[inline]
+pub(crate) fn mark(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+    let rest = &bytes[at..];
+    match *rest.first()? {
+        b @ (b',' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')') => Some((b, 1)),
+        0xEF => Some((
+            match (rest.get(1)?, rest.get(2)?) {
+                (0xBC, 0x8C) => b',',
+                (0xBC, 0x9A) => b':',
+                (0xBD, 0x9B) => b'{',
+                (0xBD, 0x9D) => b'}',
+                (0xBC, 0xBB) => b'[',
+                (0xBC, 0xBD) => b']',
+                (0xBC, 0x88) => b'(',
+                (0xBC, 0x89) => b')',
+                _ => return None,
+            },
+            3,
+        )),
+        0xE3 if rest.get(1) == Some(&0x80) && rest.get(2) == Some(&0x81) => Some((b',', 3)),
+        _ => None,
+    }
+}
+
+/// Length of the white space character at `at` that JSON does not know: Unicode spaces, the byte order mark,
+/// vertical tab and form feed.
+#[inline]
+pub(crate) fn odd_space(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = &bytes[at..];
+    match *rest.first()? {
+        0x0B | 0x0C => Some(1),
+        0xC2 => matches!(rest.get(1)?, 0x85 | 0xA0).then_some(2),
+        0xE1 => (rest.get(1) == Some(&0xA0) && rest.get(2) == Some(&0x8E)).then_some(3),
+        0xE2 => match (rest.get(1)?, rest.get(2)?) {
+            (0x80, 0x80..=0x8F | 0xA8 | 0xA9 | 0xAF) | (0x81, 0x9F | 0xA0) => Some(3),
+            _ => None,
+        },
+        0xE3 => (rest.get(1) == Some(&0x80) && rest.get(2) == Some(&0x80)).then_some(3),
+        0xEF => (rest.get(1) == Some(&0xBB) && rest.get(2) == Some(&0xBF)).then_some(3),
+        _ => None,
+    }
+}
+
+/// Whether JSON allows `byte` between tokens.
+#[inline]
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+/// Whether `byte` can be part of a word without quotes: a number, a literal, an identifier.
+#[inline]
+pub(crate) fn is_word(byte: u8) -> bool {
+    WORD.0[byte as usize]
+}
+
+/// Length of the UTF-8 character that starts with `byte`.
+#[inline]
+pub(crate) fn width(byte: u8) -> usize {
+    match byte {
+        0..=0xBF => 1,
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xFF => 4,
+    }
+}
+
+/// A set of bytes to stop at.
+pub(crate) struct Stops([bool; 256]);
+
+impl Stops {
+    const fn new(bytes: &[u8], controls: bool) -> Stops {
+        let mut set = [false; 256];
+        let mut i = 0;
+        while i < bytes.len() {
+            set[bytes[i] as usize] = true;
+            i += 1;
+        }
+        i = 0;
+        while controls && i < 0x20 {
+            set[i] = true;
+            i += 1;
+        }
+        Stops(set)
+    }
+
+    /// The first byte of the set in `bytes` at or after `at`; the length when there is none.
+    #[inline]
+    pub(crate) fn find(&self, bytes: &[u8], mut at: usize) -> usize {
+        // Eight at a time: the loop condition, not the table, is what costs.
+        while let Some(block) = bytes.get(at..at + 8) {
+            let hit = |i: usize| self.0[block[i] as usize];
+            if hit(0) | hit(1) | hit(2) | hit(3) | hit(4) | hit(5) | hit(6) | hit(7) {
+                break;
+            }
+            at += 8;
+        }
+        while at < bytes.len() && !self.0[bytes[at] as usize] {
+            at += 1;
+        }
+        at
+    }
+}
+
+static DOUBLE: Stops = Stops::new(b"\"\\", true);
+static SINGLE: Stops = Stops::new(b"'\\", true);
+static BACK: Stops = Stops::new(b"`'\\\xC2", true);
+static CURLY: Stops = Stops::new(b"\"\\\xE2\xEF", true);
+static CURLY_SINGLE: Stops = Stops::new(b"'\\\xE2\xEF", true);
+static ANGLE: Stops = Stops::new(b"\\\xC2\xE2", true);
+static CORNER: Stops = Stops::new(b"\\\xE3", true);
+static WORD: Stops =
+    Stops::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
+
+/// Where the text of a string without quotes may end.
+pub(crate) static BARE: Stops = Stops::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
+
+/// What matters in text around values.
+pub(crate) static PROSE: Stops = Stops::new(b"{[`~<\xEF\xE3", false);

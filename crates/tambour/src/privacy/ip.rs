@@ -1,0 +1,102 @@
+//! IP addresses.
+
+use std::net::Ipv6Addr;
+use std::ops::Range;
+
+use super::Detector;
+use super::text::{Text, alnum, digit};
+
+/// Four numbers up to 255 with dots between, and IPv6 addresses. Versions of three or five parts, ratios and times
+/// are none; a version of four small parts cannot be told from an address, unless a `v` stands before it.
+pub(super) struct Ip;
+
+impl Detector for Ip {
+    fn kind(&self) -> &'static str {
+        "ip"
+    }
+
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        let chars = text.chars();
+        let part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
+        let mut at = 0;
+        while at < chars.len() {
+            if !part(chars[at]) {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while at < chars.len() && part(chars[at]) {
+                at += 1;
+            }
+            let run = &chars[start..at];
+            if run.iter().filter(|&&c| c == ':').count() >= 2
+                && let Some(range) = v6(text, start, at)
+            {
+                found(text.bytes(range));
+            } else if run.contains(&'.') {
+                v4(text, start, at, found);
+            }
+        }
+    }
+}
+
+/// The IPv6 address that the run `start..end` is, signs of the sentence aside.
+fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
+    const LONGEST: usize = 45;
+    let chars = text.chars();
+    let stop = |run: &[char]| run.ends_with(&['.']) || (run.ends_with(&[':']) && !run.ends_with(&[':', ':']));
+    while stop(&chars[start..end]) {
+        end -= 1;
+    }
+    // `address:2001:db8::1`, `IP: ::1`
+    if text.at(start) == Some(':') && text.at(start + 1) != Some(':') {
+        start += 1;
+    }
+    if start >= end || end - start > LONGEST || alnum(text.before(start)) || alnum(text.at(end)) {
+        return None;
+    }
+    let run: String = chars[start..end].iter().collect();
+    run.parse::<Ipv6Addr>().ok()?;
+    // `a::b` is a path of a program and `12::30` a slip of the pen.
+    let groups = run.split([':', '.']);
+    let long = groups.clone().any(|group| group.len() >= 3 && group.contains(|c: char| c.is_ascii_digit()));
+    let plain = run == "::1" || groups.filter(|group| !group.is_empty()).count() >= 4;
+    let mixed = run.contains(|c: char| c.is_ascii_digit()) && run.contains(|c: char| c.is_ascii_alphabetic());
+    (long || plain || mixed).then_some(start..end)
+}
+
+/// The IPv4 addresses in the run `start..end`.
+fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usize>)) {
+    let chars = text.chars();
+    let mut at = start;
+    while at < end {
+        // A token of digits and dots.
+        let from = at;
+        while at < end && (chars[at].is_ascii_digit() || chars[at] == '.') {
+            at += 1;
+        }
+        if from == at {
+            at += 1;
+            continue;
+        }
+        let mut to = at;
+        while to > from && chars[to - 1] == '.' {
+            to -= 1;
+        }
+        let mut octets = 0;
+        let valid = to > from
+            && chars[from..to].split(|&c| c == '.').all(|part| {
+                octets += 1;
+                octet(part)
+            });
+        let touched = alnum(text.before(from)) || text.before(from) == Some('_') || alnum(text.at(to));
+        if valid && octets == 4 && !touched && !digit(text.at(to)) {
+            found(text.bytes(from..to));
+        }
+    }
+}
+
+fn octet(digits: &[char]) -> bool {
+    let value = digits.iter().take(4).fold(0, |value, c| value * 10 + c.to_digit(10).unwrap_or(0));
+    matches!(digits.len(), 1..=3) && value <= 255 && (digits.len() == 1 || digits[0] != '0')
+}

@@ -1,0 +1,127 @@
+//! Access keys.
+
+use std::ops::Range;
+
+use super::Detector;
+use super::text::{Text, alnum};
+
+/// Keys with the prefixes of well-known services, bearer tokens, and private keys.
+pub(super) struct AccessKey;
+
+/// Prefix, and the least number of characters after it.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-", 16),
+    ("sk_live_", 12),
+    ("sk_test_", 12),
+    ("pk_live_", 12),
+    ("rk_live_", 12),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("LTAI", 12),
+    ("AKID", 16),
+    ("AIza", 30),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("xoxb-", 16),
+    ("xoxp-", 16),
+    ("xoxa-", 16),
+    ("xoxr-", 16),
+    ("xoxs-", 16),
+    ("hf_", 20),
+    ("npm_", 30),
+    ("eyJ", 30),
+];
+
+/// Last words of the names of secrets, as in `api_key=`.
+const NAMES: &[&str] = &["apikey", "key", "token", "secret", "password"];
+
+impl Detector for AccessKey {
+    fn kind(&self) -> &'static str {
+        "access_key"
+    }
+
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        let chars = text.chars();
+        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
+        let mut at = 0;
+        while at < chars.len() {
+            if !part(chars[at]) {
+                at += 1;
+                continue;
+            }
+            let mut start = at;
+            while at < chars.len() && part(chars[at]) {
+                at += 1;
+            }
+            let mut end = at;
+            while end > start && matches!(chars[end - 1], '.' | '/' | '+') {
+                end -= 1;
+            }
+            if end - start < 16 {
+                continue;
+            }
+            // A path before the key is no part of it.
+            if let Some(slash) = chars[start..end].iter().rposition(|&c| c == '/')
+                && prefixed(&chars[start + slash + 1..end])
+            {
+                start += slash + 1;
+            }
+            if prefixed(&chars[start..end]) || named(text, start, end) {
+                found(text.bytes(start..end));
+            }
+        }
+        private_key(text, found);
+    }
+}
+
+fn prefixed(token: &[char]) -> bool {
+    PREFIXES.iter().any(|(prefix, least)| {
+        let length = prefix.len();
+        token.len() >= length + least
+            && prefix.chars().eq(token[..length].iter().copied())
+            && token.iter().any(char::is_ascii_digit)
+            && token[length..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *least
+            // Capital prefixes are of one run of letters and digits; a longer word is something else.
+            && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
+    })
+}
+
+/// `Bearer TOKEN`, `api_key=TOKEN`: at least sixteen characters with letters and digits.
+fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
+    let token = &text.chars()[start..end];
+    let mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
+    if !mixed || start == 0 || alnum(text.before(start)) {
+        return false;
+    }
+    let name = text.word_before(start);
+    let sign = |c: Option<char>| matches!(c, Some('=' | ':'));
+    let assigned =
+        sign(text.before(start)) || (text.before(start) == Some(' ') && sign(text.before(start - 1)));
+    name == "bearer" || (assigned && NAMES.contains(&name.as_str()) && random(token))
+}
+
+/// Whether letters and digits take turns as in a random token; in words with a year they do not.
+fn random(token: &[char]) -> bool {
+    const TURNS: usize = 4;
+    let mut signs = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
+    let Some(mut last) = signs.next() else { return false };
+    signs.filter(|&sign| std::mem::replace(&mut last, sign) != sign).count() >= TURNS
+}
+
+/// The first line of a private key in PEM form.
+fn private_key(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    const START: &str = "-----BEGIN ";
+    const END: &[u8] = b"PRIVATE KEY-----";
+    let bytes = text.raw().as_bytes();
+    for (start, _) in text.raw().match_indices(START) {
+        let window = &bytes[start..bytes.len().min(start + 48)];
+        if let Some(at) = window.windows(END.len()).position(|piece| piece == END) {
+            found(start..start + at + END.len());
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Sensitive data in text: the one check behind T-048, J-004 and whatever else leaves the system (X-008).
+//!
+//! The detectors are linear scanners written for short texts in Chinese and English. They look for what has the form
+//! of personal data (R-11); a plain number, a date, a version or the name of a place is none. What does not belong
+//! here: what is done about a finding.
+
+mod address;
+mod digits;
+mod email;
+mod ip;
+mod key;
+mod number;
+mod text;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use text::Text;
+
+/// Finds one kind of sensitive data.
+pub trait Detector: Send + Sync {
+    /// A short lower-case word for the kind, such as `email`; it is shown in findings and stands for the data in
+    /// generalised text.
+    fn kind(&self) -> &'static str;
+
+    /// Calls `found` with the byte range in [`Text::raw`] of each thing it finds. Time should be linear in the text.
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>));
+}
+
+/// One piece of sensitive data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Its kind, such as `phone`.
+    pub kind: &'static str,
+    /// Byte range in the text.
+    pub range: Range<usize>,
+}
+
+/// A set of detectors.
+///
+/// The default set finds `email`, `phone`, `ip`, `address`, `national_id`, `bank_card` and `access_key`.
+///
+/// ```
+/// use tambour::privacy::Privacy;
+///
+/// let privacy = Privacy::default();
+/// assert_eq!(privacy.scan("mail a@b.com")[0].kind, "email");
+/// assert_eq!(privacy.generalise("mail a@b.com"), "mail [email]");
+/// assert!(privacy.scan("5x5 80kg").is_empty());
+/// ```
+#[derive(Clone)]
+pub struct Privacy {
+    detectors: Vec<Arc<dyn Detector>>,
+}
+
+impl Default for Privacy {
+    fn default() -> Privacy {
+        // Where two find the same text, the earlier one names it: an identity number is no phone number.
+        Privacy::none()
+            .with(key::AccessKey)
+            .with(email::Email)
+            .with(number::NationalId)
+            .with(number::BankCard)
+            .with(ip::Ip)
+            .with(address::Address)
+            .with(number::Phone)
+    }
+}
+
+impl Privacy {
+    /// No detectors.
+    #[must_use]
+    pub fn none() -> Privacy {
+        Privacy { detectors: Vec::new() }
+    }
+
+    /// Adds a detector.
+    #[must_use]
+    pub fn with(mut self, detector: impl Detector + 'static) -> Privacy {
+        self.detectors.push(Arc::new(detector));
+        self
+    }
+
+    /// The sensitive data in `text`, in order and without overlaps.
+    #[must_use]
+    pub fn scan(&self, text: &str) -> Vec<Match> {
+        let text = Text::new(text);
+        let mut found: Vec<(usize, Match)> = Vec::new();
+        for (rank, detector) in self.detectors.iter().enumerate() {
+            let kind = detector.kind();
+            detector.find(&text, &mut |range| {
+                // A detector may be anybody's: a range that is none is left out.
+                if !range.is_empty() && text.raw().get(range.clone()).is_some() {
+                    found.push((rank, Match { kind, range }));
+                }
+            });
+        }
+        found.sort_by_key(|(rank, found)| (found.range.start, *rank));
+        let mut matches: Vec<(usize, Match)> = Vec::new();
+        for (rank, next) in found {
+            match matches.last_mut() {
+                // What overlaps is one thing, named by the detector that comes first in the set.
+                Some((known, last)) if next.range.start < last.range.end => {
+                    last.range.end = last.range.end.max(next.range.end);
+                    if rank < *known {
+                        (*known, last.kind) = (rank, next.kind);
+                    }
+                }
+                _ => matches.push((rank, next)),
+            }
+        }
+        matches.into_iter().map(|(_, found)| found).collect()
+    }
+
+    /// The first sensitive thing in `text`.
+    #[must_use]
+    pub fn first(&self, text: &str) -> Option<Match> {
+        self.scan(text).into_iter().next()
+    }
+
+    /// `text` with each sensitive thing replaced by its kind, such as `[email]`.
+    #[must_use]
+    pub fn generalise(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut from = 0;
+        for found in self.scan(text) {
+            out.push_str(&text[from..found.range.start]);
+            out.push('[');
+            out.push_str(found.kind);
+            out.push(']');
+            from = found.range.end;
+        }
+        out.push_str(&text[from..]);
+        out
+    }
+}
+
+impl fmt::Debug for Privacy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.detectors.iter().map(|detector| detector.kind())).finish()
+    }
+}

@@ -1,0 +1,103 @@
+//! Text as detectors read it: full-width forms folded, invisible characters left out.
+
+use std::ops::Range;
+
+/// A text and its folded characters.
+///
+/// Full-width letters, digits and signs are read as ASCII, the dashes and blanks of typesetting as `-` and space,
+/// Arabic-Indic digits as digits; zero-width characters are skipped, since they would hide a number.
+#[derive(Debug)]
+pub struct Text<'a> {
+    raw: &'a str,
+    chars: Vec<char>,
+    /// Byte offset of each character, and of the end.
+    starts: Vec<usize>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(raw: &'a str) -> Text<'a> {
+        let mut chars = Vec::with_capacity(raw.len());
+        let mut starts = Vec::with_capacity(raw.len() + 1);
+        for (start, c) in raw.char_indices() {
+            if let Some(c) = fold(c) {
+                chars.push(c);
+                starts.push(start);
+            }
+        }
+        starts.push(raw.len());
+        Text { raw, chars, starts }
+    }
+
+    /// The text as it is.
+    #[must_use]
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// The folded characters.
+    #[must_use]
+    pub fn chars(&self) -> &[char] {
+        &self.chars
+    }
+
+    /// The byte range of `chars()[range]` in the raw text.
+    ///
+    /// # Panics
+    /// When the range is not one of the characters.
+    #[must_use]
+    pub fn bytes(&self, range: Range<usize>) -> Range<usize> {
+        if range.is_empty() {
+            return self.starts[range.start]..self.starts[range.start];
+        }
+        // Up to the end of the last character, so that what was skipped after it stays.
+        let last = self.starts[range.end - 1];
+        let length = self.raw[last..].chars().next().map_or(0, char::len_utf8);
+        self.starts[range.start]..last + length
+    }
+
+    /// The character before `index`.
+    pub(super) fn before(&self, index: usize) -> Option<char> {
+        index.checked_sub(1).map(|index| self.chars[index])
+    }
+
+    /// The character at `index`.
+    pub(super) fn at(&self, index: usize) -> Option<char> {
+        self.chars.get(index).copied()
+    }
+
+    /// The ASCII word that ends before `index`, blanks and colons aside, in lower case.
+    pub(super) fn word_before(&self, index: usize) -> String {
+        const LONGEST: usize = 16;
+        let from = index.saturating_sub(LONGEST);
+        let window: String = self.chars[from..index].iter().collect();
+        let window = window.trim_end_matches([' ', ':', '.', '=', '#']);
+        let start = window
+            .rfind(|c: char| !c.is_ascii_alphabetic())
+            .map_or(0, |at| at + window[at..].chars().next().map_or(0, char::len_utf8));
+        window[start..].to_ascii_lowercase()
+    }
+}
+
+/// The character that a detector reads; `None` for one that it does not see.
+fn fold(c: char) -> Option<char> {
+    Some(match c {
+        ' '..='~' => c,
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFF01 + 0x21)?,
+        '\u{3000}' | '\u{A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' => ' ',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE63}' => '-',
+        '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}' => return None,
+        '\u{660}'..='\u{669}' => char::from_u32(c as u32 - 0x660 + 0x30)?,
+        '\u{6F0}'..='\u{6F9}' => char::from_u32(c as u32 - 0x6F0 + 0x30)?,
+        _ => c,
+    })
+}
+
+/// Whether `c` is an ASCII letter or digit: what may not touch a number or an address.
+pub(super) fn alnum(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_alphanumeric())
+}
+
+/// Whether `c` is an ASCII digit.
+pub(super) fn digit(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_digit())
+}

@@ -1,0 +1,443 @@
+//! The incremental reader: its state, and what is done with each piece of text.
+//!
+//! The reader walks over the text once. Where a decision needs bytes that have not arrived, it keeps those from the
+//! place of the decision on, at most [`HELD`], and asks again when more came. What stands between brackets is in
+//! `structure`, strings are in `string` and `quote`, what has no quotes is in `bare`, text around values in `outside`.
+
+use crate::finding::{Report, Rule};
+use crate::lex::json::Quote;
+use crate::limits::Limits;
+use crate::repair::rules;
+use crate::span::Place;
+
+use super::event::{End, JsonEvent, JsonSink, Start};
+use super::peek::WINDOW;
+
+/// Bytes of the longest number; what is longer is read as a string.
+pub(super) const NUMBER: usize = 1 << 10;
+
+/// The most bytes that are kept back at any time: the longest number and one look-ahead.
+pub const HELD: usize = NUMBER + 2 * WINDOW;
+
+/// Reads JSON values from a text that arrives in pieces of any size, mending faults on the way.
+///
+/// ```
+/// use tambour::limits::Limits;
+/// use tambour::repair::json::{Reader, Values};
+///
+/// let (mut reader, mut values) = (Reader::chat(&Limits::default()), Values::default());
+/// for piece in ["Sure: {'a", "': [1, 2,", "]} Bye"] {
+///     reader.push(piece, &mut values);
+/// }
+/// reader.finish(&mut values);
+/// assert_eq!(values.values[0].value.to_string(), r#"{"a":[1,2]}"#);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub(super) mode: Mode,
+    pub(super) depth: usize,
+    hold: usize,
+    findings: usize,
+    /// Text that was pushed and not read, from the place `base` on.
+    held: String,
+    pub(super) base: Place,
+    /// An offset into the text being read and its place: the last one that was asked for.
+    pub(super) known: (usize, Place),
+    pub(super) stack: Vec<Frame>,
+    pub(super) expect: Expect,
+    pub(super) lexeme: Lexeme,
+    pub(super) string: StringState,
+    pub(super) key: String,
+    pub(super) key_place: Place,
+    pub(super) key_cut: bool,
+    pub(super) comma: Comma,
+    /// Brackets of calls such as `ObjectId(` that are open.
+    pub(super) calls: usize,
+    /// A line break came since the last token.
+    pub(super) newline: bool,
+    /// Whether words that are neither key nor value were just skipped.
+    pub(super) stray: bool,
+    /// Bytes from the start of a held word that are known to belong to it.
+    pub(super) seen: usize,
+    pub(super) outside: super::outside::Outside,
+    index: usize,
+    pub(super) end: End,
+    reports: usize,
+    pub(super) work: u64,
+}
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Values with anything around them.
+    Chat,
+    /// The same, a value a line: a line that begins like an object ends whatever was open.
+    Lines,
+    /// Nothing but values.
+    Document,
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    Object,
+    Array,
+    /// An array in round brackets.
+    Tuple,
+}
+
+/// What may come next between brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expect {
+    /// The first item, or the closing bracket.
+    First,
+    /// The item after a comma.
+    Item,
+    /// The colon after a key.
+    Colon,
+    /// The value after a colon.
+    Value,
+    /// A comma or the closing bracket.
+    Next,
+}
+
+/// What the reader is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lexeme {
+    None,
+    String,
+    Bare,
+    LineComment,
+    BlockComment,
+}
+
+/// The string being read, in quotes or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StringState {
+    pub(super) quote: Quote,
+    pub(super) in_key: bool,
+    /// Nothing of it was read yet.
+    pub(super) empty: bool,
+    /// It began with two quotes.
+    pub(super) doubled: bool,
+    /// An odd number of inner quotes came.
+    pub(super) inner: bool,
+    /// A raw control character was reported.
+    pub(super) control: bool,
+    /// Opening brackets came.
+    pub(super) brackets: bool,
+    /// `{` and `[` open in a string without quotes.
+    pub(super) open: (u32, u32),
+}
+
+/// The last comma.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Comma {
+    /// In the text being read.
+    At(usize),
+    /// Before it.
+    Was(Place),
+}
+
+/// What a step ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Go,
+    Wait,
+}
+
+/// The text being read and how far.
+pub(super) struct Cursor<'b> {
+    pub(super) text: &'b str,
+    pub(super) at: usize,
+    /// Nothing comes after `text`.
+    pub(super) last: bool,
+}
+
+impl<'b> Cursor<'b> {
+    pub(super) fn bytes(&self) -> &'b [u8] {
+        self.text.as_bytes()
+    }
+}
+
+impl Reader {
+    /// A reader of values in chatty text: objects and arrays with prose, fences and a leading `<think>` around them.
+    #[must_use]
+    pub fn chat(limits: &Limits) -> Reader {
+        Reader::new(limits, Mode::Chat)
+    }
+
+    /// A reader of JSON Lines: like [`Reader::chat`], and a line that begins like an object (`{"key":`) ends a value
+    /// that was left open on the lines before it.
+    #[must_use]
+    pub fn lines(limits: &Limits) -> Reader {
+        Reader::new(limits, Mode::Lines)
+    }
+
+    /// A reader of a text that is nothing but values, scalars and words without quotes among them.
+    #[must_use]
+    pub fn document(limits: &Limits) -> Reader {
+        Reader::new(limits, Mode::Document)
+    }
+
+    fn new(limits: &Limits, mode: Mode) -> Reader {
+        Reader {
+            mode,
+            depth: limits.depth,
+            hold: limits.hold,
+            findings: limits.findings,
+            held: String::new(),
+            base: Place::START,
+            known: (0, Place::START),
+            stack: Vec::new(),
+            expect: Expect::First,
+            lexeme: Lexeme::None,
+            string: StringState {
+                quote: Quote::Double,
+                in_key: false,
+                empty: true,
+                doubled: false,
+                inner: false,
+                control: false,
+                brackets: false,
+                open: (0, 0),
+            },
+            key: String::new(),
+            key_place: Place::START,
+            key_cut: false,
+            comma: Comma::Was(Place::START),
+            calls: 0,
+            newline: false,
+            stray: false,
+            seen: 0,
+            outside: super::outside::Outside::default(),
+            index: 0,
+            end: End::default(),
+            reports: 0,
+            work: 0,
+        }
+    }
+
+    /// Starts counting places at `place` instead of the first one. To be called before the first push.
+    #[must_use]
+    pub fn starting_at(mut self, place: Place) -> Reader {
+        self.base = place;
+        self.known = (0, place);
+        self
+    }
+
+    /// Reads the next piece.
+    pub fn push<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
+        if text.is_empty() {
+            return;
+        }
+        if self.held.is_empty() {
+            let read = self.read(text, false, sink);
+            self.held.push_str(&text[read..]);
+            return;
+        }
+        // The held text and as much of the new one as decides about it are read from one buffer; the rest of
+        // a long piece is read where it is.
+        let (mut held, mut rest) = (std::mem::take(&mut self.held), text);
+        while !rest.is_empty() {
+            let old = held.len();
+            let mut cut = rest.len().min(2 * WINDOW);
+            while !rest.is_char_boundary(cut) {
+                cut += 1;
+            }
+            held.push_str(&rest[..cut]);
+            let read = self.read(&held, false, sink);
+            if read >= old {
+                held.clear();
+                rest = &rest[read - old..];
+                let read = self.read(rest, false, sink);
+                held.push_str(&rest[read..]);
+                break;
+            }
+            held.drain(..read);
+            rest = &rest[cut..];
+        }
+        self.held = held;
+    }
+
+    /// Reads what was held and closes what is open. The reader must not be used afterwards.
+    pub fn finish<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
+        let held = std::mem::take(&mut self.held);
+        self.read(&held, true, sink);
+    }
+
+    /// Bytes kept back for a decision; never more than [`HELD`]. A key is kept besides, at most `limits.hold`.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Where the next unread byte stands.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.base
+    }
+
+    /// Open brackets.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Whether a value is being read.
+    #[must_use]
+    pub fn in_value(&self) -> bool {
+        !self.stack.is_empty() || matches!(self.lexeme, Lexeme::String | Lexeme::Bare)
+    }
+
+    /// Bytes looked at so far, for tests of linearity.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Reads `text` as far as it decides; how far.
+    fn read<S: JsonSink + ?Sized>(&mut self, text: &str, last: bool, sink: &mut S) -> usize {
+        let mut cursor = Cursor { text, at: 0, last };
+        let c = &mut cursor;
+        loop {
+            let flow = match self.lexeme {
+                Lexeme::String => self.string(c, sink),
+                Lexeme::Bare => self.bare_text(c, sink),
+                Lexeme::LineComment | Lexeme::BlockComment => self.comment(c),
+                Lexeme::None if self.stack.is_empty() && self.mode != Mode::Document => self.text(c, sink),
+                Lexeme::None => self.structure(c, sink),
+            };
+            if flow == Flow::Wait {
+                break;
+            }
+        }
+        let read = cursor.at;
+        self.settle_comma(text);
+        self.base = self.place_at(text, read);
+        self.known = (0, self.base);
+        self.work += read as u64 + 1;
+        read
+    }
+
+    /// Finds out where the last comma stands, before the text it is in or its place is left behind.
+    fn settle_comma(&mut self, text: &str) {
+        // Only the comma before an item still to come is ever asked for.
+        if let (Comma::At(at), Expect::Item) = (self.comma, self.expect) {
+            self.comma = Comma::Was(self.place_at(text, at));
+        }
+    }
+
+    /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
+    pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
+        let (offset, place) = self.known;
+        if at < offset {
+            return self.base.after(&text[..at]);
+        }
+        if at > offset {
+            self.known = (at, place.after(&text[offset..at]));
+        }
+        self.known.1
+    }
+
+    /// Reports a repair of `start..end` of the text being read.
+    pub(super) fn mend<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &Cursor<'_>,
+        (start, end): (usize, usize),
+        rule: &'static Rule,
+        (message, repair): (&str, &str),
+        sink: &mut S,
+    ) {
+        self.end.repaired = true;
+        if self.reports < self.findings {
+            self.settle_comma(c.text);
+            let place = self.place_at(c.text, start);
+            self.mend_at(place, end - start, rule, (message, repair), sink);
+        } else {
+            self.reports += 1;
+        }
+    }
+
+    /// The same, at a place that is known.
+    pub(super) fn mend_at<S: JsonSink + ?Sized>(
+        &mut self,
+        place: Place,
+        length: usize,
+        rule: &'static Rule,
+        (message, repair): (&str, &str),
+        sink: &mut S,
+    ) {
+        self.end.repaired = true;
+        self.reports += 1;
+        if self.reports > self.findings {
+            return;
+        }
+        if self.reports == self.findings && self.findings > 1 {
+            let more = "more repairs than are reported; the later ones are made without a report";
+            sink.report(Report::new(&rules::LIMIT_EXCEEDED, place, place.offset, more));
+            return;
+        }
+        sink.report(Report::new(rule, place, place.offset + length, message).repaired(repair));
+    }
+
+    /// Repairs so far, reported or not.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        self.reports
+    }
+
+    /// Begins a value at `at`.
+    pub(super) fn begin<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        let place = self.place_at(c.text, at);
+        let origin = self.outside.origin();
+        self.end = End::default();
+        self.calls = 0;
+        sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin }));
+        self.index += 1;
+    }
+
+    /// Ends the value at `at`.
+    pub(super) fn complete<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        self.end.place = self.place_at(c.text, at);
+        self.end.offset = self.base.offset + at;
+        self.expect = Expect::Next;
+        self.newline = false;
+        sink.event(JsonEvent::ValueEnd(self.end));
+        self.end = End::default();
+    }
+
+    /// Goes on after a value whose last byte is before `at`.
+    pub(super) fn after_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        self.expect = Expect::Next;
+        self.stray = false;
+        self.newline = false;
+        if self.stack.is_empty() {
+            self.complete(c, at, sink);
+        }
+    }
+
+    /// The most bytes of a key.
+    pub(super) fn hold(&self) -> usize {
+        self.hold
+    }
+
+    /// Adds to the key being read, up to the limit.
+    pub(super) fn add_to_key<S: JsonSink + ?Sized>(&mut self, part: &str, sink: &mut S) {
+        let room = self.hold.saturating_sub(self.key.len());
+        if part.len() <= room {
+            self.key.push_str(part);
+            return;
+        }
+        let mut cut = room;
+        while !part.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        self.key.push_str(&part[..cut]);
+        if !std::mem::replace(&mut self.key_cut, true) {
+            let what = ("the key is longer than the limit", "cut the key");
+            self.mend_at(self.key_place, 0, &rules::LIMIT_EXCEEDED, what, sink);
+        }
+    }
+}

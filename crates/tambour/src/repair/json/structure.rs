@@ -1,0 +1,472 @@
+//! What stands between tokens: brackets, commas, colons, comments, and what a token means where it stands.
+
+use crate::lex::json::{self, Quote};
+use crate::repair::rules;
+
+use super::event::{JsonEvent, JsonSink};
+use super::peek::{Key, More, Peek};
+use super::reader::{Comma, Cursor, Expect, Flow, Frame, Lexeme, Reader};
+
+/// What an item would be at the place read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Key,
+    Value,
+}
+
+impl Reader {
+    /// Reads between tokens until one begins, the value ends or the text does.
+    pub(super) fn structure<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
+        let bytes = c.bytes();
+        let depth = self.stack.len();
+        loop {
+            let at = c.at;
+            let Some(&byte) = bytes.get(at) else {
+                if c.last {
+                    self.close_at_end(c, sink);
+                }
+                return Flow::Wait;
+            };
+            let done = match byte {
+                b' ' | b'\t' | b'\r' => {
+                    c.at += 1;
+                    Ok(())
+                }
+                b'\n' => {
+                    self.newline = true;
+                    c.at += 1;
+                    Ok(())
+                }
+                b'"' => self.double_quote(c, sink),
+                b',' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')' => self.punctuation(c, byte, 1, sink),
+                _ => self.other(c, byte, sink),
+            };
+            if done.is_err() {
+                return Flow::Wait;
+            }
+            // A token begins, or what is read now is text around values.
+            if self.lexeme != Lexeme::None || self.stack.is_empty() && (depth > 0 || self.chatty()) {
+                return Flow::Go;
+            }
+        }
+    }
+
+    fn double_quote<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Result<(), More> {
+        let at = c.at;
+        let p = Peek::new(c.bytes(), at, c.last);
+        let quote = if p.starts(at, b"\"\"\"")? { Quote::Triple } else { Quote::Double };
+        self.open_string(c, quote, if quote == Quote::Triple { 3 } else { 1 }, sink);
+        Ok(())
+    }
+
+    fn other<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, byte: u8, sink: &mut S) -> Result<(), More> {
+        let (bytes, at) = (c.bytes(), c.at);
+        let p = Peek::new(bytes, at, c.last);
+        if let Some((mark, length)) = json::mark(bytes, at) {
+            if matches!(mark, b'{' | b'[') && self.stack.is_empty() {
+                // The report belongs to the value that begins.
+                return self.punctuation(c, mark, length, sink);
+            }
+            self.odd_mark(c, at, length, sink);
+            return self.punctuation(c, mark, length, sink);
+        }
+        if let Some(length) = json::odd_space(bytes, at) {
+            let what = ("a space JSON does not know", "read as white space");
+            self.mend(c, (at, at + length), &rules::SPACE, what, sink);
+            c.at += length;
+            return Ok(());
+        }
+        match byte {
+            b'/' if p.comment(at)? => {
+                let line = p.byte(at + 1)? == Some(b'/');
+                self.begin_comment(c, line, 2, sink);
+                return Ok(());
+            }
+            b'#' => {
+                self.begin_comment(c, true, 1, sink);
+                return Ok(());
+            }
+            b'`' if p.starts(at, b"```")? => return self.fence_inside(c, &p, sink),
+            b'\\' => match p.byte(at + 1)? {
+                Some(b'"') => {}
+                Some(b'n' | b'r' | b't') => {
+                    let what = ("an escaped line break between tokens", "read as white space");
+                    self.mend(c, (at, at + 2), &rules::ESCAPED_TEXT, what, sink);
+                    self.newline = true;
+                    c.at += 2;
+                    return Ok(());
+                }
+                _ => return self.skip(c, 1, "a backslash between tokens", sink),
+            },
+            b';' => return self.skip(c, 1, "a semicolon between tokens", sink),
+            0..=0x1F | 0x7F => return self.skip(c, 1, "a control character between tokens", sink),
+            b'+' if !p.byte(at + 1)?.is_some_and(|next| next.is_ascii_digit() || b".I".contains(&next)) => {
+                return self.skip(c, 1, "a plus sign between tokens", sink);
+            }
+            _ => {}
+        }
+        if let Some((quote, length)) = json::quote(bytes, at) {
+            self.open_string(c, quote, length, sink);
+            return Ok(());
+        }
+        self.word(c, sink)
+    }
+
+    fn skip<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        length: usize,
+        message: &str,
+        sink: &mut S,
+    ) -> Result<(), More> {
+        let span = (c.at, c.at + length);
+        self.mend(c, span, &rules::STRAY_TEXT, (message, "left it out"), sink);
+        c.at += length;
+        Ok(())
+    }
+
+    pub(super) fn odd_mark<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &Cursor<'_>,
+        at: usize,
+        length: usize,
+        sink: &mut S,
+    ) {
+        let what = ("a full-width punctuation mark", "read as its ASCII form");
+        self.mend(c, (at, at + length), &rules::PUNCTUATION, what, sink);
+    }
+
+    fn begin_comment<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        line: bool,
+        length: usize,
+        sink: &mut S,
+    ) {
+        let span = (c.at, c.at + length);
+        self.mend(c, span, &rules::COMMENT, ("a comment", "left it out"), sink);
+        self.lexeme = if line { Lexeme::LineComment } else { Lexeme::BlockComment };
+        c.at += length;
+    }
+
+    /// Skips a comment.
+    pub(super) fn comment(&mut self, c: &mut Cursor<'_>) -> Flow {
+        let rest = &c.bytes()[c.at..];
+        let end = if self.lexeme == Lexeme::LineComment {
+            memchr::memchr(b'\n', rest)
+        } else {
+            memchr::memmem::find(rest, b"*/").map(|at| at + 2)
+        };
+        match end {
+            Some(end) => c.at += end,
+            None if c.last => c.at += rest.len(),
+            None => {
+                // Half of `*/` may have come.
+                let half = self.lexeme == Lexeme::BlockComment && rest.last() == Some(&b'*');
+                c.at += rest.len() - usize::from(half);
+                return Flow::Wait;
+            }
+        }
+        self.lexeme = Lexeme::None;
+        Flow::Go
+    }
+
+    /// A fence between tokens ends a value that stands in one; another is left out with its tag.
+    fn fence_inside<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        p: &Peek<'_>,
+        sink: &mut S,
+    ) -> Result<(), More> {
+        if self.chatty() && self.outside.fence.is_some_and(|(byte, ..)| byte == b'`') {
+            self.close_all(c, "the fence ends before the value does", sink);
+            return Ok(());
+        }
+        let mut end = c.at + 3;
+        while p.byte(end)? == Some(b'`') {
+            end += 1;
+        }
+        let word = p.word(end)?;
+        self.skip(c, end + word.len() - c.at, "a fence between tokens", sink)
+    }
+
+    fn punctuation<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        mark: u8,
+        length: usize,
+        sink: &mut S,
+    ) -> Result<(), More> {
+        let at = c.at;
+        match mark {
+            b',' => self.comma(c, at, length, sink),
+            b':' => self.colon(c, at, length, sink),
+            b'{' | b'[' | b'(' => return self.opening(c, mark, length, sink),
+            _ => return self.closing(c, mark, length, sink),
+        }
+        self.newline = false;
+        c.at += length;
+        Ok(())
+    }
+
+    fn comma<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, length: usize, sink: &mut S) {
+        self.stray = false;
+        if self.expect == Expect::Next && !self.stack.is_empty() {
+            self.expect = Expect::Item;
+            self.comma = Comma::At(at);
+            return;
+        }
+        let span = (at, at + length);
+        match self.expect {
+            Expect::Colon | Expect::Value => {
+                self.null_value(c, at, sink);
+                self.expect = Expect::Item;
+                self.comma = Comma::At(at);
+            }
+            _ if self.stack.is_empty() => {
+                let what = ("a comma outside of the value", "left it out");
+                self.mend(c, span, &rules::EXTRA_COMMA, what, sink);
+            }
+            Expect::First => {
+                let what = ("a comma before the first item", "left it out");
+                self.mend(c, span, &rules::EXTRA_COMMA, what, sink);
+            }
+            _ => self.mend(c, span, &rules::EXTRA_COMMA, ("a second comma", "left it out"), sink),
+        }
+    }
+
+    fn colon<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, length: usize, sink: &mut S) {
+        let span = (at, at + length);
+        if self.expect == Expect::Colon {
+            self.expect = Expect::Value;
+        } else if self.expect == Expect::Next && matches!(self.stack.last(), Some(Frame::Array | Frame::Tuple)) {
+            let what = ("a colon between items of an array", "read as a comma");
+            self.mend(c, span, &rules::EXTRA_COLON, what, sink);
+            self.expect = Expect::Item;
+            self.comma = Comma::At(at);
+        } else {
+            let what = ("a colon that follows no key", "left it out");
+            self.mend(c, span, &rules::EXTRA_COLON, what, sink);
+        }
+    }
+
+    /// Puts `null` where a value is missing.
+    pub(super) fn null_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        let what = ("a key without value", "gave it `null`");
+        self.mend(c, (at, at), &rules::MISSING_VALUE, what, sink);
+        sink.event(JsonEvent::Null);
+        self.expect = Expect::Next;
+    }
+
+    /// What an item that begins at `at` is; mends the comma or colon before it.
+    pub(super) fn slot<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) -> Slot {
+        let object = match self.stack.last() {
+            None => {
+                self.begin(c, at, sink);
+                return Slot::Value;
+            }
+            Some(frame) => *frame == Frame::Object,
+        };
+        match self.expect {
+            Expect::First | Expect::Item => {}
+            Expect::Value => return Slot::Value,
+            Expect::Colon => {
+                let what = ("no colon after the key", "added one");
+                self.mend(c, (at, at), &rules::MISSING_COLON, what, sink);
+                self.expect = Expect::Value;
+                return Slot::Value;
+            }
+            Expect::Next => {
+                let what = ("no comma between two items", "added one");
+                self.mend(c, (at, at), &rules::MISSING_COMMA, what, sink);
+                self.expect = Expect::Item;
+                self.comma = Comma::At(at);
+            }
+        }
+        if object { Slot::Key } else { Slot::Value }
+    }
+
+    /// `{`, `[` or `(` between tokens.
+    fn opening<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        mark: u8,
+        length: usize,
+        sink: &mut S,
+    ) -> Result<(), More> {
+        let at = c.at;
+        let keys = self.stack.last() == Some(&Frame::Object)
+            && matches!(self.expect, Expect::First | Expect::Item | Expect::Next);
+        if keys {
+            let array = self.stack.iter().rposition(|&frame| frame != Frame::Object);
+            match array {
+                // `[{"a":1, {"b":2}]`
+                Some(array) if self.expect != Expect::First && mark != b'(' => {
+                    while self.stack.len() > array + 1 {
+                        self.close_for(c, at, sink);
+                    }
+                    if self.expect == Expect::Next && matches!(self.comma, Comma::At(_) | Comma::Was(_)) {
+                        self.expect = Expect::Item;
+                    }
+                }
+                None if mark == b'{' && self.newline && self.chatty() && self.expect == Expect::Next => {
+                    self.close_all(c, "another value begins before this one ends", sink);
+                    return Ok(());
+                }
+                _ => {
+                    let what = ("a bracket where a key belongs", "left it out");
+                    self.mend(c, (at, at + length), &rules::EXTRA_BRACKET, what, sink);
+                    c.at += length;
+                    return Ok(());
+                }
+            }
+        }
+        let top = self.stack.is_empty();
+        self.slot(c, at, sink);
+        if top && length > 1 {
+            self.odd_mark(c, at, length, sink);
+        }
+        if mark == b'(' {
+            let what = ("round brackets around items", "read as an array");
+            self.mend(c, (at, at + length), &rules::PUNCTUATION, what, sink);
+        }
+        if self.open_bracket(c, at, mark, sink) {
+            c.at += length;
+        }
+        Ok(())
+    }
+
+    /// `}`, `]` or `)` between tokens.
+    fn closing<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        mark: u8,
+        length: usize,
+        sink: &mut S,
+    ) -> Result<(), More> {
+        let at = c.at;
+        let span = (at, at + length);
+        let fits = |frame: &Frame| match frame {
+            Frame::Object => mark == b'}',
+            Frame::Array => mark == b']',
+            Frame::Tuple => mark == b')',
+        };
+        let levels = self.stack.iter().rev().position(fits);
+        if levels != Some(0) {
+            if mark == b')' && self.calls > 0 {
+                self.calls -= 1;
+                c.at += length;
+                return Ok(());
+            }
+            // A wrong bracket: it ends what it fits, or stands for the right one, or is one too many.
+            let p = Peek::new(c.bytes(), at + length, c.last);
+            let (next, _) = p.space(at + length)?;
+            let goes_on = p.mark(next)?;
+            let after = if goes_on == Some(b',') { p.space(next + 1)?.0 } else { next };
+            let key = goes_on == Some(b',') && p.key(after, 1)? == Key::Yes;
+            let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
+            let instead = match levels {
+                None => mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}'))),
+                // `{"a": [1}, "b": 2}`: a key follows, so the object did not end.
+                Some(_) => {
+                    mark == b'}' && key && parent == Some(Frame::Object)
+                        || mark == b']' && goes_on == Some(b',') && key && parent == Some(Frame::Object)
+                }
+            };
+            if self.stack.is_empty() || levels.is_none() && !instead {
+                let what = ("a closing bracket too many", "left it out");
+                self.mend(c, span, &rules::EXTRA_BRACKET, what, sink);
+                c.at += length;
+                return Ok(());
+            }
+            if instead {
+                let what = ("a closing bracket of the wrong kind", "read as the right one");
+                self.mend(c, span, &rules::EXTRA_BRACKET, what, sink);
+            } else {
+                for _ in 0..levels.unwrap_or(0) {
+                    self.close_for(c, at, sink);
+                }
+            }
+        }
+        self.before_closing(c, at, sink);
+        c.at += length;
+        self.pop(c, c.at, sink);
+        Ok(())
+    }
+
+    /// Mends what is unfinished before a closing bracket.
+    fn before_closing<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        match self.expect {
+            Expect::Item => {
+                let place = match self.comma {
+                    Comma::At(comma) => self.place_at(c.text, comma),
+                    Comma::Was(place) => place,
+                };
+                let what = ("a comma before a closing bracket", "left it out");
+                self.mend_at(place, 1, &rules::TRAILING_COMMA, what, sink);
+            }
+            Expect::Colon | Expect::Value => self.null_value(c, at, sink),
+            Expect::First | Expect::Next => {}
+        }
+    }
+
+    fn pop<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, after: usize, sink: &mut S) {
+        match self.stack.pop() {
+            Some(Frame::Object) => sink.event(JsonEvent::ObjectEnd),
+            Some(_) => sink.event(JsonEvent::ArrayEnd),
+            None => {}
+        }
+        self.after_value(c, after, sink);
+    }
+
+    /// Adds the missing bracket of the innermost value.
+    fn close_for<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        let what = match self.stack.last() {
+            Some(Frame::Object) => ("an object is not closed", "added `}`"),
+            _ => ("an array is not closed", "added `]`"),
+        };
+        self.before_closing(c, at, sink);
+        self.mend(c, (at, at), &rules::MISSING_BRACKET, what, sink);
+        self.pop(c, at, sink);
+    }
+
+    /// Closes everything at the place read, where the value is cut off.
+    pub(super) fn close_all<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, why: &str, sink: &mut S) {
+        let at = c.at;
+        if self.stack.is_empty() {
+            return;
+        }
+        self.end.closed_by_us = true;
+        self.mend(c, (at, at), &rules::MISSING_BRACKET, (why, "closed the value"), sink);
+        while !self.stack.is_empty() {
+            if matches!(self.expect, Expect::Colon | Expect::Value) {
+                self.null_value(c, at, sink);
+            }
+            self.pop(c, at, sink);
+        }
+    }
+
+    fn close_at_end<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, sink: &mut S) {
+        self.close_all(c, "the text ends before the value does", sink);
+    }
+
+    /// Ends the value at the depth limit; the rest of the line is text.
+    pub(super) fn too_deep<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        let why = format!("more than {} brackets are open", self.depth);
+        let what = (why.as_str(), "closed the value and read the rest of the line as text");
+        self.end.closed_by_us = true;
+        self.mend(c, (at, at), &rules::LIMIT_EXCEEDED, what, sink);
+        while !self.stack.is_empty() {
+            if matches!(self.expect, Expect::Colon | Expect::Value) {
+                sink.event(JsonEvent::Null);
+            }
+            self.pop(c, at, sink);
+        }
+        if self.chatty() {
+            self.outside.skipping = true;
+        } else {
+            self.lexeme = Lexeme::LineComment;
+        }
+    }
+
+}

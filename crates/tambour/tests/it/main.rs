@@ -1,0 +1,5 @@
+//! One test binary for the library.
+
+mod checker;
+mod privacy;
+mod queries;

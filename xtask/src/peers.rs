@@ -1,0 +1,173 @@
+//! `cargo xtask peers`: other projects' test cases for broken JSON, held against our reader.
+//!
+//! The cases are not part of the repository; the command says so and passes when they are not there.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use tambour::limits::Limits;
+use tambour::repair::json::{Reader, Values, find, strict};
+
+const FOLDER: &str = "../shared/corpus/peers";
+
+/// Passed and all rows of one kind.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    passed: usize,
+    all: usize,
+}
+
+impl Count {
+    fn add(&mut self, passed: bool) {
+        self.passed += usize::from(passed);
+        self.all += 1;
+    }
+
+    fn percent(self) -> f64 {
+        if self.all == 0 { 100.0 } else { 100.0 * self.passed as f64 / self.all as f64 }
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = format!("{}/{}", self.passed, self.all);
+        f.pad(&text)
+    }
+}
+
+/// Runs every suite that is there and prints a table. Fails when a required rate is missed.
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let verbose = arguments.iter().any(|argument| argument == "--verbose");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = root.join(FOLDER);
+    if !folder.is_dir() {
+        println!("no cases at {FOLDER}; nothing to compare");
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = false;
+    println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
+    let suites =
+        [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
+    for (name, least) in suites {
+        let rows = rows(&folder.join(format!("{name}.jsonl")));
+        let [consensus, others, chunking] = repairs(name, &rows, verbose);
+        println!("{name:<16} {consensus:>11} {others:>11} {chunking:>11}");
+        let all = name == "fenced_json" && others.passed < others.all;
+        failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
+    }
+    let rows = rows(&folder.join("jsontestsuite.jsonl"));
+    let [accepted, refused, chunking] = strictness(&rows, verbose);
+    println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
+    println!("{:<16} {accepted:>11} {refused:>11} {chunking:>11}", "jsontestsuite");
+    failed |= [accepted, refused, chunking].iter().any(|count| count.passed < count.all);
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn rows(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
+    let [mut consensus, mut others, mut chunking] = [Count::default(); 3];
+    let limits = Limits::default();
+    for row in rows {
+        let Some(input) = row["input"].as_str() else { continue };
+        let cuts = same_in_pieces(input);
+        chunking.add(cuts);
+        if !cuts && verbose {
+            println!("  pieces differ: {} {input:?}", row["id"]);
+        }
+        let Some(expected) = row.get("expected") else { continue };
+        let found = find(input, &limits);
+        let passed = found.value.as_ref().is_some_and(|value| same(value, expected));
+        let agreed = row["consensus"] == Value::Bool(true);
+        if agreed { consensus.add(passed) } else { others.add(passed) }
+        if !passed && verbose && name != "baml_jsonish" {
+            let mark = if agreed { "CONSENSUS" } else { "other" };
+            let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
+            println!("  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {got}", row["id"]);
+        }
+    }
+    [consensus, others, chunking]
+}
+
+fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
+    let [mut accepted, mut refused, mut chunking] = [Count::default(); 3];
+    for row in rows {
+        let input = match (row["input"].as_str(), row["note"].as_str()) {
+            (Some(input), _) => input.to_owned(),
+            // Too large to be written out in the file.
+            (None, Some(note)) if note.contains("[[[[") => "[".repeat(100_000),
+            (None, Some(_)) => "[{\"\":".repeat(50_000),
+            // Not UTF-8: refused before this reader.
+            _ => continue,
+        };
+        chunking.add(same_in_pieces(&input));
+        let result = strict(&input, &Limits::default());
+        let passed = match row["class"].as_str() {
+            Some("must_accept") => {
+                accepted.add(result.is_ok());
+                result.is_ok()
+            }
+            Some("must_reject_strict") => {
+                refused.add(result.is_err());
+                result.is_err()
+            }
+            _ => true,
+        };
+        if !passed && verbose {
+            println!("  {} {result:?}", row["id"]);
+        }
+    }
+    [accepted, refused, chunking]
+}
+
+/// Whether two values are equal, numbers by what they are rather than by how they are kept.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// Whether a text gives the same values and reports whole, byte by byte and in random pieces.
+fn same_in_pieces(text: &str) -> bool {
+    let readers = [Reader::chat, Reader::document, Reader::lines];
+    readers.into_iter().all(|new| {
+        let read = |pieces: &[&str]| {
+            let (mut reader, mut values) = (new(&Limits::default()), Values::default());
+            pieces.iter().for_each(|piece| reader.push(piece, &mut values));
+            reader.finish(&mut values);
+            (values.values, values.reports, values.text)
+        };
+        let whole = read(&[text]);
+        let mut seed = text.len() as u64 + 1;
+        (0..6).all(|round| {
+            let pieces = pieces(text, || {
+                // A linear congruential generator is random enough to cut with.
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
+            });
+            read(&pieces) == whole
+        })
+    })
+}
+
+fn pieces(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let mut cut = length().min(rest.len());
+        while !rest.is_char_boundary(cut) {
+            cut += 1;
+        }
+        pieces.push(&rest[..cut]);
+        rest = &rest[cut..];
+    }
+    pieces
+}
