@@ -285,6 +285,9 @@ struct Reporter {
     first_only: bool,
     limit: usize,
     count: usize,
+    unlisted: usize,
+    /// Whether an error was reported.
+    failed: bool,
     repairs: u32,
     warnings: u32,
     last: Place,
@@ -298,6 +301,8 @@ impl Reporter {
             first_only: options.first_only,
             limit: if options.first_only { 1 } else { options.limits.findings },
             count: 0,
+            unlisted: 0,
+            failed: false,
             repairs: 0,
             warnings: 0,
             last: Place::START,
@@ -313,16 +318,19 @@ impl Reporter {
         self.repairs += u32::from(finding.repair.is_some());
         self.warnings += u32::from(finding.severity >= Severity::Warning);
         self.count += 1;
-        if self.count <= self.limit {
+        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        if self.count <= self.limit || (decides && !self.first_only) {
             emit(finding, as_event, sink);
+        } else {
+            self.unlisted += 1;
         }
     }
 
     /// Says how many findings were not reported.
     fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
-        if self.count > self.limit && !self.first_only {
-            let more = self.count - self.limit;
-            let message = format!("{more} more findings are not listed");
+        if self.unlisted > 0 && !self.first_only {
+            let message = format!("{} more findings are not listed", self.unlisted);
             let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
             emit(report.judge(self.profile), as_event, sink);
         }

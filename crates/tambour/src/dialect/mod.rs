@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
-use crate::options::Options;
+use crate::options::{Language, Options};
 use crate::span::Place;
 
 /// The whole output of a model that cannot comply (T-025, J-055).
@@ -114,6 +114,21 @@ pub struct Entry {
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
     pub write: Option<fn(&[Event<'_>]) -> String>,
+    /// Format instructions for a system prompt (T-066).
+    pub prompt: Option<fn(Language) -> &'static str>,
+    /// JSON Schema of what a model writes, where that is JSON.
+    pub schema: Option<fn() -> serde_json::Value>,
+    /// How documents show examples of it (P-037).
+    pub examples: Examples,
+}
+
+/// How Markdown documents show replies of a dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Examples {
+    /// Languages of the fenced blocks.
+    pub languages: &'static [&'static str],
+    /// Whether the fence is part of the reply.
+    pub fenced: bool,
 }
 
 /// The dialects.

@@ -5,7 +5,7 @@ mod parse;
 pub(super) mod rules;
 mod write;
 
-use super::{Dialect, Ending, Entry, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -19,6 +19,9 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(Plain::new(options, false)),
     rules: rules::RULES,
     write: Some(write),
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &["text", "txt", "markdown", "md"], fenced: false },
 };
 
 /// A reader for a reply that `auto` took for plain: a structure that begins later is reported.

@@ -12,7 +12,7 @@ mod structure;
 mod thinking;
 mod write;
 
-use super::{Dialect, Ending, Entry, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -26,6 +26,9 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(ThinkingMl::new(options)),
     rules: rules::RULES,
     write: Some(write),
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },
 };
 
 struct ThinkingMl {
