@@ -9,12 +9,12 @@ mod text;
 mod write;
 
 use super::draft::LeadingThink;
-use super::{Dialect, Ending, Entry, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::dialect::Intent;
 use crate::finding::Report;
 use crate::options::Options;
 use crate::repair::json;
-use crate::sequence::is_blank;
+use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// The table entry.
@@ -24,6 +24,9 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(JsonSeq::new(options)),
     rules: rules::RULES,
     write: Some(write::write),
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &["jsonl", "json", "jsonseq"], fenced: false },
 };
 
 struct JsonSeq {

@@ -10,7 +10,7 @@ use crate::dialect::{Intent, Output, Written};
 use crate::finding::{Report, Rule};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
-use crate::sequence::is_blank;
+use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// Where the text of a delta goes.
