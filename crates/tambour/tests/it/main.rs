@@ -6,3 +6,4 @@ mod fixtures;
 mod layers;
 mod privacy;
 mod queries;
+mod stream;

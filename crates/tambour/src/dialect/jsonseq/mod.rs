@@ -12,9 +12,9 @@ use super::draft::LeadingThink;
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::dialect::Intent;
 use crate::finding::Report;
+use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::repair::json;
-use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// The table entry.
@@ -44,7 +44,7 @@ struct JsonSeq {
 impl JsonSeq {
     fn new(options: &Options) -> JsonSeq {
         JsonSeq {
-            draft: LeadingThink::new(),
+            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
             reader: json::Reader::lines(&options.limits),
             lines: parse::Lines::new(options),
             preface: Some(String::new()),
