@@ -84,7 +84,7 @@ fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
         let passed = found.value.as_ref().is_some_and(|value| same(value, expected));
         let agreed = row["consensus"] == Value::Bool(true);
         if agreed { consensus.add(passed) } else { others.add(passed) }
-        if !passed && verbose && name != "baml_jsonish" {
+        if !passed && verbose && (agreed || name != "baml_jsonish") {
             let mark = if agreed { "CONSENSUS" } else { "other" };
             let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
             println!("  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {got}", row["id"]);

@@ -15,6 +15,8 @@ pub(super) enum Decision {
     Drop,
     /// The start of what comes next: the string ended before the punctuation in front of the quote.
     EndedBefore,
+    /// The start of the value: the key ended before the colon in front of the quote.
+    KeyEndedBefore,
     /// The end of a part: after a `+`, the text goes on at `next`.
     Joined { quote: Quote, next: usize },
 }
@@ -73,6 +75,15 @@ impl Reader {
         };
         if ends {
             return Ok(close);
+        }
+        // `{"key:"value"}`
+        if self.string.in_key && bytes[from..at].ends_with(b":") && self.string.quote == Quote::Double {
+            if let StringEnd::After(end) = p.string_end(after, Quote::Double)? {
+                let (then, _) = p.space(end)?;
+                if p.byte(then)?.is_none() || matches!(p.mark(then)?, Some(b',' | b'}')) {
+                    return Ok(Decision::KeyEndedBefore);
+                }
+            }
         }
         if tail < at && self.begins_next(&p, &bytes[tail..at], at, after)? {
             return Ok(Decision::EndedBefore);
@@ -155,6 +166,9 @@ impl Reader {
 
     /// After a string that is the whole value.
     fn scalar_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
+        if p.mark(next)? == Some(b')') {
+            return Ok(self.calls > 0);
+        }
         if p.mark(next)? == Some(b',') {
             let (item, _) = p.space(next + 1)?;
             return Ok(p.byte(item)?.is_none() || self.starts_value(p, item)?);

@@ -332,6 +332,7 @@ impl Reader {
     /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
     pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
         let (offset, place) = self.known;
+        debug_assert!(at >= offset, "places are asked for in order");
         if at < offset {
             return self.base.after(&text[..at]);
         }
@@ -393,7 +394,6 @@ impl Reader {
         let place = self.place_at(c.text, at);
         let origin = self.outside.origin();
         self.end = End::default();
-        self.calls = 0;
         sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin }));
         self.index += 1;
     }
@@ -403,6 +403,7 @@ impl Reader {
         self.end.offset = self.base.offset + at;
         self.expect = Expect::Next;
         self.newline = false;
+        self.calls = 0;
         sink.event(JsonEvent::ValueEnd(self.end));
         self.end = End::default();
     }

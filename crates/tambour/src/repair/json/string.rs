@@ -172,6 +172,15 @@ impl Reader {
                     self.string_done(c.at, sink);
                     return Flow::Go;
                 }
+                Decision::KeyEndedBefore => {
+                    self.close_string(c, (from, at - 1), control, sink);
+                    let what = ("a key without its closing quote", "added the quote");
+                    self.mend(c, (at - 1, at - 1), &rules::MISSING_QUOTE, what, sink);
+                    self.string_done(at, sink);
+                    self.expect = Expect::Value;
+                    c.at = at;
+                    return Flow::Go;
+                }
                 Decision::Joined { quote, next } => {
                     self.piece(c, (from, at), control.take(), sink);
                     let what = ("strings joined by `+`", "made one string of them");
@@ -258,7 +267,8 @@ impl Reader {
     /// Where the commas, closing brackets and white space before `to` begin.
     fn tail(&self, bytes: &[u8], from: usize, to: usize) -> usize {
         if self.string.in_key {
-            return to;
+            // A colon may turn out to stand after the key.
+            return to - usize::from(to > from && bytes[to - 1] == b':');
         }
         let least = to.saturating_sub(TAIL).max(from);
         let mut at = to;
@@ -285,11 +295,19 @@ impl Reader {
             let trimmed = bytes[from..end].trim_ascii_end().len();
             end = from + trimmed;
         }
-        self.close_string(c, (from, end), control, sink);
+        let nothing = self.string.in_key && self.string.empty && from == end;
+        if !nothing {
+            self.close_string(c, (from, end), control, sink);
+        }
         self.end.closed_by_us = true;
         let what = ("the text ends inside a string", "added the quote");
         self.mend(c, (end, end), &rules::MISSING_QUOTE, what, sink);
         c.at = end;
+        if nothing {
+            // Not even half a key came.
+            self.lexeme = Lexeme::None;
+            return Flow::Go;
+        }
         self.string_done(end, sink);
         Flow::Go
     }
