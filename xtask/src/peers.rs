@@ -47,8 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     }
     let mut failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
-    let suites =
-        [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
+    let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
     for (name, least) in suites {
         let rows = rows(&folder.join(format!("{name}.jsonl")));
         let [consensus, others, chunking] = repairs(name, &rows, verbose);
@@ -83,11 +82,18 @@ fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
         let found = find(input, &limits);
         let passed = found.value.as_ref().is_some_and(|value| same(value, expected));
         let agreed = row["consensus"] == Value::Bool(true);
-        if agreed { consensus.add(passed) } else { others.add(passed) }
+        if agreed {
+            consensus.add(passed)
+        } else {
+            others.add(passed)
+        }
         if !passed && verbose && (agreed || name != "baml_jsonish") {
             let mark = if agreed { "CONSENSUS" } else { "other" };
             let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
-            println!("  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {got}", row["id"]);
+            println!(
+                "  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {got}",
+                row["id"]
+            );
         }
     }
     [consensus, others, chunking]

@@ -45,7 +45,10 @@ fn main() {
         }
         println!();
     }
-    println!("\n{:<28} {:>9} {:>9} {:>9} {:>9}", "MB/s, whole, 1 MB", "events", "values", "find", "strict");
+    println!(
+        "\n{:<28} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "MB/s, whole, 1 MB", "events", "values", "find", "strict", "serde_json"
+    );
     for (name, make) in texts {
         let text = make(1 << 20);
         let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
@@ -67,8 +70,17 @@ fn main() {
         let exact = best(|| {
             let _ = black_box(strict(&text, &Limits::default()));
         });
+        let peer = best(|| {
+            let _ = black_box(serde_json::from_str::<serde_json::Value>(&text));
+        });
+        let peer = if strict(&text, &Limits::default()).is_ok() { rate(peer) } else { f64::NAN };
         let exact = if strict(&text, &Limits::default()).is_ok() { rate(exact) } else { f64::NAN };
-        println!("{name:<28} {:>9.0} {:>9.0} {:>9.0} {exact:>9.0}", rate(events), rate(values), rate(found));
+        println!(
+            "{name:<28} {:>9.0} {:>9.0} {:>9.0} {exact:>9.0} {peer:>10.0}",
+            rate(events),
+            rate(values),
+            rate(found)
+        );
     }
 }
 

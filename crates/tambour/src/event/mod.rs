@@ -272,12 +272,12 @@ pub enum EventKind {
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
     Some(match name {
-        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end" | "final_delta"
-        | "serp_queries" | "final_end" => EventKind::Contract,
+        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end"
+        | "final_delta" | "serp_queries" | "final_end" => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
-        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result" | "status_bar"
-        | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture" | "skill"
-        | "exit_decision" | "notice" | "finding" => EventKind::Extension,
+        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result"
+        | "status_bar" | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture"
+        | "skill" | "exit_decision" | "notice" | "finding" => EventKind::Extension,
         _ => return None,
     })
 }

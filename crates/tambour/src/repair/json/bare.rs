@@ -8,7 +8,7 @@ use crate::repair::rules;
 use super::event::{JsonEvent, JsonSink};
 use super::number::{self, Literal};
 use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, NUMBER, Reader};
+use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, NUMBER, Reader};
 use super::structure::Slot;
 
 /// What a place is at which a string without quotes may end.
@@ -22,7 +22,11 @@ enum BareEnd {
 
 impl Reader {
     /// Reads what begins with something that is no punctuation and no quote.
-    pub(super) fn word<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Result<(), More> {
+    pub(super) fn word<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        sink: &mut S,
+    ) -> Result<(), More> {
         let object = self.stack.last() == Some(&Frame::Object);
         if object && matches!(self.expect, Expect::First | Expect::Item | Expect::Next) {
             return self.bare_key(c, sink);
@@ -34,6 +38,21 @@ impl Reader {
         }
         self.work += (end - at - self.seen) as u64;
         self.seen = end - at;
+        if matches!(bytes.get(end), Some(b',' | b'}' | b']' | b'\n')) && end - at <= 8 {
+            // What most words are, without a further look.
+            let word = &c.text[at..end];
+            if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
+                self.seen = 0;
+                let value = word.bytes().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
+                self.number(c, (at, end), &Number::from(value), false, sink);
+                return Ok(());
+            }
+            if let Some(literal) = number::literal(word).filter(|literal| literal.exact) {
+                self.seen = 0;
+                self.literal(c, (at, end), literal, sink);
+                return Ok(());
+            }
+        }
         let p = Peek::new(bytes, end, c.last);
         let (next, newline) = p.space(end)?;
         let ends = newline || self.ends_word(&p, next)?;
@@ -52,8 +71,8 @@ impl Reader {
                 self.literal(c, (at, end), literal, sink);
                 return Ok(());
             }
-            let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
             if let Some((number, odd)) = number::read(word) {
+                let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
                 self.seen = 0;
                 self.number(c, (at, end), &number, odd, sink);
                 if let Some((_, length)) = stray_quote {
@@ -83,7 +102,7 @@ impl Reader {
         self.slot(c, at, sink);
         let what = ("a text without quotes", "added quotes");
         self.mend(c, (at, end), &rules::UNQUOTED_VALUE, what, sink);
-        self.begin_string(c, at, Quote::Double, false, sink);
+        self.begin_string(at, Quote::Double, false, sink);
         self.lexeme = Lexeme::Bare;
         Ok(())
     }
@@ -97,12 +116,7 @@ impl Reader {
             Some(_) => true,
             None if byte == b'`' => p.starts(next, b"```")?,
             None if p.quote(next)?.is_some() => true,
-            None => {
-                p.comment(next)?
-                    || byte == b'#'
-                    || byte == b';'
-                    || byte < 0x20
-            }
+            None => p.comment(next)? || byte == b'#' || byte == b';' || byte < 0x20,
         })
     }
 
@@ -193,7 +207,9 @@ impl Reader {
                 Some((b'(' | b')', length)) => end += length,
                 Some((mark, _)) => break (end, mark == b':'),
                 None if byte == b'\n' || byte < 0x20 && byte != b'\t' => break (end, false),
-                None if json::quote(bytes, end).is_some_and(|(quote, _)| quote != Quote::Single || !tight(bytes, at, end)) => {
+                None if json::quote(bytes, end)
+                    .is_some_and(|(quote, _)| quote != Quote::Single || !tight(bytes, at, end)) =>
+                {
                     break (end, false);
                 }
                 None if byte == b'/' && p.comment(end)? => break (end, false),
@@ -249,7 +265,8 @@ impl Reader {
         debug_assert!(in_key, "keys are read where keys belong");
         let what = ("a key without quotes", "added quotes");
         self.mend(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
-        let place = self.place_at(c.text, at);
+        self.key_at = Mark::At(at);
+        let place = self.key_place(c.text);
         self.stray = false;
         self.newline = false;
         self.expect = Expect::Colon;
@@ -362,9 +379,8 @@ impl Reader {
         if let Some((quote, length)) = p.quote(at)? {
             let (next, newline) = p.space(at + length)?;
             if !spaced {
-                let over = p.byte(next)?.is_none()
-                    || newline
-                    || matches!(p.mark(next)?, Some(b',' | b'}' | b']'));
+                let over =
+                    p.byte(next)?.is_none() || newline || matches!(p.mark(next)?, Some(b',' | b'}' | b']'));
                 return Ok(if over { BareEnd::Quote(length) } else { BareEnd::Inside });
             }
             let key = object && p.key(at, 1)? == Key::Yes;

@@ -5,7 +5,7 @@ use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
 use super::quote::Decision;
-use super::reader::{Cursor, Expect, Flow, Lexeme, Reader, StringState};
+use super::reader::{Cursor, Expect, Flow, Lexeme, Mark, Reader, StringState};
 use super::structure::Slot;
 
 /// Bytes before a quote, or before the end of the text, that may turn out to stand after the string: commas, closing
@@ -34,7 +34,7 @@ impl Reader {
                 self.mend(c, (at, at + length), &rules::QUOTE, what, sink);
             }
         }
-        self.begin_string(c, at, quote, in_key, sink);
+        self.begin_string(at, quote, in_key, sink);
         self.end.quoted = true;
         self.lexeme = Lexeme::String;
         c.at += length;
@@ -42,7 +42,6 @@ impl Reader {
 
     pub(super) fn begin_string<S: JsonSink + ?Sized>(
         &mut self,
-        c: &Cursor<'_>,
         at: usize,
         quote: Quote,
         in_key: bool,
@@ -63,7 +62,7 @@ impl Reader {
         if in_key {
             self.key.clear();
             self.key_cut = false;
-            self.key_place = self.place_at(c.text, at);
+            self.key_at = Mark::At(at);
         } else {
             sink.event(JsonEvent::StringStart);
         }
@@ -110,6 +109,7 @@ impl Reader {
                 continue;
             }
             let mark = match json::quote(bytes, at) {
+                _ if byte == b'"' && self.string.quote == Quote::Double => Some(1),
                 Some((mark, length)) if self.string.quote.ends_with(mark) => Some(length),
                 _ => None,
             };
@@ -126,6 +126,12 @@ impl Reader {
                 (from, at) = (c.at, c.at);
                 continue;
             };
+            if length == 1 && self.plainly_ends(bytes, at) {
+                self.close_string(c, (from, at), control, sink);
+                c.at = at + 1;
+                self.string_done(c.at, sink);
+                return Flow::Go;
+            }
             let tail = self.tail(bytes, from, at);
             let Ok(decision) = self.decide(bytes, at, length, (from, tail), c.last) else {
                 self.piece(c, (from, tail), control, sink);
@@ -223,7 +229,8 @@ impl Reader {
             return;
         }
         if !self.string.brackets {
-            self.string.brackets = memchr::memchr2(b'{', b'[', text.as_bytes()).is_some();
+            // `{` and `[` differ in one bit. Without a way out the loop is a few instructions.
+            self.string.brackets = text.bytes().fold(false, |any, byte| any | (byte | 0x20 == b'{'));
         }
         sink.event(JsonEvent::StringDelta(text));
     }
@@ -246,10 +253,12 @@ impl Reader {
             sink.event(JsonEvent::StringEnd);
         } else if self.key.is_empty() && control.is_none() && to - from <= self.hold() {
             let text = &c.text[from..to];
-            sink.event(JsonEvent::Key { text, place: self.key_place, depth });
+            let place = self.key_place(c.text);
+            sink.event(JsonEvent::Key { text, place, depth });
         } else {
             self.piece(c, (from, to), control, sink);
-            sink.event(JsonEvent::Key { text: &self.key, place: self.key_place, depth });
+            let place = self.key_place(c.text);
+            sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
     }
 
@@ -272,7 +281,8 @@ impl Reader {
         }
         let least = to.saturating_sub(TAIL).max(from);
         let mut at = to;
-        while at > least && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`') {
+        while at > least && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`')
+        {
             at -= 1;
         }
         at
@@ -453,7 +463,8 @@ impl Reader {
                     _ => {}
                 }
             }
-            if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())]) {
+            if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())])
+            {
                 // Cut off inside the pair: the character never came.
                 return self.broken_escape(c, bytes.len() - c.at, sink);
             }

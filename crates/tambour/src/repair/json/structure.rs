@@ -5,7 +5,7 @@ use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
 use super::peek::{Key, More, Peek};
-use super::reader::{Comma, Cursor, Expect, Flow, Frame, Lexeme, Reader};
+use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, Reader};
 
 /// What an item would be at the place read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,12 @@ impl Reader {
         Ok(())
     }
 
-    fn other<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, byte: u8, sink: &mut S) -> Result<(), More> {
+    fn other<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        byte: u8,
+        sink: &mut S,
+    ) -> Result<(), More> {
         let (bytes, at) = (c.bytes(), c.at);
         let p = Peek::new(bytes, at, c.last);
         if let Some((mark, length)) = json::mark(bytes, at) {
@@ -213,7 +218,7 @@ impl Reader {
         self.stray = false;
         if self.expect == Expect::Next && !self.stack.is_empty() {
             self.expect = Expect::Item;
-            self.comma = Comma::At(at);
+            self.comma = Mark::At(at);
             return;
         }
         let span = (at, at + length);
@@ -221,7 +226,7 @@ impl Reader {
             Expect::Colon | Expect::Value => {
                 self.null_value(c, at, sink);
                 self.expect = Expect::Item;
-                self.comma = Comma::At(at);
+                self.comma = Mark::At(at);
             }
             _ if self.stack.is_empty() => {
                 let what = ("a comma outside of the value", "left it out");
@@ -239,11 +244,13 @@ impl Reader {
         let span = (at, at + length);
         if self.expect == Expect::Colon {
             self.expect = Expect::Value;
-        } else if self.expect == Expect::Next && matches!(self.stack.last(), Some(Frame::Array | Frame::Tuple)) {
+        } else if self.expect == Expect::Next
+            && matches!(self.stack.last(), Some(Frame::Array | Frame::Tuple))
+        {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
-            self.comma = Comma::At(at);
+            self.comma = Mark::At(at);
         } else {
             let what = ("a colon that follows no key", "left it out");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
@@ -280,7 +287,7 @@ impl Reader {
                 let what = ("no comma between two items", "added one");
                 self.mend(c, (at, at), &rules::MISSING_COMMA, what, sink);
                 self.expect = Expect::Item;
-                self.comma = Comma::At(at);
+                self.comma = Mark::At(at);
             }
         }
         if object { Slot::Key } else { Slot::Value }
@@ -305,7 +312,7 @@ impl Reader {
                     while self.stack.len() > array + 1 {
                         self.close_for(c, at, sink);
                     }
-                    if self.expect == Expect::Next && matches!(self.comma, Comma::At(_) | Comma::Was(_)) {
+                    if self.expect == Expect::Next {
                         self.expect = Expect::Item;
                     }
                 }
@@ -366,7 +373,9 @@ impl Reader {
             let key = goes_on == Some(b',') && p.key(after, 1)? == Key::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
             let instead = match levels {
-                None => mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}'))),
+                None => {
+                    mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}')))
+                }
                 // `{"a": [1}, "b": 2}`: a key follows, so the object did not end.
                 Some(_) => {
                     mark == b'}' && key && parent == Some(Frame::Object)
@@ -399,8 +408,8 @@ impl Reader {
         match self.expect {
             Expect::Item => {
                 let place = match self.comma {
-                    Comma::At(comma) => self.place_at(c.text, comma),
-                    Comma::Was(place) => place,
+                    Mark::At(comma) => self.place_at(c.text, comma),
+                    Mark::Was(place) => place,
                 };
                 let what = ("a comma before a closing bracket", "left it out");
                 self.mend_at(place, 1, &rules::TRAILING_COMMA, what, sink);
@@ -468,5 +477,4 @@ impl Reader {
             self.lexeme = Lexeme::LineComment;
         }
     }
-
 }
