@@ -55,7 +55,7 @@ impl Reader {
         }
         let p = Peek::new(bytes, end, c.last);
         let (next, newline) = p.space(end)?;
-        let ends = newline || self.ends_word(&p, next)?;
+        let ends = newline || self.ends_word(&p, end, next)?;
         let word = &c.text[at..end];
         if let Some(length) = ellipsis(&bytes[at..]).filter(|&length| length >= end - at) {
             let (next, _) = Peek::new(bytes, at + length, c.last).space(at + length)?;
@@ -108,16 +108,23 @@ impl Reader {
     }
 
     /// Whether a number or literal may end before `next`.
-    fn ends_word(&self, p: &Peek<'_>, next: usize) -> Result<bool, More> {
+    fn ends_word(&self, p: &Peek<'_>, end: usize, next: usize) -> Result<bool, More> {
         let Some(byte) = p.byte(next)? else { return Ok(true) };
-        Ok(match p.mark(next)? {
-            Some(b':') => false,
-            Some(b'(') => false,
-            Some(_) => true,
-            None if byte == b'`' => p.starts(next, b"```")?,
-            None if p.quote(next)?.is_some() => true,
-            None => p.comment(next)? || byte == b'#' || byte == b';' || byte < 0x20,
-        })
+        if let Some(mark) = p.mark(next)? {
+            return Ok(!matches!(mark, b':' | b'('));
+        }
+        if byte == b'`' {
+            return p.starts(next, b"```");
+        }
+        if p.quote(next)?.is_some() || p.comment(next)? || matches!(byte, b'#' | b';' | 0..=0x1F) {
+            return Ok(true);
+        }
+        // A comma is missing: `[1 2]`, `{a: 1 b: 2}`.
+        match self.stack.last() {
+            Some(Frame::Object) => Ok(next > end && p.key(next, 1)? == Key::Yes),
+            Some(_) => Ok(next > end && self.is_value_word(p, next)?),
+            None => Ok(false),
+        }
     }
 
     fn ends_after_quote(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
@@ -198,6 +205,7 @@ impl Reader {
         } else if bytes[at] == b'.' && bytes.len() < at + 3 && !c.last {
             return Err(More);
         }
+        self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, c.last);
         // The words up to what ends a key.
         let mut end = at;
@@ -286,6 +294,7 @@ impl Reader {
                 }
                 return self.wait_bare(c, from, at, sink);
             };
+            self.work += (at - from + WINDOW) as u64;
             match self.bare_ends(c, from, at, byte) {
                 Err(More) => return self.wait_bare(c, from, at, sink),
                 Ok(BareEnd::Ends) => return self.end_bare(c, from, at, 0, sink),

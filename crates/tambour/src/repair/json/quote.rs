@@ -216,7 +216,7 @@ impl Reader {
     }
 
     /// Whether a number or literal stands at `at`, as a word of its own.
-    fn is_value_word(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
+    pub(super) fn is_value_word(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let word = p.word(at)?;
         let end = at + word.len();
         let literal = matches!(

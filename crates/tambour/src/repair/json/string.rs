@@ -4,6 +4,7 @@ use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
+use super::peek::WINDOW;
 use super::quote::Decision;
 use super::reader::{Cursor, Expect, Flow, Lexeme, Mark, Reader, StringState};
 use super::structure::Slot;
@@ -132,6 +133,7 @@ impl Reader {
                 self.string_done(c.at, sink);
                 return Flow::Go;
             }
+            self.work += (at - from + WINDOW) as u64;
             let tail = self.tail(bytes, from, at);
             let Ok(decision) = self.decide(bytes, at, length, (from, tail), c.last) else {
                 self.piece(c, (from, tail), control, sink);

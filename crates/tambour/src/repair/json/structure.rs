@@ -4,7 +4,7 @@ use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
-use super::peek::{Key, More, Peek};
+use super::peek::{Key, More, Peek, WINDOW};
 use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, Reader};
 
 /// What an item would be at the place read.
@@ -365,6 +365,7 @@ impl Reader {
                 c.at += length;
                 return Ok(());
             }
+            self.work += WINDOW as u64;
             // A wrong bracket: it ends what it fits, or stands for the right one, or is one too many.
             let p = Peek::new(c.bytes(), at + length, c.last);
             let (next, _) = p.space(at + length)?;
