@@ -82,12 +82,11 @@ impl Reader {
                 }
                 return Ok(());
             }
-            if c.last && next == bytes.len() && !self.stack.is_empty() {
-                if let Some(literal) = number::cut_literal(word) {
-                    self.seen = 0;
-                    self.literal(c, (at, end), Literal { exact: false, ..literal }, sink);
-                    return Ok(());
-                }
+            let cut = c.last && next == bytes.len() && !self.stack.is_empty();
+            if let Some(literal) = number::cut_literal(word).filter(|_| cut) {
+                self.seen = 0;
+                self.literal(c, (at, end), literal, sink);
+                return Ok(());
             }
         }
         if p.byte(next)? == Some(b'(') && number::is_name(word) && self.opens_call(&p, next + 1)? {
@@ -285,37 +284,32 @@ impl Reader {
     pub(super) fn bare_text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let from = c.at;
-        let mut at = from;
-        loop {
-            at = BARE.find(bytes, at);
-            let Some(&byte) = bytes.get(at) else {
-                if c.last {
-                    return self.end_bare(c, from, at, 0, sink);
-                }
-                return self.wait_bare(c, from, at, sink);
-            };
-            self.work += (at - from + WINDOW) as u64;
-            match self.bare_ends(c, from, at, byte) {
-                Err(More) => return self.wait_bare(c, from, at, sink),
-                Ok(BareEnd::Ends) => return self.end_bare(c, from, at, 0, sink),
-                Ok(BareEnd::Quote(length)) => return self.end_bare(c, from, at, length, sink),
-                Ok(BareEnd::Inside) => {
-                    let (braces, squares) = &mut self.string.open;
-                    match byte {
-                        b'{' => *braces += 1,
-                        b'}' => *braces = braces.saturating_sub(1),
-                        b'[' => *squares += 1,
-                        b']' => *squares = squares.saturating_sub(1),
-                        _ => {}
-                    }
-                    // What was counted must not be held, or it would be counted again.
-                    at += json::width(byte);
-                    sink.event(JsonEvent::StringDelta(&c.text[from..at]));
-                    c.at = at;
-                    return Flow::Go;
-                }
+        let at = BARE.find(bytes, from);
+        let Some(&byte) = bytes.get(at) else {
+            if c.last {
+                return self.end_bare(c, from, at, 0, sink);
             }
+            return self.wait_bare(c, from, at, sink);
+        };
+        self.work += (at - from + WINDOW) as u64;
+        match self.bare_ends(c, from, at, byte) {
+            Err(More) => return self.wait_bare(c, from, at, sink),
+            Ok(BareEnd::Ends) => return self.end_bare(c, from, at, 0, sink),
+            Ok(BareEnd::Quote(length)) => return self.end_bare(c, from, at, length, sink),
+            Ok(BareEnd::Inside) => {}
         }
+        let (braces, squares) = &mut self.string.open;
+        match byte {
+            b'{' => *braces += 1,
+            b'}' => *braces = braces.saturating_sub(1),
+            b'[' => *squares += 1,
+            b']' => *squares = squares.saturating_sub(1),
+            _ => {}
+        }
+        // Handed out at once, so that it is not counted again.
+        c.at = at + json::width(byte);
+        sink.event(JsonEvent::StringDelta(&c.text[from..c.at]));
+        Flow::Go
     }
 
     /// Hands out the text up to the white space before `at`, and waits.

@@ -99,12 +99,14 @@ impl Reader {
             return Ok(close);
         }
         // `{"key:"value"}`
-        if self.string.in_key && bytes[from..at].ends_with(b":") && self.string.quote == Quote::Double {
-            if let StringEnd::After(end) = p.string_end(after, Quote::Double)? {
-                let (then, _) = p.space(end)?;
-                if p.byte(then)?.is_none() || matches!(p.mark(then)?, Some(b',' | b'}')) {
-                    return Ok(Decision::KeyEndedBefore);
-                }
+        if self.string.in_key
+            && bytes[from..at].ends_with(b":")
+            && self.string.quote == Quote::Double
+            && let StringEnd::After(end) = p.string_end(after, Quote::Double)?
+        {
+            let (then, _) = p.space(end)?;
+            if p.byte(then)?.is_none() || matches!(p.mark(then)?, Some(b',' | b'}')) {
+                return Ok(Decision::KeyEndedBefore);
             }
         }
         if tail < at && self.begins_next(&p, &bytes[tail..at], at, after)? {

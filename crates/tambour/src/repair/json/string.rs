@@ -83,20 +83,12 @@ impl Reader {
                 if c.last {
                     return self.unclosed(c, from, control, sink);
                 }
-                let keep = self.tail(bytes, from, at);
-                self.piece(c, (from, keep), control, sink);
-                c.at = keep;
-                return Flow::Wait;
+                return self.wait_in_string(c, (from, at), control, sink);
             };
             if byte < 0x20 {
                 if self.mode == super::reader::Mode::Lines && byte == b'\n' {
                     match self.line_begins(bytes, at, c.last) {
-                        Err(_) => {
-                            let keep = self.tail(bytes, from, at);
-                            self.piece(c, (from, keep), control, sink);
-                            c.at = keep;
-                            return Flow::Wait;
-                        }
+                        Err(_) => return self.wait_in_string(c, (from, at), control, sink),
                         Ok(true) => {
                             self.piece(c, (from, at), control, sink);
                             c.at = at;
@@ -108,6 +100,10 @@ impl Reader {
                 control = control.or(Some(at));
                 at += 1;
                 continue;
+            }
+            if byte == b'\\' && self.string.quote == Quote::Escaped && at + 1 == bytes.len() && !c.last {
+                // It may be half of a quote.
+                return self.wait_in_string(c, (from, at), control, sink);
             }
             let mark = match json::quote(bytes, at) {
                 _ if byte == b'"' && self.string.quote == Quote::Double => Some(1),
@@ -136,9 +132,7 @@ impl Reader {
             self.work += (at - from + WINDOW) as u64;
             let tail = self.tail(bytes, from, at);
             let Ok(decision) = self.decide(bytes, at, length, (from, tail), c.last) else {
-                self.piece(c, (from, tail), control, sink);
-                c.at = tail;
-                return Flow::Wait;
+                return self.wait_in_string(c, (from, at), control, sink);
             };
             match decision {
                 Decision::Close(length) => {
@@ -199,6 +193,20 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Hands out the text before `at`, except for what may stand after the string, and waits.
+    fn wait_in_string<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        (from, at): (usize, usize),
+        control: Option<usize>,
+        sink: &mut S,
+    ) -> Flow {
+        let keep = self.tail(c.bytes(), from, at);
+        self.piece(c, (from, keep), control, sink);
+        c.at = keep;
+        Flow::Wait
     }
 
     /// Hands out a piece of the string's text.
