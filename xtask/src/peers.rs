@@ -3,6 +3,7 @@
 //! The cases are not part of the repository; the command says so and passes when they are not there.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use serde_json::Value;
 use tambour::limits::Limits;
@@ -36,13 +37,13 @@ impl std::fmt::Display for Count {
 }
 
 /// Runs every suite that is there and prints a table. Fails when a required rate is missed.
-pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let verbose = arguments.iter().any(|argument| argument == "--verbose");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join(FOLDER);
     if !folder.is_dir() {
         println!("no cases at {FOLDER}; nothing to compare");
-        return Ok(());
+        return ExitCode::SUCCESS;
     }
     let mut failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
@@ -59,8 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
     println!("{:<16} {accepted:>11} {refused:>11} {chunking:>11}", "jsontestsuite");
     failed |= [accepted, refused, chunking].iter().any(|count| count.passed < count.all);
-    anyhow::ensure!(!failed, "a required rate is missed");
-    Ok(())
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn rows(path: &Path) -> Vec<Value> {
@@ -87,7 +87,7 @@ fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
         } else {
             others.add(passed)
         }
-        if !passed && verbose && name != "baml_jsonish" {
+        if !passed && verbose && (agreed || name != "baml_jsonish") {
             let mark = if agreed { "CONSENSUS" } else { "other" };
             let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
             println!(

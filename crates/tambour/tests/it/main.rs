@@ -3,6 +3,7 @@
 mod checker;
 mod corpus;
 mod fixtures;
+mod json;
 mod layers;
 mod privacy;
 mod queries;
