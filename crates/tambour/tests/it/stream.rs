@@ -32,8 +32,10 @@ fn contract_events(sink: &Collected) -> Vec<Event<'static>> {
 }
 
 fn assert_valid(sink: &Collected) {
-    let errors: Vec<_> =
-        contract::check_events(&sink.events).into_iter().filter(|f| f.severity == tambour::Severity::Error).collect();
+    let errors: Vec<_> = contract::check_events(&sink.events)
+        .into_iter()
+        .filter(|f| f.severity == tambour::Severity::Error)
+        .collect();
     assert!(errors.is_empty(), "{errors:?}\n{:?}", sink.events);
 }
 
@@ -102,7 +104,10 @@ fn a_cut_reply_is_closed_and_marked() {
         for event in &sink.events {
             if let Event::FinalDelta { text } = event {
                 // J-045, J-048: no half tag and no half queries block reaches the client.
-                assert!(!text.contains("<!") && !text.contains("</") && !text.contains("serp"), "{cut}: {text}");
+                assert!(
+                    !text.contains("<!") && !text.contains("</") && !text.contains("serp"),
+                    "{cut}: {text}"
+                );
             }
         }
     }
@@ -112,8 +117,10 @@ fn a_cut_reply_is_closed_and_marked() {
 fn answer_text_is_sent_while_it_arrives() {
     // J-037: 1,000 characters in pieces of 40; each piece is out before the next comes.
     let words = "twenty-one small words in a row are sent; ".repeat(24);
-    for (dialect, before) in [("thinkingml", "<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>"), ("plain", "")]
-    {
+    for (dialect, before) in [
+        ("thinkingml", "<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>"),
+        ("plain", ""),
+    ] {
         let mut sink = Collected::default();
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
         pipeline.push(before.as_bytes(), &mut sink);
@@ -169,12 +176,16 @@ fn valid_thinkingml_has_no_findings_in_either_profile() {
 fn writing_and_reading_again_gives_the_same_events() {
     let first = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
     for name in ["thinkingml", "jsonseq"] {
-        let write = tambour::dialect::entry(name).ok().and_then(|entry| entry.write).expect("it can be written");
+        let write =
+            tambour::dialect::entry(name).ok().and_then(|entry| entry.write).expect("it can be written");
         let text = write(&first.events);
         let again = read(name, &judged(Profile::Strict), text.as_bytes(), &End::stop(), true);
         assert_eq!(contract_events(&first), contract_events(&again), "{text}");
         assert_eq!(again.findings, [], "{text}");
-        assert_eq!(write(&again.events).replace("<think>draft</think>\n", ""), text.replace("<think>draft</think>\n", ""));
+        assert_eq!(
+            write(&again.events).replace("<think>draft</think>\n", ""),
+            text.replace("<think>draft</think>\n", "")
+        );
     }
 }
 
@@ -198,7 +209,10 @@ fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
 
 #[test]
 fn findings_say_where_and_what() {
-    let sink = plain("thinkingml", "<thinking>\n<phase id=\"1\">\n<title>增肌</title> 中<b>x</b>\n</phase>\n</thinking>\n<final>\na\n</final>");
+    let sink = plain(
+        "thinkingml",
+        "<thinking>\n<phase id=\"1\">\n<title>增肌</title> 中<b>x</b>\n</phase>\n</thinking>\n<final>\na\n</final>",
+    );
     let tag = sink.findings.iter().find(|f| f.code == "unexpected_tag").expect("the tag is found");
     // rule, code, place, message and repair in one format.
     assert_eq!((tag.rule.as_ref(), tag.line, tag.column), ("T-037", 3, 20));
@@ -222,8 +236,11 @@ fn a_reply_over_the_input_limit_is_closed_and_fails() {
         pipeline.finish(&End::stop(), &mut sink);
         let failed = matches!(sink.events.last(), Some(Event::Error(e)) if e.code == "input_too_large");
         assert_eq!(failed, size > 100, "{size}");
-        let text: String =
-            sink.events.iter().filter_map(|e| if let Event::FinalDelta { text } = e { Some(text.as_ref()) } else { None }).collect();
+        let text: String = sink
+            .events
+            .iter()
+            .filter_map(|e| if let Event::FinalDelta { text } = e { Some(text.as_ref()) } else { None })
+            .collect();
         assert_eq!(text.len(), size.min(100));
         assert_valid(&sink);
     }
@@ -233,11 +250,20 @@ fn a_reply_over_the_input_limit_is_closed_and_fails() {
 fn what_exceeds_a_limit_is_text_with_a_finding() {
     let small = options(&[("limits.hold", "200"), ("limits.phases", "3")]);
     let long = "word ".repeat(100);
-    let phases: String = (1..=5).map(|id| format!("<phase id=\"{id}\"><title>t{id}</title>x</phase>")).collect();
+    let phases: String =
+        (1..=5).map(|id| format!("<phase id=\"{id}\"><title>t{id}</title>x</phase>")).collect();
     let cases = [
-        ("thinkingml", format!("{long}<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>a</final>")),
+        (
+            "thinkingml",
+            format!("{long}<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>a</final>"),
+        ),
         ("thinkingml", format!("<thinking>{phases}</thinking><final>a</final>")),
-        ("thinkingml", format!("<thinking><phase id=\"1\"><title>t</title>a <final> {long}</phase></thinking><final>b</final>")),
+        (
+            "thinkingml",
+            format!(
+                "<thinking><phase id=\"1\"><title>t</title>a <final> {long}</phase></thinking><final>b</final>"
+            ),
+        ),
         ("jsonseq", format!("{long}\n{{\"event\":\"thinking_start\"}}")),
         (
             "jsonseq",
@@ -250,7 +276,8 @@ fn what_exceeds_a_limit_is_text_with_a_finding() {
         let sink = read(dialect, &small, reply.as_bytes(), &End::stop(), false);
         assert!(sink.findings.iter().any(|f| f.code == "limit_exceeded"), "{reply}\n{:?}", sink.findings);
         assert_valid(&sink);
-        let sent: String = sink.events.iter().filter_map(|e| e.data()["text"].as_str().map(str::to_owned)).collect();
+        let sent: String =
+            sink.events.iter().filter_map(|e| e.data()["text"].as_str().map(str::to_owned)).collect();
         if reply.contains("word") {
             assert!(sent.contains(long.trim()), "{reply}\n{sent}");
         }
@@ -260,13 +287,18 @@ fn what_exceeds_a_limit_is_text_with_a_finding() {
 #[test]
 fn reasoning_in_a_field_of_its_own() {
     // phase 1 of a plain reply, a draft elsewhere.
-    for (dialect, reply, phase) in [("plain", "It is 4.", "2 + 2"), ("thinkingml", REPLY, "three days a week")] {
+    for (dialect, reply, phase) in
+        [("plain", "It is 4.", "2 + 2"), ("thinkingml", REPLY, "three days a week")]
+    {
         let mut sink = Collected::default();
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect").extensions(true);
         pipeline.reasoning("2 + 2", &mut sink);
         pipeline.push(reply.as_bytes(), &mut sink);
         pipeline.finish(&End::stop(), &mut sink);
-        let first = sink.events.iter().find_map(|e| if let Event::PhaseDelta { text, .. } = e { Some(text.as_ref()) } else { None });
+        let first = sink
+            .events
+            .iter()
+            .find_map(|e| if let Event::PhaseDelta { text, .. } = e { Some(text.as_ref()) } else { None });
         assert_eq!(first, Some(phase));
         let drafted = sink.events.iter().any(|e| matches!(e, Event::DraftDelta { text } if text == "2 + 2"));
         assert_eq!(drafted, dialect == "thinkingml");
@@ -281,6 +313,7 @@ fn a_draft_reaches_nobody_who_did_not_ask() {
     let with = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
     assert!(with.events.iter().any(|event| matches!(event, Event::DraftDelta { .. })));
     // without the extensions the stream is the same.
-    let kept: Vec<_> = with.joined().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
+    let kept: Vec<_> =
+        with.joined().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
     assert_eq!(kept, without.joined());
 }
