@@ -186,6 +186,7 @@ impl Reader {
             return;
         }
         self.end.closed_by_us = true;
+        self.outside.line = self.newline;
         self.mend(c, (at, at), &rules::MISSING_BRACKET, (why, "closed the value"), sink);
         while !self.stack.is_empty() {
             if matches!(self.expect, Expect::Colon | Expect::Value) {

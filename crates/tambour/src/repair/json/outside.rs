@@ -19,7 +19,7 @@ pub(super) struct Outside {
     /// Nothing but white space came at all.
     leading: bool,
     /// Only white space came since the line began.
-    line: bool,
+    pub(super) line: bool,
     thinking: bool,
     /// Text up to the next line break is skipped, since the limits were exceeded on this line.
     pub(super) skipping: bool,
