@@ -60,7 +60,7 @@ impl From<Outcome> for ExitCode {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Decode(args) => decode::run(args),
+        Command::Decode(args) => decode::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Rules(args) => rules::run(&args),

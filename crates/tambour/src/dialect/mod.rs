@@ -140,3 +140,23 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
     let found = DIALECTS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
 }
+
+/// The name of the entry that finds out.
+pub const AUTO: &str = auto::ENTRY.name;
+
+/// The dialect that a whole text is written in.
+#[must_use]
+pub fn detect(text: &str) -> &'static Entry {
+    struct Deaf;
+    impl Output for Deaf {
+        fn intent(&mut self, _: Intent<'_>) {}
+        fn queries(&mut self, _: Written<'_>, _: Place, _: usize) {}
+        fn report(&mut self, _: Report) {}
+        fn fall_back(&mut self, _: &'static str) {}
+    }
+    let mut reader = (auto::ENTRY.reader)(&Options::default());
+    reader.text(text, &mut Deaf);
+    reader.finish(Ending { cut: false }, &mut Deaf);
+    let name = reader.name();
+    DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
+}
