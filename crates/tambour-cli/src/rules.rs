@@ -47,6 +47,9 @@ fn table() -> String {
     for Listed { owner, rule } in catalogue::all() {
         table.add_row([rule.code, &rule.rows.join(" "), level(rule), owner, rule.title]);
     }
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((0, 1));
+    }
     table.trim_fmt() + "\n"
 }
 

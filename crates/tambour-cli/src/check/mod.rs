@@ -9,7 +9,7 @@ mod sarif;
 mod texts;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use tambour::verdict::{Contract, Verdict};
 use tambour::{Profile, Severity};
 
 use crate::args::{self, OptionArgs};
-use crate::{Outcome, output};
+use crate::{Outcome, input, output};
 
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
@@ -205,9 +205,10 @@ impl Run {
 impl Checked<'_> {
     /// The name of the text in messages.
     fn name(&self) -> String {
+        let path = input::name_of(Some(Path::new(self.path)));
         match &self.part {
-            Part::Whole => self.path.to_owned(),
-            part => format!("{} ({part})", self.path),
+            Part::Whole => path,
+            part => format!("{path} ({part})"),
         }
     }
 }

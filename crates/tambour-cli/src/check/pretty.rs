@@ -50,7 +50,7 @@ impl Report for Pretty {
         let mut stdout = io::stdout();
         writeln!(
             stdout,
-            "{texts} checked, {failed} failed: {errors} errors, {warnings} warnings, {infos} notes"
+            "{texts} checked, {failed} failed; errors: {errors}, warnings: {warnings}, infos: {infos}"
         )?;
         stdout.flush()
     }
@@ -78,7 +78,8 @@ impl std::error::Error for Shown<'_> {}
 
 impl miette::Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(format!("{} {}", self.finding.rule, self.finding.code)))
+        let Finding { severity, rule, code, .. } = self.finding;
+        Some(Box::new(format!("{}: {rule} {code}", output::word(*severity))))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
