@@ -1,14 +1,48 @@
-//! Developer commands.
+//! Developer commands: `cargo xtask COMMAND`.
 
+mod fixtures;
 mod peers;
 
-fn main() -> std::process::ExitCode {
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What a command does with its arguments; the text is the outcome when it fails.
+type Run = fn(&[String]) -> anyhow::Result<()>;
+
+/// The commands: name, arguments, purpose.
+const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
+    ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
+];
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some("peers") => peers::run(&arguments[1..]),
-        _ => {
-            eprintln!("usage: cargo xtask peers [--verbose]");
-            std::process::ExitCode::from(2)
+    let Some((name, rest)) = arguments.split_first() else {
+        return usage();
+    };
+    let Some((.., run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
+        eprintln!("there is no command `{name}`");
+        return usage();
+    };
+    match run(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("cargo xtask COMMAND\n");
+    for (name, arguments, purpose, _) in COMMANDS {
+        eprintln!("  {:<28} {purpose}", format!("{name} {arguments}"));
+    }
+    ExitCode::from(2)
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.canonicalize().unwrap_or(root)
 }

@@ -66,7 +66,8 @@ impl Policy {
                 Err(_) => {
                     let value = mend(text, &self.limits);
                     let repair = if value.is_some() { "JSON repaired" } else { "no queries are sent" };
-                    let found = Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
+                    let found =
+                        Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
                     report(found.repaired(repair));
                     policy.clean(&value?, place, end)
                 }

@@ -6,8 +6,8 @@
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
 use crate::event::kind_of;
 use crate::lex::markup::{Markup, TagKind, Token};
+use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::sequence::is_blank;
 use crate::span::Place;
 
 /// The table entry.

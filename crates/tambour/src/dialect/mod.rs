@@ -4,6 +4,8 @@
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
 mod auto;
+mod draft;
+mod jsonseq;
 mod plain;
 mod thinkingml;
 
@@ -130,7 +132,7 @@ pub struct Examples {
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY, auto::ENTRY];
+pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, jsonseq::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///

@@ -3,6 +3,7 @@
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
+use super::space::is_space;
 use crate::span::Place;
 
 /// One token, borrowed from the chunk or from the lexer's own small buffer.
@@ -429,10 +430,6 @@ fn text_token(raw: &str) -> Token<'_> {
 
 fn mark_token(raw: &str) -> Token<'_> {
     Token::Mark(raw)
-}
-
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
 fn is_name(b: u8) -> bool {

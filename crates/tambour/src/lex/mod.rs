@@ -5,4 +5,5 @@ pub mod code;
 pub mod entity;
 pub mod json;
 pub mod markup;
+pub mod space;
 pub mod utf8;

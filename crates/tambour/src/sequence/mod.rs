@@ -14,9 +14,10 @@ use std::borrow::Cow;
 
 use crate::dialect::Intent;
 use crate::event::Event;
+use crate::lex::space::{self, is_blank};
 use crate::options::{Options, PlainThinking, Texts};
 
-pub use trim::{Trim, is_blank};
+pub use trim::Trim;
 
 /// The state machine.
 #[derive(Clone, Debug)]
@@ -128,7 +129,7 @@ impl Sequencer {
                 }
             }
             Intent::Summary(text) => {
-                let text = trim::both(text);
+                let text = space::trim(text);
                 if self.stage == Stage::Before && !self.summary && !text.is_empty() {
                     self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                 }
@@ -203,7 +204,7 @@ impl Sequencer {
         }
         self.trim.reset();
         let fallback = self.texts.phase_title.clone();
-        let title = trim::both(title);
+        let title = space::trim(title);
         let title = if title.trim().is_empty() { fallback.as_ref() } else { title };
         self.send(Event::PhaseStart { id: self.phase + 1, title: Cow::Borrowed(title) }, out);
     }

@@ -1,5 +1,7 @@
 //! White space at the borders of a section: cut at both ends, kept inside.
 
+use crate::lex::space::is_space;
+
 /// Passes the text of one section on without the white space around it. White space that may turn out to be the
 /// end of the section is held back, `limit` bytes at most.
 #[derive(Clone, Debug, Default)]
@@ -7,25 +9,6 @@ pub struct Trim {
     begun: bool,
     held: String,
     limit: usize,
-}
-
-/// Blank, tab, CR and LF. The ideographic space is text: it indents Chinese paragraphs.
-#[inline]
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
-}
-
-/// Whether text is only white space in the sense of R-22.
-#[must_use]
-#[inline]
-pub fn is_blank(text: &str) -> bool {
-    text.bytes().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
-}
-
-/// Text without the white space around it.
-#[must_use]
-pub(super) fn both(text: &str) -> &str {
-    text.trim_matches(is_space)
 }
 
 impl Trim {

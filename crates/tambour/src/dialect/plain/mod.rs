@@ -1,5 +1,6 @@
 //! Plain replies: reasoning in a leading `<think>` or a field of its own, the rest is the answer.
 
+mod late;
 mod parse;
 pub(super) mod rules;
 mod write;

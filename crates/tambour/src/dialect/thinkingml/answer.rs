@@ -8,8 +8,8 @@ use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::code::{CodeFilter, Piece};
 use crate::lex::markup::{TagKind, Token};
+use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::sequence::is_blank;
 use crate::span::Place;
 
 /// What is known of `<final>`.

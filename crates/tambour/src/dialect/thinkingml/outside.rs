@@ -1,7 +1,7 @@
 //! Text outside the elements: held until it is known whether a structure makes it superfluous (X-013, T-015), and
 //! the fence around a reply (T-018).
 
-use crate::sequence::is_blank;
+use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// Text outside the elements, with the place of its first character that is not blank.

@@ -11,9 +11,9 @@ use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::entity::{self, Entities};
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
+use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::repair::expected::Misfit;
-use crate::sequence::is_blank;
 use crate::span::Place;
 
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.

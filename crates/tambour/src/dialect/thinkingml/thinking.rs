@@ -9,7 +9,7 @@ use crate::finding::Profile;
 use crate::finding::{Report, Rule};
 use crate::lex::entity;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
-use crate::sequence::is_blank;
+use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// What is known of `<thinking>`.

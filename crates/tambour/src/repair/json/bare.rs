@@ -22,7 +22,11 @@ enum BareEnd {
 
 impl Reader {
     /// Reads what begins with something that is no punctuation and no quote.
-    pub(super) fn word<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Result<(), More> {
+    pub(super) fn word<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        sink: &mut S,
+    ) -> Result<(), More> {
         let object = self.stack.last() == Some(&Frame::Object);
         if object && matches!(self.expect, Expect::First | Expect::Item | Expect::Next) {
             return self.bare_key(c, sink);
@@ -97,12 +101,7 @@ impl Reader {
             Some(_) => true,
             None if byte == b'`' => p.starts(next, b"```")?,
             None if p.quote(next)?.is_some() => true,
-            None => {
-                p.comment(next)?
-                    || byte == b'#'
-                    || byte == b';'
-                    || byte < 0x20
-            }
+            None => p.comment(next)? || byte == b'#' || byte == b';' || byte < 0x20,
         })
     }
 
@@ -193,7 +192,9 @@ impl Reader {
                 Some((b'(' | b')', length)) => end += length,
                 Some((mark, _)) => break (end, mark == b':'),
                 None if byte == b'\n' || byte < 0x20 && byte != b'\t' => break (end, false),
-                None if json::quote(bytes, end).is_some_and(|(quote, _)| quote != Quote::Single || !tight(bytes, at, end)) => {
+                None if json::quote(bytes, end)
+                    .is_some_and(|(quote, _)| quote != Quote::Single || !tight(bytes, at, end)) =>
+                {
                     break (end, false);
                 }
                 None if byte == b'/' && p.comment(end)? => break (end, false),
@@ -362,9 +363,8 @@ impl Reader {
         if let Some((quote, length)) = p.quote(at)? {
             let (next, newline) = p.space(at + length)?;
             if !spaced {
-                let over = p.byte(next)?.is_none()
-                    || newline
-                    || matches!(p.mark(next)?, Some(b',' | b'}' | b']'));
+                let over =
+                    p.byte(next)?.is_none() || newline || matches!(p.mark(next)?, Some(b',' | b'}' | b']'));
                 return Ok(if over { BareEnd::Quote(length) } else { BareEnd::Inside });
             }
             let key = object && p.key(at, 1)? == Key::Yes;

@@ -20,8 +20,8 @@ pub(super) fn literal(word: &str) -> Option<Literal> {
         "null" => exact(None),
         "True" | "TRUE" => meant(Some(true)),
         "False" | "FALSE" => meant(Some(false)),
-        "None" | "NONE" | "Null" | "NULL" | "nil" | "undefined" | "NaN" | "nan" | "Infinity" | "-Infinity"
-        | "+Infinity" => meant(None),
+        "None" | "NONE" | "Null" | "NULL" | "nil" | "undefined" | "NaN" | "nan" | "Infinity"
+        | "-Infinity" | "+Infinity" => meant(None),
         _ => None,
     }
 }

@@ -163,9 +163,7 @@ impl Reader {
     }
 
     fn starts_value(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
-        Ok(matches!(p.mark(at)?, Some(b'{' | b'['))
-            || p.quote(at)?.is_some()
-            || self.is_value_word(p, at)?)
+        Ok(matches!(p.mark(at)?, Some(b'{' | b'[')) || p.quote(at)?.is_some() || self.is_value_word(p, at)?)
     }
 
     /// Whether the closing brackets at `at` end more than a piece of text in brackets.

@@ -262,7 +262,8 @@ impl Reader {
         }
         let least = to.saturating_sub(TAIL).max(from);
         let mut at = to;
-        while at > least && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`') {
+        while at > least && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`')
+        {
             at -= 1;
         }
         at
@@ -435,7 +436,8 @@ impl Reader {
                     _ => {}
                 }
             }
-            if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())]) {
+            if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())])
+            {
                 // Cut off inside the pair: the character never came.
                 return self.broken_escape(c, bytes.len() - c.at, sink);
             }

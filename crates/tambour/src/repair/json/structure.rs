@@ -59,7 +59,12 @@ impl Reader {
         Ok(())
     }
 
-    fn other<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, byte: u8, sink: &mut S) -> Result<(), More> {
+    fn other<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        byte: u8,
+        sink: &mut S,
+    ) -> Result<(), More> {
         let (bytes, at) = (c.bytes(), c.at);
         let p = Peek::new(bytes, at, c.last);
         if let Some((mark, length)) = json::mark(bytes, at) {
@@ -239,7 +244,9 @@ impl Reader {
         let span = (at, at + length);
         if self.expect == Expect::Colon {
             self.expect = Expect::Value;
-        } else if self.expect == Expect::Next && matches!(self.stack.last(), Some(Frame::Array | Frame::Tuple)) {
+        } else if self.expect == Expect::Next
+            && matches!(self.stack.last(), Some(Frame::Array | Frame::Tuple))
+        {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
@@ -366,7 +373,9 @@ impl Reader {
             let key = goes_on == Some(b',') && p.key(after, 1)? == Key::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
             let instead = match levels {
-                None => mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}'))),
+                None => {
+                    mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}')))
+                }
                 // `{"a": [1}, "b": 2}`: a key follows, so the object did not end.
                 Some(_) => {
                     mark == b'}' && key && parent == Some(Frame::Object)
@@ -468,5 +477,4 @@ impl Reader {
             self.lexeme = Lexeme::LineComment;
         }
     }
-
 }

@@ -1,0 +1,87 @@
+//! The corpora: replies written by hand, some with one injected fault, and recordings of real models.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// One reply of a corpus.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Stable id.
+    pub id: String,
+    /// The dialect that was asked for.
+    pub dialect: String,
+    /// The reply, as it came.
+    pub chunks: Vec<String>,
+    /// Why it ended: `stop` or `length`.
+    pub finish: String,
+    /// Hand-written replies: the events of a valid one.
+    pub expected: Option<Vec<Value>>,
+    /// Hand-written replies: the name of the injected fault.
+    pub fault: Option<String>,
+    /// Hand-written replies: points that the contract leaves open.
+    pub ambiguous: Vec<String>,
+}
+
+impl Reply {
+    /// The whole reply.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.chunks.concat()
+    }
+
+    /// The offsets at which the chunks end, without the last.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<usize> {
+        let mut at = 0;
+        let ends = self.chunks.iter().map(|chunk| {
+            at += chunk.len();
+            at
+        });
+        let mut cuts: Vec<usize> = ends.collect();
+        cuts.pop();
+        cuts
+    }
+}
+
+/// The replies written by hand for `dialect`; none when there is no such file.
+///
+/// # Errors
+/// A file that is not of the form.
+pub fn authored(dialect: &str) -> Result<Vec<Reply>, String> {
+    replies(&crate::folder().join("authored").join(format!("{dialect}.jsonl")))
+}
+
+/// The recorded replies to prompts that asked for `dialect`; none when there is no such file.
+///
+/// # Errors
+/// A file that is not of the form.
+pub fn recorded(dialect: &str) -> Result<Vec<Reply>, String> {
+    replies(&crate::folder().join("recorded").join(format!("{dialect}.jsonl")))
+}
+
+fn replies(path: &Path) -> Result<Vec<Reply>, String> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(Vec::new()) };
+    let lines = text.lines().enumerate();
+    lines
+        .map(|(n, line)| reply(line).map_err(|error| format!("{}:{}: {error}", path.display(), n + 1)))
+        .collect()
+}
+
+fn reply(line: &str) -> Result<Reply, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let word = |key: &str| value[key].as_str().map(str::to_owned);
+    let words = |key: &str| -> Vec<String> {
+        let list = value[key].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    Ok(Reply {
+        id: word("id").ok_or("no `id`")?,
+        dialect: word("protocol").ok_or("no `protocol`")?,
+        chunks: words("chunks"),
+        finish: word("finish_reason").ok_or("no `finish_reason`")?,
+        expected: value["expected"].as_array().cloned(),
+        fault: word("fault"),
+        ambiguous: words("ambiguous"),
+    })
+}

@@ -1,0 +1,306 @@
+//! The fixtures: golden replies with what must come out of them.
+//!
+//! Two forms, one model. `<case>.in` is a reply as it is, with its expectations in `<case>.expect.json`; a line of a
+//! `.jsonl` file holds both. Keys are described in `fixtures/README.md`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use tambour::event::{Failure, FinishReason};
+use tambour::{End, Options};
+
+/// One reply and what must come out of it.
+#[derive(Clone, Debug)]
+pub struct Fixture {
+    /// Path below the fixtures folder, with line and id for a `.jsonl` file.
+    pub name: String,
+    /// The reply's file (first form) or the file of the line.
+    pub path: PathBuf,
+    /// Whether it is of the first form, which `UPDATE_FIXTURES=1` rewrites.
+    pub own_file: bool,
+    /// Rows of the specification it shows.
+    pub spec: Vec<String>,
+    /// Dialect it is read as.
+    pub dialect: String,
+    /// Options by their public names.
+    pub options: Options,
+    /// Reasoning that comes beside the reply.
+    pub reasoning: Option<String>,
+    /// The reply.
+    pub input: Vec<u8>,
+    /// How the reply ends.
+    pub end: End,
+    /// Whether extension events are compared too.
+    pub extensions: bool,
+    /// What must come out.
+    pub expect: Expect,
+    /// The expectations as written.
+    pub written: Map<String, Value>,
+}
+
+/// What must come out of a reply; what is `None` is not compared.
+#[derive(Clone, Debug, Default)]
+pub struct Expect {
+    /// Contract events, neighbouring deltas joined.
+    pub events: Option<Vec<Value>>,
+    /// Alternatives of which one must fit.
+    pub events_any_of: Option<Vec<Vec<Value>>>,
+    /// As `events`, compared without any white space.
+    pub events_ws: Option<Vec<Value>>,
+    /// Codes of severity warning or error in `strict`.
+    pub strict: Option<BTreeSet<String>>,
+    /// Codes that must be among them.
+    pub strict_at_least: Option<BTreeSet<String>>,
+    /// Codes of which one must be among them.
+    pub strict_any_of: Option<BTreeSet<String>>,
+    /// Whether there must be any.
+    pub strict_nonempty: bool,
+    /// Codes of severity info in `strict`.
+    pub info: Option<BTreeSet<String>>,
+    /// Codes of severity warning or error in `lenient`.
+    pub lenient: Option<BTreeSet<String>>,
+    /// `completed.metadata.truncated`.
+    pub truncated: Option<bool>,
+    /// `completed.metadata.fallback_reason`.
+    pub fallback_reason: Option<String>,
+    /// `completed.metadata.dialect`.
+    pub dialect_found: Option<String>,
+}
+
+impl Expect {
+    /// Whether anything is compared.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.events.is_some()
+            || self.events_any_of.is_some()
+            || self.events_ws.is_some()
+            || self.strict.is_some()
+            || self.strict_at_least.is_some()
+            || self.strict_any_of.is_some()
+            || self.strict_nonempty
+            || self.info.is_some()
+            || self.lenient.is_some()
+            || self.truncated.is_some()
+            || self.fallback_reason.is_some()
+            || self.dialect_found.is_some()
+    }
+}
+
+/// All fixtures below `folder`, sorted by name. Lines of raw corpora (without `dialect`, or with neither `spec` nor
+/// `events`) are left out.
+///
+/// # Errors
+/// A file that cannot be read or is not of the form, with its name.
+pub fn load(folder: &Path) -> Result<Vec<Fixture>, String> {
+    let mut fixtures = Vec::new();
+    for path in crate::files(folder, "in")? {
+        fixtures.push(own_file(folder, &path)?);
+    }
+    for path in crate::files(folder, "jsonl")? {
+        lines(folder, &path, &mut fixtures)?;
+    }
+    Ok(fixtures)
+}
+
+/// The file with the expectations of a `.in` file.
+#[must_use]
+pub fn expectations(path: &Path) -> PathBuf {
+    path.with_extension("expect.json")
+}
+
+fn own_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
+    let name = name_of(folder, path);
+    let input = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
+    let expect = expectations(path);
+    let written = match std::fs::read_to_string(&expect) {
+        Ok(text) => object(&text).map_err(|error| format!("{}: {error}", name_of(folder, &expect)))?,
+        Err(_) if updating() => Map::new(),
+        Err(error) => {
+            let expect = name_of(folder, &expect);
+            return Err(format!("{expect}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
+        }
+    };
+    let dialect = name.split('/').next().unwrap_or_default().to_owned();
+    model(name.clone(), path, true, input, Some(dialect), written).map_err(|error| format!("{name}: {error}"))
+}
+
+fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), String> {
+    let name = name_of(folder, path);
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let name = format!("{name}:{}", number + 1);
+        let written = object(line).map_err(|error| format!("{name}: {error}"))?;
+        let raw = !written.contains_key("spec") && !written.contains_key("events");
+        if raw || !written.contains_key("dialect") {
+            continue;
+        }
+        let input = match (written.get("input"), written.get("chunks")) {
+            (Some(Value::String(input)), _) => input.clone(),
+            (None, Some(Value::Array(chunks))) => chunks.iter().filter_map(Value::as_str).collect(),
+            _ => return Err(format!("{name}: neither `input` nor `chunks`")),
+        };
+        let id = written.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let full = if id.is_empty() { name.clone() } else { format!("{name} ({id})") };
+        let fixture = model(full, path, false, input.into_bytes(), None, written);
+        fixtures.push(fixture.map_err(|error| format!("{name}: {error}"))?);
+    }
+    Ok(())
+}
+
+/// Whether expectations are to be rewritten.
+#[must_use]
+pub fn updating() -> bool {
+    std::env::var_os("UPDATE_FIXTURES").is_some_and(|value| value == "1")
+}
+
+fn name_of(folder: &Path, path: &Path) -> String {
+    let path = path.strip_prefix(folder).unwrap_or(path);
+    path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Keys of a fixture.
+const KEYS: &[&str] = &[
+    "id",
+    "spec",
+    "note",
+    "dialect",
+    "options",
+    "reasoning",
+    "input",
+    "chunks",
+    "finish",
+    "extensions",
+    "events",
+    "events_any_of",
+    "events_ws",
+    "strict",
+    "strict_at_least",
+    "strict_any_of",
+    "strict_nonempty",
+    "info",
+    "lenient",
+    "truncated",
+    "fallback_reason",
+    "dialect_found",
+];
+
+fn model(
+    name: String,
+    path: &Path,
+    own_file: bool,
+    input: Vec<u8>,
+    folder: Option<String>,
+    written: Map<String, Value>,
+) -> Result<Fixture, String> {
+    if let Some(key) = written.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("unknown key `{key}`; known: {}", KEYS.join(", ")));
+    }
+    let keys = Keys(&written);
+    let mut options = Options::default();
+    if let Some(given) = keys.given("options") {
+        let given = given.as_object().ok_or("`options` is no object")?;
+        for (name, value) in given {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            options.set(name, &value).map_err(|error| error.to_string())?;
+        }
+    }
+    let expect = Expect {
+        events: keys.list("events")?,
+        events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
+        events_ws: keys.list("events_ws")?,
+        strict: keys.words("strict")?,
+        strict_at_least: keys.words("strict_at_least")?,
+        strict_any_of: keys.words("strict_any_of")?,
+        strict_nonempty: keys.flag("strict_nonempty")?.unwrap_or(false),
+        info: keys.words("info")?,
+        lenient: keys.words("lenient")?,
+        truncated: keys.flag("truncated")?,
+        fallback_reason: keys.word("fallback_reason")?,
+        dialect_found: keys.word("dialect_found")?,
+    };
+    Ok(Fixture {
+        path: path.to_path_buf(),
+        own_file,
+        spec: keys.words("spec")?.unwrap_or_default().into_iter().collect(),
+        dialect: keys.word("dialect")?.or(folder).ok_or("no `dialect`")?,
+        options,
+        reasoning: keys.word("reasoning")?,
+        input,
+        end: end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
+        extensions: keys.flag("extensions")?.unwrap_or(false),
+        expect,
+        name,
+        written,
+    })
+}
+
+fn lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
+    let list = |value| match value {
+        Value::Array(list) => Ok(list),
+        _ => Err("`events_any_of` is no list of lists".to_owned()),
+    };
+    alternatives.into_iter().map(list).collect()
+}
+
+/// The end that `finish` names: a finish reason, `unknown` (a clean end without one) or `failed` (the connection
+/// broke).
+///
+/// # Errors
+/// Another word.
+pub fn end(finish: &str) -> Result<End, String> {
+    Ok(match finish {
+        "stop" => End::stop(),
+        "length" => End::Finished(FinishReason::Length),
+        "content_filter" => End::Finished(FinishReason::ContentFilter),
+        "tool_calls" => End::Finished(FinishReason::ToolCalls),
+        "cancelled" => End::Finished(FinishReason::Cancelled),
+        "unknown" => End::Unknown,
+        "failed" => End::Failed(Failure {
+            code: "upstream_failed".into(),
+            message: "the connection broke".to_owned(),
+            retryable: true,
+        }),
+        _ => return Err(format!("unknown `finish` `{finish}`")),
+    })
+}
+
+/// Reads keys; `null` counts as absent.
+struct Keys<'a>(&'a Map<String, Value>);
+
+impl Keys<'_> {
+    fn given(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    fn list(&self, key: &str) -> Result<Option<Vec<Value>>, String> {
+        let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is no list"));
+        self.given(key).map(list).transpose()
+    }
+
+    fn words(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
+        let Some(list) = self.list(key)? else { return Ok(None) };
+        let word = |value: Value| value.as_str().map(str::to_owned);
+        let words: Option<BTreeSet<String>> = list.into_iter().map(word).collect();
+        words.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
+    }
+
+    fn word(&self, key: &str) -> Result<Option<String>, String> {
+        let word =
+            |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
+        self.given(key).map(word).transpose()
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, String> {
+        let flag =
+            |value: &Value| value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"));
+        self.given(key).map(flag).transpose()
+    }
+}

@@ -1,0 +1,98 @@
+//! The order of a stream, as a regular expression over one letter per event.
+//!
+//! Written apart from the library's sequencer and checker, so that a mistake in one of them shows.
+
+use tambour::Event;
+use tambour::event::EventKind;
+
+/// Whether `events` are a complete stream; `skip_thinking` allows one without thinking.
+///
+/// # Errors
+/// What does not fit, with the stream as letters.
+pub fn check(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
+    let (last, before) = events.split_last().ok_or("the stream is empty")?;
+    let failed = matches!(last, Event::Error(_));
+    if !failed && !matches!(last, Event::Completed(_)) {
+        return Err(format!("the stream ends with `{}`", last.name()));
+    }
+    let mut letters = String::new();
+    let mut phase = 0;
+    for event in before {
+        if matches!(event, Event::Error(_) | Event::Completed(_)) {
+            return Err(format!("`{}` stands inside the stream", event.name()));
+        }
+        content(event, &mut phase)?;
+        if event.kind() == EventKind::Contract {
+            letters.push(letter(event));
+        }
+    }
+    let untouched = failed && letters.is_empty();
+    if untouched || matches(&letters, skip_thinking) { Ok(()) } else { Err(format!("order: {letters}")) }
+}
+
+fn letter(event: &Event<'_>) -> char {
+    match event.name() {
+        "serp_summary" => 's',
+        "thinking_start" => 't',
+        "phase_start" => 'p',
+        "phase_delta" => 'd',
+        "thinking_end" => 'e',
+        "final_delta" => 'f',
+        "serp_queries" => 'q',
+        "final_end" => 'E',
+        _ => '?',
+    }
+}
+
+/// What one event must hold, whatever its place.
+fn content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
+    let fault = match event {
+        Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),
+        Event::PhaseStart { id, title } => {
+            *phase += 1;
+            *id != *phase || title.trim().is_empty()
+        }
+        Event::PhaseDelta { id, text } => *id != *phase || text.is_empty(),
+        Event::SerpQueries { queries } => {
+            queries.len() > 5
+                || queries.iter().any(|query| query.trim().is_empty() || query.chars().count() > 80)
+                || queries.iter().enumerate().any(|(n, query)| queries[..n].contains(query))
+        }
+        _ => false,
+    };
+    if fault { Err(format!("not allowed: {event:?}")) } else { Ok(()) }
+}
+
+/// `s?t(pd*)+ef+q?E`, and `s?f+q?E` when thinking may be missing.
+fn matches(letters: &str, skip_thinking: bool) -> bool {
+    let rest = letters.strip_prefix('s').unwrap_or(letters);
+    let rest = match rest.strip_prefix('t') {
+        Some(thinking) => {
+            let Some((phases, rest)) = thinking.split_once('e') else { return false };
+            if !phases.starts_with('p') || !phases.chars().all(|c| c == 'p' || c == 'd') {
+                return false;
+            }
+            rest
+        }
+        None if skip_thinking => rest,
+        None => return false,
+    };
+    let answer = rest.trim_start_matches('f');
+    answer.len() < rest.len() && matches!(answer, "E" | "qE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn tells_complete_streams_from_others() {
+        for good in ["tpefE", "stpddpefffqE", "tppefE"] {
+            assert!(matches(good, false), "{good}");
+        }
+        for bad in ["", "tpeE", "tefE", "tdefE", "fE", "tpfeE", "tpefEf", "tpefqqE", "tspefE", "tpefEE"] {
+            assert!(!matches(bad, false), "{bad}");
+        }
+        assert!(matches("fqE", true));
+    }
+}

@@ -1,0 +1,44 @@
+//! Fixtures, corpora and test inputs, for the library's tests, the fuzz targets and `cargo xtask`.
+//!
+//! What does not belong here: judgements that only one test makes.
+
+pub mod corpus;
+pub mod fixture;
+pub mod grammar;
+pub mod random;
+pub mod reading;
+pub mod run;
+
+use std::path::{Path, PathBuf};
+
+pub use fixture::{Fixture, load};
+pub use reading::{Case, Cuts, Reading};
+pub use run::run;
+
+/// The folder with the fixtures.
+#[must_use]
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+/// The files under `folder` whose names end with `.{extension}`, sorted by path.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,183 @@
+//! Seeded random numbers and the inputs made of them. The same seed gives the same input on every machine.
+
+/// A small generator (SplitMix64): repeatable, not secret.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The generator of that seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`; 0 when `end` is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        if end == 0 { 0 } else { (self.bits() % end as u64) as usize }
+    }
+
+    /// One item.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// Cuts of an input of `len` bytes: sorted offsets, most pieces short.
+    pub fn cuts(&mut self, len: usize) -> Vec<usize> {
+        let longest = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
+        let mut cuts = Vec::new();
+        let mut at = 0;
+        loop {
+            at += 1 + self.below(longest);
+            if at >= len {
+                return cuts;
+            }
+            cuts.push(at);
+        }
+    }
+
+    /// Text made of what readers of model output look for: tags, half tags, fences, JSON, entities, white space.
+    pub fn soup(&mut self, pieces: usize) -> String {
+        let mut soup = String::new();
+        for _ in 0..pieces {
+            if self.below(12) == 0 {
+                soup.push(char::from_u32(self.below(0x11_0000) as u32).unwrap_or('\u{FFFD}'));
+            } else {
+                soup.push_str(self.pick::<&str>(PIECES));
+            }
+        }
+        soup
+    }
+
+    /// `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted.
+    pub fn mutate(&mut self, input: &[u8]) -> Vec<u8> {
+        let mut bytes = input.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len() + 1);
+            let end = (at + 1 + self.below(24)).min(bytes.len()).max(at);
+            match self.below(7) {
+                0 => drop(bytes.drain(at..end)),
+                1 => {
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+                2 => bytes.truncate(at),
+                3 => {
+                    let moved: Vec<u8> = bytes.drain(at..end).collect();
+                    let to = self.below(bytes.len() + 1);
+                    bytes.splice(to..to, moved);
+                }
+                4 => {
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte = self.bits() as u8;
+                    }
+                }
+                5 => {
+                    let piece = *self.pick::<&str>(PIECES);
+                    bytes.splice(at..at, piece.bytes());
+                }
+                _ => {
+                    let piece = *self.pick::<&str>(PIECES);
+                    bytes.splice(at..end, piece.bytes());
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// What tag soup is made of.
+pub const PIECES: &[&str] = &[
+    "<think>",
+    "</think>",
+    "<serp>",
+    "</serp>",
+    "<thinking>",
+    "</thinking>",
+    "<phase id=\"1\">",
+    "<phase id=\"2\">",
+    "<phase id='3' x>",
+    "<phase>",
+    "</phase>",
+    "<title>",
+    "</title>",
+    "<final>",
+    "</final>",
+    "<Final>",
+    "</FINAL>",
+    "<phase id=\"1\"/>",
+    "<title>t</title>",
+    "<!-- <serp_queries>\n",
+    "<serp_queries>",
+    "[\"q1\",\"q2\"]",
+    "[\"a --> b\", 3, \"a\"",
+    "\n</serp_queries> -->",
+    "</serp_queries>",
+    "-->",
+    "<!--",
+    "<!-",
+    "<",
+    ">",
+    "</",
+    "/>",
+    "<a b=\"",
+    "<b>",
+    "&lt;",
+    "&amp;lt;",
+    "&",
+    "&#60;",
+    "&am",
+    "<<ParsingError>>",
+    "<<Parsing",
+    "```",
+    "```xml\n",
+    "````",
+    "`",
+    "``",
+    "~~~",
+    "\n",
+    "\r\n",
+    "\n\n",
+    " ",
+    "    ",
+    "\t",
+    "\u{3000}",
+    "\u{FEFF}",
+    "text",
+    "some words ",
+    "中文",
+    "😀",
+    "{\"event\":\"thinking_start\",\"data\":{}}\n",
+    "{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"t\"}}\n",
+    "{\"event\":\"phase_delta\",\"data\":{\"id\":1,\"text\":\"x\"}}\n",
+    "{\"event\":\"thinking_end\",\"data\":{}}\n",
+    "{\"event\":\"final_delta\",\"data\":{\"text\":\"",
+    "{\"event\":\"final_delta\",\"text\":\"y\"}\n",
+    "{\"event\":\"serp_queries\",\"data\":{\"queries\":[\"q\"]}}\n",
+    "{\"event\":\"final_end\",\"data\":{}}\n",
+    "{\"event\":\"completed\"}\n",
+    "event: final_delta\n",
+    "data: {\"text\":\"z\"}\n\n",
+    "\"}}\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    "\\u4e2d",
+    "\\ud83d",
+    ":",
+    ",",
+    "null",
+    "1.5e3",
+    "'",
+];

@@ -1,0 +1,130 @@
+//! Reading one input under any cutting.
+
+use tambour::event::Sink;
+use tambour::{End, Event, Finding, Options, Pipeline};
+
+/// What is read, and how.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// Name of the dialect.
+    pub dialect: &'a str,
+    /// Options of the reading.
+    pub options: &'a Options,
+    /// Reasoning that comes beside the reply, before it.
+    pub reasoning: Option<&'a str>,
+    /// The reply.
+    pub input: &'a [u8],
+    /// How it ends.
+    pub end: &'a End,
+}
+
+/// How an input is cut into chunks.
+#[derive(Clone, Copy, Debug)]
+pub enum Cuts<'a> {
+    /// One chunk.
+    Whole,
+    /// Chunks of so many bytes.
+    Every(usize),
+    /// Cut at these offsets, in order.
+    At(&'a [usize]),
+}
+
+/// What came out, with neighbouring deltas joined: equal for every cutting of the same input (J-038).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Events in order, extension events included.
+    pub events: Vec<Event<'static>>,
+    /// Findings in order.
+    pub findings: Vec<Finding>,
+}
+
+impl Sink for Reading {
+    fn event(&mut self, event: Event<'_>) {
+        match (self.events.last_mut(), &event) {
+            (Some(Event::FinalDelta { text: all }), Event::FinalDelta { text })
+            | (Some(Event::DraftDelta { text: all }), Event::DraftDelta { text }) => {
+                all.to_mut().push_str(text);
+            }
+            (Some(Event::PhaseDelta { id: a, text: all }), Event::PhaseDelta { id: b, text }) if a == b => {
+                all.to_mut().push_str(text);
+            }
+            (Some(Event::Aside { kind: a, text: all }), Event::Aside { kind: b, text }) if a == b => {
+                all.to_mut().push_str(text);
+            }
+            _ => self.events.push(event.into_owned()),
+        }
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+impl Case<'_> {
+    /// Reads the input in chunks. Extension events are on, so that they are compared too.
+    ///
+    /// # Errors
+    /// An unknown dialect.
+    pub fn read(&self, cuts: Cuts<'_>) -> Result<Reading, String> {
+        self.read_with(cuts, &mut |_, _| ())
+    }
+
+    /// As [`Case::read`]; `after` gets the pipeline and the number of bytes pushed, after each chunk.
+    ///
+    /// # Errors
+    /// An unknown dialect.
+    pub fn read_with(
+        &self,
+        cuts: Cuts<'_>,
+        after: &mut dyn FnMut(&Pipeline, usize),
+    ) -> Result<Reading, String> {
+        let pipeline = Pipeline::new(self.dialect, self.options).map_err(|error| error.to_string())?;
+        let mut pipeline = pipeline.extensions(true);
+        let mut reading = Reading::default();
+        if let Some(text) = self.reasoning {
+            pipeline.reasoning(text, &mut reading);
+        }
+        let mut from = 0;
+        let mut push = |to: usize| {
+            pipeline.push(&self.input[from..to], &mut reading);
+            after(&pipeline, to);
+            from = to;
+        };
+        match cuts {
+            Cuts::Whole => {}
+            Cuts::Every(size) => (1..=self.input.len() / size.max(1)).for_each(|n| push(n * size.max(1))),
+            Cuts::At(cuts) => cuts.iter().for_each(|&to| push(to)),
+        }
+        push(self.input.len());
+        pipeline.finish(self.end, &mut reading);
+        Ok(reading)
+    }
+
+    /// Whether cutting the input changes what is read; names the first difference from `whole`.
+    ///
+    /// # Errors
+    /// They differ.
+    pub fn same(&self, whole: &Reading, cuts: Cuts<'_>) -> Result<(), String> {
+        let reading = self.read(cuts)?;
+        if reading == *whole {
+            return Ok(());
+        }
+        let events = first_difference(&whole.events, &reading.events);
+        let findings = first_difference(&whole.findings, &reading.findings);
+        let difference = events.or(findings).unwrap_or_default();
+        Err(format!(
+            "{}: {} bytes cut {cuts:?} read differently from the whole: {difference}\ninput: {:?}",
+            self.dialect,
+            self.input.len(),
+            String::from_utf8_lossy(self.input)
+        ))
+    }
+}
+
+/// The first place where two lists differ, in words.
+pub fn first_difference<T: PartialEq + std::fmt::Debug>(expected: &[T], found: &[T]) -> Option<String> {
+    let at = expected.iter().zip(found).position(|(a, b)| a != b);
+    let at = at.or((expected.len() != found.len()).then(|| expected.len().min(found.len())))?;
+    let show = |item: Option<&T>| item.map_or("nothing".to_owned(), |item| format!("{item:?}"));
+    Some(format!("item {at}\n  expected {}\n  found    {}", show(expected.get(at)), show(found.get(at))))
+}

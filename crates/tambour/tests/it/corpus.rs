@@ -1,0 +1,146 @@
+//! The corpora: replies written by hand give their events, injected faults are reported, and recordings of real
+//! models always end in a valid stream.
+
+use serde_json::Value;
+use tambour::dialect::DIALECTS;
+use tambour::{Options, Profile, Severity};
+use tambour_fixtures::corpus::{Reply, authored, recorded};
+use tambour_fixtures::fixture::end;
+use tambour_fixtures::random::Random;
+use tambour_fixtures::run::{events, joined};
+use tambour_fixtures::{Case, Cuts, Reading, grammar};
+
+/// Dialects with corpora that the library reads.
+fn dialects() -> impl Iterator<Item = &'static str> {
+    ["thinkingml", "jsonseq"].into_iter().filter(|name| DIALECTS.iter().any(|entry| entry.name == *name))
+}
+
+/// Injected faults that break no rule a machine can decide.
+const UNDECIDABLE: [&str; 2] = ["fraction", "bare_ampersand"];
+
+fn read(reply: &Reply, dialect: &str, profile: Profile, cuts: Cuts<'_>) -> Result<Reading, String> {
+    let mut options = Options::default();
+    options.profile = profile;
+    let (input, end) = (reply.text(), end(&reply.finish)?);
+    Case { dialect, options: &options, reasoning: None, input: input.as_bytes(), end: &end }.read(cuts)
+}
+
+/// Runs `check` on each reply and fails with all complaints at once.
+fn each(replies: &[Reply], check: impl Fn(&Reply) -> Result<(), String>) {
+    let complaint = |reply: &Reply| check(reply).err().map(|error| format!("{}: {error}", reply.id));
+    let complaints: Vec<String> = replies.iter().filter_map(complaint).collect();
+    assert!(complaints.is_empty(), "{} replies:\n{}", complaints.len(), complaints.join("\n\n"));
+}
+
+#[test]
+fn authored_replies_give_their_events() {
+    for dialect in dialects() {
+        let replies = authored(dialect).expect("the corpus is readable");
+        assert!(!replies.is_empty(), "no replies for {dialect}");
+        each(&replies, |reply| {
+            let Some(expected) = &reply.expected else { return Ok(()) };
+            let reading = read(reply, dialect, Profile::Lenient, Cuts::At(&reply.cuts()))?;
+            let found = events(&reading, false);
+            if agrees(expected, &found, &reply.ambiguous) {
+                return Ok(());
+            }
+            Err(format!("expected {}\nfound    {}", Value::from(expected.clone()), Value::from(found)))
+        });
+    }
+}
+
+/// Compares after joining neighbouring deltas and trimming, with the points the contract leaves open.
+fn agrees(expected: &[Value], found: &[Value], ambiguous: &[String]) -> bool {
+    let open = |point: &str| ambiguous.iter().any(|name| name == point);
+    let normal = |events: &[Value]| -> Vec<Value> {
+        let wanted = |event: &Value| {
+            let empty = event["data"]["queries"].as_array().is_some_and(Vec::is_empty);
+            !(open("empty_serp_queries") && empty)
+        };
+        let trimmed = |mut event: Value| {
+            for key in ["text", "title"] {
+                if let Some(text) = event["data"][key].as_str() {
+                    let decoded = if open("entity_decoding") { decode(text) } else { text.to_owned() };
+                    event["data"][key] = Value::from(decoded.trim());
+                }
+            }
+            event
+        };
+        joined(events).into_iter().filter(wanted).map(trimmed).collect()
+    };
+    normal(expected) == normal(found)
+}
+
+fn decode(text: &str) -> String {
+    let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
+    pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[test]
+fn authored_valid_replies_have_no_findings() {
+    // X-002
+    for dialect in dialects() {
+        let replies = authored(dialect).expect("the corpus is readable");
+        each(&replies, |reply| {
+            if reply.expected.is_none() {
+                return Ok(());
+            }
+            let reading = read(reply, dialect, Profile::Strict, Cuts::At(&reply.cuts()))?;
+            let found = reading.findings.iter().find(|finding| finding.severity > Severity::Info);
+            found.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
+        });
+    }
+}
+
+#[test]
+fn authored_faults_are_reported() {
+    for dialect in dialects() {
+        let replies = authored(dialect).expect("the corpus is readable");
+        each(&replies, |reply| {
+            let Some(fault) = &reply.fault else { return Ok(()) };
+            if UNDECIDABLE.contains(&fault.as_str()) {
+                return Ok(());
+            }
+            // A cut is told by the finish reason, or by the section that is left open.
+            let least = match fault.as_str() {
+                "flat_data" => Severity::Warning,
+                "sse_framing" => Severity::Info,
+                _ => Severity::Error,
+            };
+            let reading = read(reply, dialect, Profile::Strict, Cuts::At(&reply.cuts()))?;
+            match reading.findings.iter().any(|finding| finding.severity >= least) {
+                true => Ok(()),
+                false => Err(format!("`{fault}` is not reported as {least:?}: {:?}", reading.findings)),
+            }
+        });
+    }
+}
+
+#[test]
+fn recordings_end_in_valid_streams_under_every_cutting() {
+    // X-001, J-038: real replies, read as every dialect.
+    for corpus in ["thinkingml", "jsonseq"] {
+        let replies = recorded(corpus).expect("the corpus is readable");
+        assert!(!replies.is_empty(), "no recordings for {corpus}");
+        for entry in DIALECTS {
+            each(&replies, |reply| {
+                let (input, end) = (reply.text(), end(&reply.finish)?);
+                let options = Options::default();
+                let case = Case {
+                    dialect: entry.name,
+                    options: &options,
+                    reasoning: None,
+                    input: input.as_bytes(),
+                    end: &end,
+                };
+                let whole = case.read(Cuts::Whole)?;
+                grammar::check(&whole.events, false)?;
+                case.same(&whole, Cuts::Every(1))?;
+                case.same(&whole, Cuts::At(&reply.cuts()))?;
+                let mut random = Random::new(input.len() as u64);
+                (0..20).try_for_each(|_| case.same(&whole, Cuts::At(&random.cuts(input.len()))))?;
+                super::fixtures::held(&case)
+            });
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Every fixture gives what it says, however it is cut.
+
+use tambour::Profile;
+use tambour::dialect::DIALECTS;
+use tambour::limits::Limits;
+use tambour_fixtures::fixture::updating;
+use tambour_fixtures::random::Random;
+use tambour_fixtures::run::{case, profile, update};
+use tambour_fixtures::{Case, Cuts, Fixture, Reading, folder, grammar, load, run};
+
+/// Inputs up to this size are cut at every place.
+const EVERY_CUT: usize = 8 << 10;
+
+/// Cuts of longer inputs.
+const SOME_CUTS: usize = 500;
+
+/// Dialects that fixtures may name before the library reads them.
+const PLANNED: [&str; 4] = ["jsonseq", "aiplan", "filament", "ai_say"];
+
+fn fixtures() -> Vec<Fixture> {
+    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    let known = |name: &str| DIALECTS.iter().any(|entry| entry.name == name);
+    fixtures.retain(|fixture| known(&fixture.dialect) || !PLANNED.contains(&fixture.dialect.as_str()));
+    fixtures
+}
+
+/// Runs `check` on each fixture and fails with all complaints at once.
+fn each(check: impl Fn(&Fixture) -> Result<(), String>) {
+    let complaints: Vec<String> = fixtures().iter().filter_map(|fixture| check(fixture).err()).collect();
+    assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
+}
+
+#[test]
+fn fixtures_give_what_they_say() {
+    each(
+        |fixture| {
+            if updating() && fixture.own_file { update(fixture).map(|_| ()) } else { run(fixture, None) }
+        },
+    );
+}
+
+#[test]
+fn fixtures_read_the_same_under_every_cutting() {
+    // J-038, T-014, J-045, T-065: the same events and findings, cut at every byte and in random pieces.
+    each(|fixture| {
+        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
+            let options = profile(fixture, judged, None);
+            let case = case(fixture, &options);
+            let whole = case.read(Cuts::Whole)?;
+            let result = if judged == Profile::Lenient {
+                every_cut(&case, &whole)
+            } else {
+                case.same(&whole, Cuts::Every(1))
+            };
+            result.map_err(|error| format!("{}: {error}", fixture.name))
+        })
+    });
+}
+
+/// Reads byte by byte, cut in two everywhere, and in random pieces.
+fn every_cut(case: &Case<'_>, whole: &Reading) -> Result<(), String> {
+    let len = case.input.len();
+    case.same(whole, Cuts::Every(1))?;
+    let mut random = Random::new(len as u64);
+    if len <= EVERY_CUT {
+        (1..len).try_for_each(|at| case.same(whole, Cuts::At(&[at])))?;
+    } else {
+        (0..SOME_CUTS).try_for_each(|_| case.same(whole, Cuts::At(&[random.below(len)])))?;
+    }
+    (0..16).try_for_each(|_| case.same(whole, Cuts::At(&random.cuts(len))))
+}
+
+#[test]
+fn fixtures_give_valid_streams() {
+    //
+    each(|fixture| {
+        let options = profile(fixture, Profile::Lenient, None);
+        let reading = case(fixture, &options).read(Cuts::Whole)?;
+        let skip = options.plain_thinking == tambour::options::PlainThinking::Skip;
+        grammar::check(&reading.events, skip).map_err(|error| format!("{}: {error}", fixture.name))
+    });
+}
+
+#[test]
+fn fixtures_hold_back_no_more_than_documented() {
+    // X-007, J-037: with a small `limits.hold`, nothing but the constant is left of what may be held.
+    each(|fixture| {
+        let mut options = profile(fixture, Profile::Lenient, None);
+        options.limits.hold = 64;
+        held(&case(fixture, &options)).map_err(|error| format!("{}: {error}", fixture.name))
+    });
+}
+
+/// Reads byte by byte and checks after each how much is held back.
+pub(crate) fn held(case: &Case<'_>) -> Result<(), String> {
+    let limits: &Limits = &case.options.limits;
+    // White space and one of the other exceptions may be held at a time, each up to the limit.
+    let allowed = limits.held() + 2 * limits.hold;
+    let mut most = (0, 0);
+    case.read_with(Cuts::Every(1), &mut |pipeline, pushed| {
+        if pipeline.held() > most.0 {
+            most = (pipeline.held(), pushed);
+        }
+    })?;
+    if most.0 <= allowed {
+        return Ok(());
+    }
+    Err(format!("{}: {} bytes held back after byte {}, {allowed} allowed", case.dialect, most.0, most.1))
+}

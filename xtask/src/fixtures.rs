@@ -1,0 +1,54 @@
+//! `cargo xtask fixtures`: copies the corpora into the repository.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// Dialects whose corpora are in the repository.
+const DIALECTS: &[&str] = &["thinkingml", "jsonseq"];
+
+/// Folders of the source and of the repository.
+const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.is_empty(), "`fixtures` takes no arguments");
+    let root = crate::root();
+    let Some(source) = source(&root) else {
+        println!("no ../shared/corpus beside the repository: the corpora stay as they are");
+        return Ok(());
+    };
+    for (from, to) in FOLDERS {
+        for dialect in DIALECTS {
+            let from = source.join(from).join(format!("{dialect}.jsonl"));
+            let to = root.join("fixtures").join(to).join(format!("{dialect}.jsonl"));
+            copy(&from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of the corpora, if it is at hand.
+fn source(root: &Path) -> Option<PathBuf> {
+    let folder = root.parent()?.join("shared/corpus");
+    folder.is_dir().then_some(folder)
+}
+
+/// Copies a file after a look at each line.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(from)?;
+    for (number, line) in text.lines().enumerate() {
+        let value: serde_json::Value =
+            serde_json::from_str(line).with_context(|| format!("line {}", number + 1))?;
+        let complete = ["id", "protocol", "chunks", "finish_reason"].iter().all(|key| !value[key].is_null());
+        anyhow::ensure!(complete, "line {} lacks a key", number + 1);
+    }
+    if std::fs::read_to_string(to).is_ok_and(|before| before == text) {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(to, &text)?;
+    println!("{}: {} replies", to.display(), text.lines().count());
+    Ok(())
+}
