@@ -31,7 +31,8 @@ impl OptionArgs {
 }
 
 fn option_help() -> String {
-    let names: Vec<&str> = tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
+    let names: Vec<&str> =
+        tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
     format!(
         "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\n\
          Options: {}",
@@ -54,5 +55,6 @@ pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
 /// The contracts, as values of an argument.
 pub(crate) fn contracts() -> impl Iterator<Item = PossibleValue> {
     let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
-    dialects().chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
+    dialects()
+        .chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
                 Lang::Zh => Language::Zh,
                 Lang::En => Language::En,
             })
-            .to_owned(),
+            .text(),
             None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
         },
         Format::JsonSchema => match entry.schema {
@@ -72,6 +72,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
 
 fn lacking(entry: &Entry, what: &str, has: fn(&Entry) -> bool) -> String {
     let others: Vec<&str> = DIALECTS.iter().filter(|entry| has(entry)).map(|entry| entry.name).collect();
-    let others = if others.is_empty() { String::new() } else { format!("; there is for {}", others.join(", ")) };
+    let others =
+        if others.is_empty() { String::new() } else { format!("; there is for {}", others.join(", ")) };
     format!("there is no {what} for {}{others}", entry.name)
 }

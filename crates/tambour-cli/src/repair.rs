@@ -41,8 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     pipeline.finish(&End::stop(), &mut read);
 
     let name = input::name_of(args.file.as_deref());
-    let findings: String =
-        read.findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
+    let findings: String = read.findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
     // Nobody may be reading the findings; the reply is still wanted.
     let _ = io::stderr().write_all(findings.as_bytes());
     let outcome = match read.events.last() {

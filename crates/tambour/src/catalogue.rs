@@ -40,9 +40,6 @@ pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
     all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
 }
 
-fn list(
-    owner: &'static str,
-    rules: impl IntoIterator<Item = &'static Rule>,
-) -> impl Iterator<Item = Listed> {
+fn list(owner: &'static str, rules: impl IntoIterator<Item = &'static Rule>) -> impl Iterator<Item = Listed> {
     rules.into_iter().map(move |rule| Listed { owner, rule })
 }

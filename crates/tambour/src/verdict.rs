@@ -93,7 +93,9 @@ impl Contract {
     #[must_use]
     pub fn check_example(self, example: &Example<'_>, options: &Options) -> Verdict {
         let fenced = match self {
-            Contract::Dialect(entry) if entry.name == dialect::AUTO => dialect::detect(&example.text).examples.fenced,
+            Contract::Dialect(entry) if entry.name == dialect::AUTO => {
+                dialect::detect(&example.text).examples.fenced
+            }
             Contract::Dialect(entry) => entry.examples.fenced,
             Contract::Events => TRANSCRIPTS.fenced,
         };

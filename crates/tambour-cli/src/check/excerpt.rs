@@ -102,7 +102,14 @@ impl SourceCode for Excerpt {
             MietteSpanContents::new_named(self.name.clone(), data, *span, line, column, 1)
         } else {
             let lines = self.text.lines().count();
-            MietteSpanContents::new_named(self.name.clone(), bytes, (0, bytes.len()).into(), self.first, 0, lines)
+            MietteSpanContents::new_named(
+                self.name.clone(),
+                bytes,
+                (0, bytes.len()).into(),
+                self.first,
+                0,
+                lines,
+            )
         };
         Ok(Box::new(contents))
     }

@@ -60,8 +60,7 @@ impl Report for Junit {
             }
             None if listed.is_empty() => suite.cases.push_str("/>\n"),
             None => {
-                let _ =
-                    write!(suite.cases, ">\n      <system-out>{listed}</system-out>\n    </testcase>\n");
+                let _ = write!(suite.cases, ">\n      <system-out>{listed}</system-out>\n    </testcase>\n");
             }
         }
         Ok(())

@@ -130,7 +130,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         contract_field: args.contract_field.as_deref(),
     };
     let (files, missing) = files::find(&args.paths, plan.file_types());
-    let mut run = Run { report: report(args.format), count: Count::default(), progress: progress(&files, &plan) };
+    let mut run =
+        Run { report: report(args.format), count: Count::default(), progress: progress(&files, &plan) };
     for (path, message) in &missing {
         run.unreadable(path, message)?;
     }

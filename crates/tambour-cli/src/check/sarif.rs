@@ -72,7 +72,8 @@ impl Report for Sarif {
 }
 
 fn rule(id: &str, finding: &Finding) -> Value {
-    let mut rule = json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": level(finding) } });
+    let mut rule =
+        json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": level(finding) } });
     if let Some(Rule { title, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
         rule["shortDescription"] = json!({ "text": title });
         rule["help"] = json!({

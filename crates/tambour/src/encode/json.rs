@@ -31,7 +31,8 @@ pub(super) fn data(event: &Event<'_>, out: &mut Vec<u8>) {
 
 /// Appends any value as JSON.
 pub(super) fn value(value: &impl Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("event data has string keys, and writing to memory does not fail");
+    serde_json::to_writer(out, value)
+        .expect("event data has string keys, and writing to memory does not fail");
 }
 
 /// Appends a number.

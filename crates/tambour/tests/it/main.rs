@@ -2,7 +2,10 @@
 
 mod checker;
 mod corpus;
+mod encode;
 mod fixtures;
 mod layers;
 mod privacy;
+mod prompts;
 mod queries;
+mod verdicts;
