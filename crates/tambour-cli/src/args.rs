@@ -2,11 +2,9 @@
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValue;
-use tambour::dialect::{self, DIALECTS};
+use tambour::dialect::DIALECTS;
+use tambour::verdict::Contract;
 use tambour::{Options, Profile};
-
-/// The dialect read when none is given: it finds out.
-pub(crate) const AUTO: &str = "auto";
 
 /// `--option k=v`.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -33,7 +31,8 @@ impl OptionArgs {
 }
 
 fn option_help() -> String {
-    let names: Vec<&str> = tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
+    let names: Vec<&str> =
+        tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
     format!(
         "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\n\
          Options: {}",
@@ -53,7 +52,9 @@ pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
     DIALECTS.iter().map(|entry| PossibleValue::new(entry.name).help(entry.summary))
 }
 
-/// The dialect that `--from` names, or [`AUTO`].
-pub(crate) fn dialect(from: Option<&str>) -> Result<&'static dialect::Entry> {
-    Ok(dialect::entry(from.unwrap_or(AUTO))?)
+/// The contracts, as values of an argument.
+pub(crate) fn contracts() -> impl Iterator<Item = PossibleValue> {
+    let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
+    dialects()
+        .chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
+use tambour::dialect;
 use tambour::encode::jsonl;
 use tambour::event::{Event, Failure, FinishReason, Sink};
 use tambour::{End, Finding, Pipeline, Profile};
@@ -20,9 +21,10 @@ use crate::{Outcome, output};
     The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
     or the last line is `error`.")]
 pub(crate) struct Args {
-    /// Dialect of the reply [default: auto]
-    #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(args::dialects()))]
-    from: Option<String>,
+    /// Dialect of the reply
+    #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,
+        value_parser = PossibleValuesParser::new(args::dialects()))]
+    from: String,
     /// Feed N bytes at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "chunks")]
     chunk: Option<u32>,
@@ -52,9 +54,9 @@ enum Finish {
     Length,
 }
 
-pub(crate) fn run(args: Args) -> Result<Outcome> {
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let options = args.options.options(Profile::Lenient)?;
-    let pipeline = Pipeline::new(args::dialect(args.from.as_deref())?.name, &options)?;
+    let pipeline = Pipeline::new(&args.from, &options)?;
     let pipeline = pipeline.extensions(args.extensions).findings(args.findings);
     let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
     let mut end = match args.finish {

@@ -6,6 +6,7 @@ mod completions;
 mod contract;
 mod decode;
 mod input;
+mod json;
 mod output;
 mod repair;
 mod rules;
@@ -32,6 +33,7 @@ enum Command {
     Check(check::Args),
     Repair(repair::Args),
     Rules(rules::Args),
+    Json(json::Args),
     #[command(subcommand)]
     Contract(contract::Command),
     Completions(completions::Args),
@@ -60,9 +62,10 @@ impl From<Outcome> for ExitCode {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Decode(args) => decode::run(args),
+        Command::Decode(args) => decode::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Json(args) => json::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Contract(command) => contract::run(&command),
         Command::Completions(args) => completions::run(&args),

@@ -27,7 +27,8 @@ pub(crate) fn line(name: &str, finding: &Finding) -> String {
     let Finding { rule, code, severity, line, column, message, repair, .. } = finding;
     let severity = word(*severity);
     let repair = repair.as_deref().map(|repair| format!(" ({repair})")).unwrap_or_default();
-    format!("{name}:{line}:{column}: {severity}: {rule} {code}: {message}{repair}")
+    let line = format!("{name}:{line}:{column}: {severity}: {rule} {code}: {message}{repair}");
+    line.chars().map(visible).collect()
 }
 
 /// The public word for a severity.
@@ -36,5 +37,17 @@ pub(crate) fn word(severity: Severity) -> &'static str {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Info => "info",
+    }
+}
+
+/// A character as it may be shown: what steers a terminal or turns the writing direction becomes a picture of itself
+/// or the replacement character, since texts come from models.
+pub(crate) fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{FFFD}'),
+        '\u{7F}' => '\u{2421}',
+        '\u{80}'..='\u{9F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
+        c => c,
     }
 }

@@ -3,7 +3,9 @@
 //!
 //! What does not belong here: where texts come from, and how findings are shown.
 
-use crate::contract::{self, CheckOptions};
+use std::borrow::Cow;
+
+use crate::contract::{self, CheckOptions, Example};
 use crate::dialect::{self, DIALECTS, Entry, Examples};
 use crate::error::{Error, Result};
 use crate::event::{Event, Failure, Sink};
@@ -66,13 +68,42 @@ impl Contract {
         }
     }
 
-    /// How Markdown documents show texts of this contract.
+    /// Whether a fenced block of a Markdown document is an example for this contract: its language says so, or it
+    /// has none and is written in the dialect (P-037).
     #[must_use]
-    pub fn examples(self) -> Examples {
-        match self {
-            Contract::Dialect(entry) => entry.examples,
-            Contract::Events => TRANSCRIPTS,
+    pub fn shown_by(self, example: &Example<'_>) -> bool {
+        let entry = match self {
+            Contract::Events => return TRANSCRIPTS.languages.contains(&example.language.as_str()),
+            Contract::Dialect(entry) => entry,
+        };
+        let labelled = |entry: &Entry| entry.examples.languages.contains(&example.language.as_str());
+        if labelled(entry) {
+            return true;
         }
+        let found = dialect::detect(&example.text);
+        let unlabelled = matches!(example.language.as_str(), "" | "text" | "txt");
+        if entry.name == dialect::AUTO {
+            // Any text is plain: only dialects with a form of their own have examples.
+            return labelled(found) || (unlabelled && !found.examples.languages.is_empty());
+        }
+        unlabelled && found.name == entry.name
+    }
+
+    /// Holds a fenced block against the contract; the findings have the places of its document.
+    #[must_use]
+    pub fn check_example(self, example: &Example<'_>, options: &Options) -> Verdict {
+        let fenced = match self {
+            Contract::Dialect(entry) if entry.name == dialect::AUTO => {
+                dialect::detect(&example.text).examples.fenced
+            }
+            Contract::Dialect(entry) => entry.examples.fenced,
+            Contract::Events => TRANSCRIPTS.fenced,
+        };
+        let example = if fenced { Cow::Owned(example.clone().fenced()) } else { Cow::Borrowed(example) };
+        let mut verdict = self.check(example.text.as_bytes(), options);
+        let findings = std::mem::take(&mut verdict.findings);
+        verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();
+        verdict
     }
 
     /// Holds a whole text against the contract, as `options.profile` says.

@@ -2,9 +2,12 @@
 
 mod checker;
 mod corpus;
+mod encode;
 mod fixtures;
 mod json;
 mod layers;
 mod privacy;
+mod prompts;
 mod queries;
 mod stream;
+mod verdicts;

@@ -4,7 +4,9 @@
 
 mod order;
 mod parse;
+mod prompt;
 mod rules;
+mod schema;
 mod text;
 mod write;
 
@@ -24,8 +26,8 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(JsonSeq::new(options)),
     rules: rules::RULES,
     write: Some(write::write),
-    prompt: None,
-    schema: None,
+    prompt: Some(prompt::prompt),
+    schema: Some(schema::schema),
     examples: Examples { languages: &["jsonl", "json", "jsonseq"], fenced: false },
 };
 

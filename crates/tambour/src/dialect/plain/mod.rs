@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     write: Some(write::write),
     prompt: None,
     schema: None,
-    examples: Examples { languages: &["text", "txt", "markdown", "md"], fenced: false },
+    examples: Examples { languages: &[], fenced: false },
 };
 
 /// A reader for a reply that `auto` took for plain: a structure that begins later is reported.

@@ -7,6 +7,7 @@ mod answer;
 mod block;
 mod outside;
 mod parse;
+mod prompt;
 mod rules;
 mod structure;
 mod thinking;
@@ -24,7 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(ThinkingMl::new(options)),
     rules: rules::RULES,
     write: Some(write::write),
-    prompt: None,
+    prompt: Some(prompt::prompt),
     schema: None,
     examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },
 };
