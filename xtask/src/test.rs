@@ -86,7 +86,9 @@ fn fuzz(root: &Path, results: &mut Results) -> anyhow::Result<()> {
         println!("\n== fuzz targets: left out, they need a nightly toolchain and cargo-fuzz");
         return Ok(());
     }
-    for target in tambour_fixtures::files(&root.join("fuzz/fuzz_targets"), "rs").map_err(anyhow::Error::msg)? {
+    for target in
+        tambour_fixtures::files(&root.join("fuzz/fuzz_targets"), "rs").map_err(anyhow::Error::msg)?
+    {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
         let mut command = Command::new("cargo");
         command.args(["+nightly", "fuzz", "run", &name, "--"]).current_dir(root);
@@ -165,7 +167,8 @@ mod tests {
 
     #[test]
     fn adds_up_test_results() {
-        let line = "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1s";
+        let line =
+            "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1s";
         assert_eq!(counted(line), Some((13, 2)));
         assert_eq!(counted("test result: ok. 0 passed; 0 failed; 0 ignored"), Some((0, 0)));
         assert_eq!(counted("12 passed, 0 failed"), None);

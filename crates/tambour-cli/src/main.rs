@@ -1,2 +1,89 @@
-//! The `tambour` command.
-fn main() {}
+//! The `tambour` command: arguments and printing. Reading, judging and writing are the library's.
+
+mod args;
+mod check;
+mod completions;
+mod contract;
+mod decode;
+mod input;
+mod json;
+mod output;
+mod repair;
+mod rules;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Structured replies of language models as one typed, repaired, contract-checked event stream.
+#[derive(Parser)]
+#[command(name = "tambour", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  printf 'Hello' | tambour decode --from plain\n\n\
+    Exit codes: 0 fine; 1 findings of severity error, refused content or a failed run; \
+    2 wrong use or a file that cannot be opened.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Decode(decode::Args),
+    Check(check::Args),
+    Repair(repair::Args),
+    Rules(rules::Args),
+    Json(json::Args),
+    #[command(subcommand)]
+    Contract(contract::Command),
+    Completions(completions::Args),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Exit code 0.
+    Fine,
+    /// Exit code 1: findings of severity error, refused content or a failed run.
+    Refused,
+    /// Exit code 2: something could not be opened; the rest was done.
+    Unreadable,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(match outcome {
+            Outcome::Fine => 0,
+            Outcome::Refused => 1,
+            Outcome::Unreadable => 2,
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Decode(args) => decode::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Repair(args) => repair::run(&args),
+        Command::Json(args) => json::run(&args),
+        Command::Rules(args) => rules::run(&args),
+        Command::Contract(command) => contract::run(&command),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match done {
+        Ok(outcome) => outcome.into(),
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,7 +1,9 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 
+pub mod catalogue;
 pub mod contract;
 pub mod dialect;
+pub mod encode;
 pub mod error;
 pub mod event;
 pub mod finding;
@@ -13,6 +15,7 @@ pub mod privacy;
 pub mod repair;
 pub mod sequence;
 pub mod span;
+pub mod verdict;
 
 pub use error::{Error, Result};
 pub use event::{Event, Sink};

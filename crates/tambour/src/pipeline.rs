@@ -131,6 +131,16 @@ impl Pipeline {
         self.read(chunk, sink);
     }
 
+    /// Reads the next text of the reply, cut anywhere between characters.
+    #[inline]
+    pub fn push_str(&mut self, chunk: &str, sink: &mut dyn Sink) {
+        if self.ended || self.utf8.held() > 0 || chunk.len() > self.room {
+            return self.push(chunk.as_bytes(), sink);
+        }
+        self.room -= chunk.len();
+        self.dialect.text(chunk, &mut Wire { state: &mut self.state, sink });
+    }
+
     #[inline]
     fn read(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
         let Pipeline { utf8, dialect, state, .. } = self;
@@ -285,6 +295,9 @@ struct Reporter {
     first_only: bool,
     limit: usize,
     count: usize,
+    unlisted: usize,
+    /// Whether an error was reported.
+    failed: bool,
     repairs: u32,
     warnings: u32,
     last: Place,
@@ -298,6 +311,8 @@ impl Reporter {
             first_only: options.first_only,
             limit: if options.first_only { 1 } else { options.limits.findings },
             count: 0,
+            unlisted: 0,
+            failed: false,
             repairs: 0,
             warnings: 0,
             last: Place::START,
@@ -313,16 +328,19 @@ impl Reporter {
         self.repairs += u32::from(finding.repair.is_some());
         self.warnings += u32::from(finding.severity >= Severity::Warning);
         self.count += 1;
-        if self.count <= self.limit {
+        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        if self.count <= self.limit || (decides && !self.first_only) {
             emit(finding, as_event, sink);
+        } else {
+            self.unlisted += 1;
         }
     }
 
     /// Says how many findings were not reported.
     fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
-        if self.count > self.limit && !self.first_only {
-            let more = self.count - self.limit;
-            let message = format!("{more} more findings are not listed");
+        if self.unlisted > 0 && !self.first_only {
+            let message = format!("{} more findings are not listed", self.unlisted);
             let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
             emit(report.judge(self.profile), as_event, sink);
         }

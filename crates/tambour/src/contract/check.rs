@@ -54,6 +54,42 @@ impl Default for CheckOptions {
     }
 }
 
+impl CheckOptions {
+    /// The defaults with other general options; their profile counts.
+    #[must_use]
+    pub fn new(options: Options) -> CheckOptions {
+        CheckOptions { options, ..CheckOptions::default() }
+    }
+
+    /// Fixes the form of the transcript.
+    #[must_use]
+    pub fn form(mut self, form: Form) -> CheckOptions {
+        self.form = Some(form);
+        self
+    }
+
+    /// Says whether each event must carry `message_id` and `request_id`.
+    #[must_use]
+    pub fn envelope(mut self, required: bool) -> CheckOptions {
+        self.envelope = Some(required);
+        self
+    }
+
+    /// Says whether the stream must end with `completed` or `error`.
+    #[must_use]
+    pub fn terminal(mut self, required: bool) -> CheckOptions {
+        self.terminal = Some(required);
+        self
+    }
+
+    /// Sets what queries must not hold.
+    #[must_use]
+    pub fn privacy(mut self, privacy: Privacy) -> CheckOptions {
+        self.privacy = privacy;
+        self
+    }
+}
+
 /// Holds a stream of events against the contract while it arrives.
 ///
 /// Feed it a transcript with [`push`](Checker::push), or events with [`event`](Checker::event) and
@@ -278,7 +314,7 @@ impl Core {
     fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Mark, out: &mut Vec<Report>) {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
-            if !data.get(field).and_then(Value::as_str).is_some_and(|id| !id.is_empty()) {
+            if data.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
                 out.push(fault("envelope_missing", at, format!("{} has no {field}", shown(name))));
                 return;
             }

@@ -157,10 +157,7 @@ fn tag(text: &str) -> Option<&str> {
         {
             return Some(&text[start..start + end + 2]);
         }
-        from = start + 1 + end.unwrap_or(inside.len());
-        if end.is_none() {
-            return None;
-        }
+        from = start + 1 + end?;
     }
     None
 }

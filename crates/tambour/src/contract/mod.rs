@@ -4,6 +4,7 @@
 //! streams, so that each can be tested with the other. What does not belong here: the making of an order.
 
 mod check;
+mod examples;
 mod fields;
 mod lines;
 mod order;
@@ -13,6 +14,7 @@ mod rules;
 mod transcript;
 
 pub use check::{CheckOptions, Checker, Form, check_events, check_transcript, check_values};
+pub use examples::{Example, examples};
 pub use policy::Policy;
 pub use rules::{RULES, rule};
 

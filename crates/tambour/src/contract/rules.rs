@@ -251,7 +251,7 @@ pub static RULES: &[Rule] = table! {
         concat!(sse!("status"), "id: 7\n", sse!("error"));
     "limit_exceeded" Must ["X-007"]
         "a line, and the number of findings, stay within the limits",
-        "a line longer than `limits.input`", GOOD;
+        ev!("final_delta", "\"text\":\"more than `limits.input` bytes\""), GOOD;
     // Search queries.
     "serp_queries_json" Must ["T-044"]
         "the queries are valid JSON",

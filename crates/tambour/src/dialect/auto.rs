@@ -3,7 +3,7 @@
 //! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
 //! What has been taken for plain stays plain.
 
-use super::{Dialect, Ending, Entry, Output, entry, plain};
+use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
 use crate::event::kind_of;
 use crate::lex::markup::{Markup, TagKind, Token};
 use crate::lex::space::is_blank;
@@ -17,6 +17,9 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| Box::new(Auto::new(options)),
     rules: &[],
     write: None,
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &[], fenced: false },
 };
 
 struct Auto {

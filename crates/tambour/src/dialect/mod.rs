@@ -4,6 +4,8 @@
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
 mod auto;
+mod draft;
+mod jsonseq;
 mod plain;
 mod thinkingml;
 
@@ -12,7 +14,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
-use crate::options::Options;
+use crate::options::{Language, Options};
 use crate::span::Place;
 
 /// The whole output of a model that cannot comply (T-025, J-055).
@@ -112,10 +114,44 @@ pub struct Entry {
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
     pub write: Option<fn(&[Event<'_>]) -> String>,
+    /// Format instructions for a system prompt (T-066).
+    pub prompt: Option<fn(Language) -> &'static Prompt>,
+    /// JSON Schema of what a model writes, where that is JSON.
+    pub schema: Option<fn() -> serde_json::Value>,
+    /// How documents show examples of it (P-037).
+    pub examples: Examples,
+}
+
+/// Format instructions for a system prompt, with a worked example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// What to do, and the request of the example.
+    pub opening: &'static str,
+    /// A reply that passes the strict check without a warning.
+    pub example: &'static str,
+    /// The rules.
+    pub rules: &'static str,
+}
+
+impl Prompt {
+    /// The whole instructions.
+    #[must_use]
+    pub fn text(&self) -> String {
+        [self.opening, self.example, self.rules].concat()
+    }
+}
+
+/// How Markdown documents show replies of a dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Examples {
+    /// Languages of the fenced blocks.
+    pub languages: &'static [&'static str],
+    /// Whether the fence is part of the reply.
+    pub fenced: bool,
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY, auto::ENTRY];
+pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, jsonseq::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///
@@ -124,4 +160,24 @@ pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, plain::ENTRY, auto::ENTRY];
 pub fn entry(name: &str) -> Result<&'static Entry> {
     let found = DIALECTS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
+}
+
+/// The name of the entry that finds out.
+pub const AUTO: &str = auto::ENTRY.name;
+
+/// The dialect that a whole text is written in.
+#[must_use]
+pub fn detect(text: &str) -> &'static Entry {
+    struct Deaf;
+    impl Output for Deaf {
+        fn intent(&mut self, _: Intent<'_>) {}
+        fn queries(&mut self, _: Written<'_>, _: Place, _: usize) {}
+        fn report(&mut self, _: Report) {}
+        fn fall_back(&mut self, _: &'static str) {}
+    }
+    let mut reader = (auto::ENTRY.reader)(&Options::default());
+    reader.text(text, &mut Deaf);
+    reader.finish(Ending { cut: false }, &mut Deaf);
+    let name = reader.name();
+    DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

@@ -7,7 +7,7 @@ use super::Detector;
 use super::text::{Text, alnum, digit};
 
 /// Four numbers up to 255 with dots between, and IPv6 addresses. Versions of three or five parts, ratios and times
-/// are none; a version of four small parts cannot be told from an address, unless a `v` stands before it.
+/// are none; a version of four small parts cannot be told from an address, unless `v` or `version` stands before it.
 pub(super) struct Ip;
 
 impl Detector for Ip {
@@ -90,10 +90,18 @@ fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usi
                 octet(part)
             });
         let touched = alnum(text.before(from)) || text.before(from) == Some('_') || alnum(text.at(to));
-        if valid && octets == 4 && !touched && !digit(text.at(to)) {
+        if valid && octets == 4 && !touched && !digit(text.at(to)) && !numbered(text, from) {
             found(text.bytes(from..to));
         }
     }
+}
+
+/// Whether the word before `start` says that the numbers are a version or a section.
+fn numbered(text: &Text<'_>, start: usize) -> bool {
+    let word = text.word_before(start);
+    let chars = text.chars();
+    let chinese = start >= 2 && chars[start - 2..start] == ['版', '本'];
+    chinese || matches!(word.as_str(), "version" | "ver" | "section" | "release" | "oid")
 }
 
 fn octet(digits: &[char]) -> bool {

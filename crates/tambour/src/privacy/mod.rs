@@ -10,6 +10,7 @@ mod email;
 mod ip;
 mod key;
 mod number;
+mod phone;
 mod text;
 
 use std::fmt;
@@ -64,7 +65,7 @@ impl Default for Privacy {
             .with(number::BankCard)
             .with(ip::Ip)
             .with(address::Address)
-            .with(number::Phone)
+            .with(phone::Phone)
     }
 }
 

@@ -1,1 +1,841 @@
+//! The checker of event streams (J-001 to J-036, J-060 to J-065, X-001, X-006, X-010).
 
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+use tambour::contract::queries::{Policy, Source};
+use tambour::contract::{
+    CheckOptions, Checker, Form, RULES, check_events, check_transcript, check_values, rule,
+};
+use tambour::event::{AsideKind, Event, Failure, Notice};
+use tambour::finding::{Finding, Level, Profile, Severity};
+use tambour::options::{Options, Sensitive};
+use tambour::privacy::Privacy;
+use tambour::span::Place;
+
+// Letters for events: the tests below write streams as words.
+//   s serp_summary   T thinking_start   P phase_start   d phase_delta   E thinking_end
+//   F final_delta    Q serp_queries     X final_end     h heartbeat     c completed   e error
+
+/// The stream that `word` spells; phases get the next id, their deltas the last one.
+fn stream(word: &str) -> Vec<Value> {
+    let mut id = 0;
+    let mut events = Vec::new();
+    for letter in word.chars() {
+        let (name, data) = match letter {
+            's' => ("serp_summary", json!({ "text": "A plan." })),
+            'T' => ("thinking_start", json!({})),
+            'P' => {
+                id += 1;
+                ("phase_start", json!({ "id": id, "title": "t" }))
+            }
+            'd' => ("phase_delta", json!({ "id": id.max(1), "text": "x" })),
+            'E' => ("thinking_end", json!({})),
+            'F' => ("final_delta", json!({ "text": "x" })),
+            'Q' => ("serp_queries", json!({ "queries": ["q"] })),
+            'X' => ("final_end", json!({})),
+            'h' => ("heartbeat", json!({ "ts": "2026-01-01T00:00:00Z" })),
+            'c' => ("completed", json!({})),
+            'e' => ("error", json!({ "code": "x", "message": "y", "retryable": false })),
+            _ => panic!("no event for {letter}"),
+        };
+        events.push(json!({ "event": name, "data": data }));
+    }
+    events
+}
+
+fn codes(events: &[Value]) -> Vec<String> {
+    coded(&check_values(events, CheckOptions::default()))
+}
+
+/// `row code` of each finding that is more than information.
+fn coded(findings: &[Finding]) -> Vec<String> {
+    let serious = findings.iter().filter(|finding| finding.severity != Severity::Info);
+    serious.map(|finding| format!("{} {}", finding.rule, finding.code)).collect()
+}
+
+fn word(word: &str) -> Vec<String> {
+    codes(&stream(word))
+}
+
+/// A good stream with `data` in place of that of its first event called `name`.
+fn with(name: &str, data: &Value) -> Vec<Value> {
+    let mut events = stream("sTPdPdEFQX");
+    let event = events.iter_mut().find(|event| event["event"] == name).expect("an event of that name");
+    event["data"] = data.clone();
+    events
+}
+
+fn sse(events: &[Value]) -> String {
+    let mut text = String::new();
+    for (index, event) in events.iter().enumerate() {
+        let mut data = event["data"].clone();
+        data["message_id"] = json!("m1");
+        data["request_id"] = json!("r1");
+        let name = event["event"].as_str().unwrap();
+        if !matches!(name, "status" | "heartbeat") {
+            text += &format!("id: {}\n", index + 1);
+        }
+        text += &format!("event: {name}\ndata: {data}\n\n");
+    }
+    text
+}
+
+fn transcript(text: &str) -> Vec<String> {
+    coded(&check_transcript(text.as_bytes(), CheckOptions::default()))
+}
+
+#[test]
+fn every_rule_has_an_example_that_breaks_it_and_one_that_does_not() {
+    let privacy = Privacy::default();
+    let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
+    let of = |code: &str, example: &str| -> Vec<String> {
+        if code.starts_with("serp_quer") && !example.contains("event") {
+            let (_, reports) = policy.read(example, Place::START, example.len());
+            return reports.iter().map(|report| report.rule.code.to_owned()).collect();
+        }
+        let mut options = CheckOptions::default();
+        if code == "limit_exceeded" && example.contains("limits.input") {
+            options.options.limits.input = 10;
+        }
+        let found = check_transcript(example.as_bytes(), options);
+        found.iter().map(|finding| finding.code.clone().into_owned()).collect()
+    };
+    let mut seen = BTreeSet::new();
+    for rule in RULES {
+        assert!(seen.insert(rule.code), "{} is in the table twice", rule.code);
+        let (broken, correct) = (of(rule.code, rule.broken), of(rule.code, rule.correct));
+        assert!(broken.iter().any(|code| code == rule.code), "{}: {broken:?}", rule.code);
+        assert!(!correct.iter().any(|code| code == rule.code), "{}: {correct:?}", rule.code);
+        // The correct example breaks nothing else either.
+        let good = correct.iter().all(|code| tambour::contract::rule(code).unwrap().level == Level::Info);
+        assert!(good, "{}: {correct:?}", rule.code);
+    }
+}
+
+#[test]
+fn every_row_with_a_code_has_a_rule() {
+    let rows: BTreeSet<&str> = RULES.iter().flat_map(|rule| rule.rows).copied().collect();
+    let wanted = (1..=23).map(|n| format!("J-{n:03}")).chain(
+        ["J-030", "J-034", "J-035", "J-036", "J-060", "J-061", "J-062", "J-063", "J-064", "X-010"]
+            .map(str::to_owned),
+    );
+    let queries = (44..=51).map(|n| format!("T-{n:03}"));
+    for row in wanted.chain(queries) {
+        assert!(rows.contains(row.as_str()), "{row}");
+    }
+}
+
+#[test]
+fn good_streams_have_no_findings() {
+    for good in ["TPPEFX", "sTPdPdEFFQX", "TPPdddEFX", "sTPdPEFX", "TPPEFQX"] {
+        assert_eq!(check_values(&stream(good), CheckOptions::default()), vec![]); // J-001, J-015, J-060
+    }
+    let deltas = stream("TPPEFX");
+    assert_eq!(codes(&deltas), [""; 0]); // J-011: phases without text are allowed.
+}
+
+#[test]
+fn only_known_events_are_on_a_stream() {
+    let mut events = stream("TPdPdEFX");
+    events.insert(3, json!({ "event": "content_delta", "data": { "seq": 1, "delta": "x" } }));
+    assert_eq!(codes(&events), ["J-001 event_unknown"]); // J-001
+    events[3] = json!({ "name": "status" });
+    assert_eq!(codes(&events), ["J-050 event_shape"]);
+    events[3] = json!(7);
+    assert_eq!(codes(&events), ["J-050 event_shape"]);
+    events[3] = json!({ "event": "status", "data": "x" });
+    assert_eq!(codes(&events), ["J-050 event_shape"]);
+}
+
+#[test]
+fn the_summary_is_one_plain_text_before_the_thinking() {
+    let summary = |data: Value| codes(&with("serp_summary", &data));
+    assert_eq!(word("ssTPPEFX"), ["J-002 serp_summary_duplicate"]); // J-002
+    assert_eq!(summary(json!({ "text": " \u{3000}" })), ["J-002 serp_summary_empty"]); // J-002
+    assert_eq!(summary(json!({})), ["J-002 serp_summary_empty"]);
+    assert_eq!(summary(json!({ "text": 5 })), ["J-002 field_type"]); // J-002
+    for tags in ["a <b>x</b>", "<serp>x</serp>", "x <br/>", "a < b <i class=\"x\">"] {
+        assert_eq!(summary(json!({ "text": tags })), ["J-002 serp_summary_markup"]); // J-002
+    }
+    for plain in [
+        "a < b && c > d",
+        "x<3 and y>2",
+        "see <https://a.b>",
+        "1.5 kg. Two sentences.",
+        "两句。没有了！",
+        "U.S. data",
+    ] {
+        assert_eq!(summary(json!({ "text": plain })), [""; 0], "{plain}"); // J-002
+    }
+    for long in ["One. Two. Three.", "一。二。三。"] {
+        assert_eq!(summary(json!({ "text": long })), ["J-002 serp_summary_sentences"]); // J-002
+    }
+    let should = check_values(&with("serp_summary", &json!({ "text": "<b>x</b>" })), CheckOptions::default());
+    assert_eq!(should[0].severity, Severity::Warning); // J-002: plain text is a should.
+    assert_eq!(word("TsPPEFX"), ["J-020 serp_summary_late"]); // J-020
+    assert_eq!(word("TPPEFsX"), ["J-020 serp_summary_late"]); // J-020
+}
+
+#[test]
+fn queries_are_an_array_of_good_strings() {
+    let queries = |value: Value| codes(&with("serp_queries", &json!({ "queries": value })));
+    assert_eq!(queries(json!("a")), ["J-003 field_type"]); // J-003
+    assert_eq!(queries(json!(["a", 3])), ["J-003 field_type"]); // J-003
+    assert_eq!(codes(&with("serp_queries", &json!({}))), ["J-003 field_type"]);
+    assert_eq!(word("TPPEFQQX"), ["J-003 serp_queries_duplicate_event"]); // J-003
+    assert_eq!(queries(json!(["a", "b", "c", "d", "e", "f"])), ["J-004 serp_queries_too_many"]); // J-004, J-064
+    assert_eq!(queries(json!(["a", "a "])), ["J-004 serp_queries_duplicate"]); // J-004, J-064
+    assert_eq!(queries(json!(["a".repeat(81)])), ["J-004 serp_query_too_long"]); // J-004
+    assert_eq!(queries(json!(["mail a@b.com"])), ["J-004 serp_query_sensitive"]); // J-004, J-064
+    let four = check_values(
+        &with("serp_queries", &json!({ "queries": ["a", "b", "c", "d"] })),
+        CheckOptions::default(),
+    );
+    assert_eq!((four[0].code.as_ref(), four[0].severity), ("serp_queries_many", Severity::Info)); // J-005
+}
+
+#[test]
+fn thinking_starts_and_ends_once() {
+    assert_eq!(word("PPEFX"), ["J-006 thinking_start_missing"]); // J-006
+    assert_eq!(word("TTPPEFX"), ["J-006 thinking_start_duplicate"]); // J-006
+    assert_eq!(codes(&with("thinking_start", &json!({ "id": 1 }))), ["J-006 field_unexpected"]); // J-006
+    assert!(word("TPPFX").contains(&"J-012 thinking_end_missing".to_owned())); // J-012
+    assert_eq!(word("TPPEEFX"), ["J-012 thinking_end_duplicate"]); // J-012
+    assert_eq!(codes(&with("thinking_end", &json!({ "x": 1 }))), ["J-012 field_unexpected"]); // J-012
+}
+
+#[test]
+fn phase_ids_are_positive_and_count_up() {
+    for id in [json!(0), json!("1"), json!(1.5), json!(-1), json!(null), json!(1e30)] {
+        let mut events = stream("TPPEFX");
+        events[1]["data"]["id"] = id;
+        assert_eq!(codes(&events), ["J-007 phase_id_invalid"]); // J-007, J-061
+    }
+    let ids = |ids: &[u32]| {
+        let mut events = stream("TPPPEFX");
+        events.truncate(1 + ids.len());
+        events.extend(stream("EFX"));
+        for (event, id) in events[1..].iter_mut().zip(ids) {
+            event["data"]["id"] = json!(id);
+        }
+        events
+    };
+    assert_eq!(codes(&ids(&[1, 1])), ["J-008 phase_id_not_increasing"]); // J-008, J-061
+    assert_eq!(codes(&ids(&[1, 2, 1])), ["J-008 phase_id_not_increasing"]); // J-008
+    for gap in [&[1, 3][..], &[2, 3], &[2, 3, 4], &[1, 2, 4]] {
+        assert_eq!(codes(&ids(gap)), ["J-008 phase_id_not_consecutive"]); // J-008
+        let lenient = CheckOptions::new(Options::default());
+        let found = check_values(&ids(gap), lenient);
+        assert_eq!(found[0].severity, Severity::Warning); // R-04
+    }
+    let lenient = CheckOptions::new(Options::default());
+    assert_eq!(check_values(&ids(&[1, 1]), lenient)[0].severity, Severity::Error); // R-04
+}
+
+fn strict() -> CheckOptions {
+    CheckOptions::default()
+}
+
+#[test]
+fn titles_are_not_blank() {
+    for title in
+        [json!({ "id": 1, "title": "" }), json!({ "id": 1, "title": " \u{3000}\n" }), json!({ "id": 1 })]
+    {
+        assert_eq!(codes(&with("phase_start", &title)), ["J-009 title_empty"]); // J-009, J-062
+    }
+    assert_eq!(codes(&with("phase_start", &json!({ "id": 1, "title": 1 }))), ["J-009 field_type"]);
+}
+
+#[test]
+fn deltas_belong_to_the_open_phase() {
+    let mut events = stream("TPdPdEFX");
+    events[4]["data"]["id"] = json!(1);
+    assert_eq!(codes(&events), ["J-010 phase_delta_not_current"]); // J-010, J-063
+    events[4]["data"]["id"] = json!(7);
+    assert_eq!(codes(&events), ["J-010 phase_delta_unknown"]); // J-010, J-063
+    for id in [json!("2"), json!(0), json!(null)] {
+        events[4]["data"]["id"] = id;
+        assert_eq!(codes(&events), ["J-010 phase_delta_unknown"]); // J-010
+    }
+    assert_eq!(word("TdPPEFX"), ["J-017 phase_delta_unknown"]); // J-017
+    // One unreadable id is one finding.
+    let mut events = stream("TPddPdEFX");
+    events[1]["data"]["id"] = json!("one");
+    assert_eq!(codes(&events), ["J-007 phase_id_invalid"]);
+}
+
+#[test]
+fn deltas_are_not_empty() {
+    assert_eq!(codes(&with("phase_delta", &json!({ "id": 1, "text": "" }))), ["J-011 delta_empty"]); // J-011
+    assert_eq!(codes(&with("phase_delta", &json!({ "id": 1 }))), ["J-011 delta_empty"]); // J-011
+    assert_eq!(codes(&with("phase_delta", &json!({ "id": 1, "text": [] }))), ["J-011 field_type"]);
+    assert_eq!(codes(&with("phase_delta", &json!({ "id": 1, "text": "\n" }))), [""; 0]);
+    assert_eq!(codes(&with("final_delta", &json!({ "text": "" }))), ["J-013 delta_empty"]); // J-013
+    assert_eq!(codes(&with("final_delta", &json!({ "text": 1 }))), ["J-013 field_type"]); // J-013
+}
+
+#[test]
+fn the_answer_comes_after_the_thinking_and_ends_once() {
+    assert_eq!(word("TPPEX"), ["J-013 final_delta_missing"]); // J-013
+    assert_eq!(word("TPPEF"), ["J-014 final_end_missing"]); // J-014
+    assert_eq!(word("TPPEFXX"), ["J-014 final_end_duplicate"]); // J-014
+    assert_eq!(codes(&with("final_end", &json!({ "text": "x" }))), ["J-014 field_unexpected"]); // J-014
+    assert_eq!(word("TPPFFEFX"), ["J-016 final_before_thinking_end"]); // J-016
+    assert!(word("TF").contains(&"J-016 final_before_thinking_end".to_owned())); // J-016
+    assert_eq!(word("TPPEFXF"), ["J-018 event_after_final_end"]); // J-018
+    assert_eq!(word("TPPEFXhc"), [""; 0]); // J-018
+}
+
+#[test]
+fn other_orders_are_found_where_they_are() {
+    assert_eq!(word("PTPEFX"), ["J-015 order_invalid"]); // J-015, J-060
+    let found = check_values(&stream("PTPEFX"), strict());
+    assert_eq!((found[0].span.start, found[0].line), (1, 2)); // The thinking_start.
+    assert_eq!(word("TPPEQFX"), ["J-021 serp_queries_misplaced"]); // J-021
+    let found = check_values(&stream("TPPEQFX"), strict());
+    assert_eq!(found[0].span.start, 4); // The serp_queries.
+    assert!(word("TPPEFXQ").contains(&"J-021 serp_queries_misplaced".to_owned())); // J-021
+    assert_eq!(word("TPEPFX"), ["J-022 phase_after_thinking_end"]); // J-022
+    assert_eq!(word("TPPEdFX"), ["J-022 phase_after_thinking_end"]); // J-022
+    assert_eq!(word("TEFX"), ["J-023 phase_missing"]); // J-023
+    let found = check_values(&stream("TPdEFX"), strict());
+    assert_eq!((found[0].code.as_ref(), found[0].severity), ("single_phase", Severity::Info)); // J-019
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn findings_have_one_form_and_stand_in_order() {
+    let found = check_values(&stream("PPFEX"), strict());
+    assert!(found.is_sorted_by_key(|finding| finding.span.start)); // X-006
+    let first = serde_json::to_value(&found[0]).unwrap();
+    for field in ["rule", "code", "severity", "span", "line", "column", "message", "repair"] {
+        assert!(first.get(field).is_some(), "{field}"); // X-006
+    }
+    for finding in &found {
+        let rule = rule(&finding.code).unwrap();
+        assert!(rule.rows.contains(&finding.rule.as_ref())); // X-006
+    }
+}
+
+#[test]
+fn system_events_do_not_disturb_the_order() {
+    let good = stream("sTPdPdEFFQX");
+    for at in 0..=good.len() {
+        let mut events = good.clone();
+        events.insert(at, json!({ "event": "heartbeat", "data": { "ts": "x" } }));
+        assert_eq!(check_values(&events, strict()), vec![], "at {at}"); // J-024
+        events[at] = json!({ "event": "status", "data": { "state": "x" } });
+        assert_eq!(check_values(&events, strict()), vec![], "at {at}"); // J-024
+    }
+}
+
+#[test]
+fn a_stream_ends_once() {
+    assert_eq!(transcript(&sse(&stream("TPPEFXc"))), [""; 0]); // J-035
+    assert_eq!(transcript(&sse(&stream("TPPEFXe"))), [""; 0]); // J-035
+    assert_eq!(transcript(&sse(&stream("TPPEFX"))), ["J-035 terminal_missing"]); // J-035
+    assert_eq!(word("TPPEFXcc"), ["J-035 terminal_duplicate"]); // J-035
+    assert_eq!(word("TPPEFXch"), ["J-035 event_after_terminal"]); // J-035
+    assert_eq!(word("TPPEFcX"), ["J-035 event_after_terminal"]); // J-035
+    // Sections that were begun are closed before an error.
+    assert!(word("TPe").contains(&"J-014 final_end_missing".to_owned())); // J-035
+    // A bare list may leave the end out, unless it is asked for.
+    assert_eq!(word("TPPEFX"), [""; 0]);
+    let asked = strict().terminal(true);
+    assert_eq!(coded(&check_values(&stream("TPPEFX"), asked)), ["J-035 terminal_missing"]);
+}
+
+#[test]
+fn a_stream_may_fail_before_it_begins() {
+    assert_eq!(transcript(&sse(&stream("hhe"))), [""; 0]); // X-001
+    assert_eq!(word("e"), [""; 0]); // X-001
+    let mut events = stream("e");
+    events.insert(0, json!({ "event": "notice", "data": { "code": "x", "message": "y" } }));
+    assert_eq!(codes(&events), [""; 0]); // X-001, X-010
+    assert!(word("hc").contains(&"J-006 thinking_start_missing".to_owned())); // X-001
+    assert!(word("se").contains(&"J-014 final_end_missing".to_owned())); // X-001
+    assert!(!word("").is_empty());
+}
+
+#[test]
+fn extension_events_stand_inside_and_change_nothing() {
+    const NAMES: &[&str] = &[
+        "draft_delta",
+        "aside",
+        "state_update",
+        "tool_call",
+        "tool_start",
+        "tool_result",
+        "status_bar",
+        "details",
+        "choice",
+        "ui_component",
+        "media",
+        "plan",
+        "form",
+        "picture",
+        "skill",
+        "exit_decision",
+        "notice",
+        "finding",
+    ];
+    let good = stream("sTPdPdEFQX");
+    for name in NAMES {
+        let early = matches!(*name, "draft_delta" | "notice" | "finding");
+        for at in 0..=good.len() {
+            let mut events = good.clone();
+            events.insert(at, json!({ "event": name, "data": { "text": "x" } }));
+            let expected = match at {
+                0 | 1 if early => vec![],
+                0 | 1 => vec!["X-010 extension_misplaced"],
+                _ if at == good.len() => vec!["X-010 event_after_final_end"],
+                _ => vec![],
+            };
+            assert_eq!(codes(&events), expected, "{name} at {at}"); // X-010
+        }
+    }
+    // Broken streams have the findings that they have without extension events.
+    for broken in ["TPEPFX", "PPEFX", "TPPEQFX", "TPPFEX"] {
+        let mut events = Vec::new();
+        for event in stream(broken) {
+            events.push(json!({ "event": "notice", "data": {} }));
+            events.push(event);
+        }
+        assert_eq!(codes(&events), word(broken)); // X-010
+    }
+}
+
+#[test]
+fn thinking_may_be_left_out_when_that_is_allowed() {
+    let allow = || {
+        let mut options = strict();
+        options.options.allow_missing_thinking = true;
+        options
+    };
+    for good in ["FX", "sFX", "FFQX", "TPPEFX"] {
+        assert_eq!(check_values(&stream(good), allow()), vec![], "{good}"); // R-24
+    }
+    let aside = vec![json!({ "event": "aside", "data": { "kind": "comment", "text": "x" } })];
+    assert_eq!(coded(&check_values(&[aside, stream("FX")].concat(), allow())), [""; 0]);
+    for bad in ["TFX", "EFX", "PFX", "dFX", "TPPFX", "FTPPEX", "X", "QFX", "Fs"] {
+        assert!(!coded(&check_values(&stream(bad), allow())).is_empty(), "{bad}"); // R-24
+    }
+    assert!(word("FX").contains(&"J-006 thinking_start_missing".to_owned())); // R-24
+}
+
+#[test]
+fn every_event_on_the_wire_has_its_envelope() {
+    let good = sse(&stream("TPPEFXc"));
+    for (from, to) in [
+        ("\"message_id\":\"m1\",", ""),
+        ("\"request_id\":\"r1\"", "\"request_id\":1"),
+        ("\"message_id\":\"m1\"", "\"message_id\":\"\""),
+    ] {
+        let broken = good.replacen(from, to, 1);
+        assert_eq!(transcript(&broken), ["J-030 envelope_missing"]); // J-030
+    }
+    let bare = good.replace("\"message_id\":\"m1\",\"request_id\":\"r1\"", "").replace(",}", "}");
+    assert_eq!(transcript(&bare), ["J-030 envelope_missing"; 7]); // J-030: system events included.
+    let off = strict().envelope(false);
+    assert_eq!(check_transcript(bare.as_bytes(), off), vec![]);
+    assert_eq!(word("TPPEFXc"), [""; 0]); // J-030: not asked of a bare list.
+    let on = strict().envelope(true);
+    assert_eq!(coded(&check_values(&stream("TPPEFX"), on)), ["J-030 envelope_missing"; 6]);
+}
+
+#[test]
+fn events_are_framed_for_sse() {
+    let event = "event: heartbeat\ndata: {\"message_id\":\"m\",\"request_id\":\"r\"}\n\n";
+    let before = |text: &str| transcript(&format!("{text}{}", sse(&stream("TPPEFXc"))));
+    assert_eq!(before(event), [""; 0]); // J-034
+    assert_eq!(before(": comment\n\n:\n"), [""; 0]); // J-034
+    assert_eq!(before("retry: 3000\n\n"), [""; 0]);
+    assert_eq!(before("\n\n\u{FEFF}")[0], "J-034 sse_framing"); // A byte order mark stands at the start only.
+    assert_eq!(transcript(&format!("\u{FEFF}{}", sse(&stream("TPPEFXc")))), [""; 0]);
+    for broken in [
+        &event.replace("event: heartbeat\n", ""),
+        &event.replace("event: heartbeat\n", "event: heartbeat\nevent: heartbeat\n"),
+        &event.replace(",", ",\ndata:"),
+        "event: heartbeat\n\n",
+        "id: 7\n\n",
+        &event.replace("event: heartbeat\n", "event: heartbeat\nnote: x\n"),
+    ] {
+        assert_eq!(before(broken), ["J-034 sse_framing"], "{broken}"); // J-034
+    }
+    // A raw line feed in the data: the rest of the line is no field, and the data is cut.
+    let raw = before("event: heartbeat\ndata: {\"message_id\":\"m\n\",\"request_id\":\"r\"}\n\n");
+    assert_eq!(raw, ["J-034 event_json", "J-034 sse_framing"]); // J-034
+    assert_eq!(before("event: heartbeat\ndata: [1]\n\n"), ["J-050 event_shape"]); // J-034
+    let bytes =
+        [&b"event: heartbeat\ndata: {\"x\":\"\xff\"}\n\n"[..], sse(&stream("TPPEFXc")).as_bytes()].concat();
+    assert_eq!(coded(&check_transcript(&bytes, strict())), ["J-034 event_json"]); // J-034: UTF-8.
+    let good = sse(&stream("TPPEFXc"));
+    assert_eq!(transcript(good.strip_suffix('\n').unwrap()), ["J-034 sse_unterminated"]); // J-034
+    assert_eq!(transcript(&good.replace('\n', "\r\n")), [""; 0]);
+    assert_eq!(transcript(&good.replace('\n', "\r")), [""; 0]);
+    // What cannot be read still counts for the order.
+    let cut = good.replacen("\"title\":\"t\"", "\"title\":\"t", 1);
+    assert_eq!(transcript(&cut), ["J-034 event_json"]);
+}
+
+#[test]
+fn ids_count_up_and_control_events_have_none() {
+    let good = sse(&stream("TPPhEFXc"));
+    assert_eq!(transcript(&good), [""; 0]); // J-036
+    assert_eq!(
+        transcript(&good.replace("event: heartbeat", "id: 4\nevent: heartbeat")),
+        ["J-036 control_event_with_id"]
+    ); // J-036
+    assert_eq!(transcript(&good.replace("id: 3\n", "id: 2\n")), ["J-036 event_id_not_increasing"]); // J-036
+    assert_eq!(transcript(&good.replace("id: 3\n", "id: x\n")), ["J-036 event_id_invalid"]); // J-036
+    assert_eq!(transcript(&good.replace("id: 3\n", "")), ["J-036 event_id_missing"]); // J-036
+    assert_eq!(transcript(&good.replace("id: 1\n", "")), ["J-036 event_id_missing"]); // J-036
+    assert_eq!(transcript(&good.replace("id: 8", "id: 800")), [""; 0]); // Numbers may be skipped.
+    let without: String =
+        good.lines().filter(|line| !line.starts_with("id")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(transcript(&without), [""; 0]);
+    let found = check_transcript(good.replace("id: 3\n", "id: 2\n").as_bytes(), strict());
+    assert!(found.iter().all(|finding| finding.severity == Severity::Warning)); // J-036 is a should.
+}
+
+#[test]
+fn the_flat_form_is_read_with_a_warning() {
+    let mut events = stream("TPPEFX");
+    events[4] = json!({ "event": "final_delta", "text": "x" });
+    events[0] = json!({ "event": "thinking_start" });
+    assert_eq!(codes(&events), ["J-050 event_flat"]);
+    assert_eq!(check_values(&events, strict())[0].severity, Severity::Warning);
+}
+
+#[test]
+fn typed_events_are_checked_alike() {
+    let events = [
+        Event::Notice(Notice { code: "x".into(), message: "y".into(), reference: None }),
+        Event::ThinkingStart,
+        Event::PhaseStart { id: 1, title: "a".into() },
+        Event::PhaseDelta { id: 1, text: "x".into() },
+        Event::Aside { kind: AsideKind::Comment, text: "x".into() },
+        Event::PhaseStart { id: 2, title: "b".into() },
+        Event::ThinkingEnd,
+        Event::FinalDelta { text: "x".into() },
+        Event::SerpQueries { queries: vec!["q".to_owned()] },
+        Event::FinalEnd,
+        Event::Error(Failure { code: "x".into(), message: "y".into(), retryable: true }),
+    ];
+    assert_eq!(check_events(&events), vec![]);
+    assert_eq!(
+        coded(&check_events(&events[1..3])),
+        ["J-012 thinking_end_missing", "J-013 final_delta_missing", "J-014 final_end_missing"]
+    );
+}
+
+#[test]
+fn profile_first_only_mute_and_limits() {
+    let broken = stream("sPPFEFXF");
+    let all = check_values(&broken, strict());
+    let mut first = strict();
+    first.options.first_only = true;
+    let found = check_values(&broken, first);
+    assert_eq!(found.len(), 1);
+    assert_eq!(Some(&found[0]), all.iter().find(|finding| finding.severity == Severity::Error));
+    let mut muted = strict();
+    muted.options.mute = Some("thinking_start_missing".to_owned());
+    assert_eq!(check_values(&broken, muted).len(), all.len() - 1);
+    let mut few = strict();
+    few.options.limits.findings = 2;
+    let found = check_values(&broken, few);
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[2].code, "limit_exceeded"); // X-007
+    assert!(found[2].message.starts_with(&format!("{} more", all.len() - 2)));
+    let mut short = strict();
+    short.options.limits.input = 60;
+    let line = format!("{}\n", json!({ "event": "heartbeat", "data": { "ts": "x".repeat(100) } }));
+    let good: String = stream("TPPEFX").iter().map(|event| format!("{event}\n")).collect();
+    assert_eq!(coded(&check_transcript((line + &good).as_bytes(), short)), ["X-007 limit_exceeded"]); // X-007
+    assert_eq!(check_values(&broken, strict())[0].severity, Severity::Error);
+    assert_eq!(Options::default().profile, Profile::Lenient);
+}
+
+#[test]
+fn places_are_those_of_the_transcript() {
+    let text = "{\"event\":\"thinking_start\",\"data\":{}}\n\n{\"event\":\"x\"}\r\n";
+    let found = check_transcript(text.as_bytes(), strict());
+    let unknown = found.iter().find(|finding| finding.code == "event_unknown").unwrap();
+    assert_eq!((&text[unknown.span.start..unknown.span.end], unknown.line), ("{\"event\":\"x\"}", 3)); // X-006
+    let good = sse(&stream("TPPEFXc"));
+    let text = format!(": hi\n\n{}", good.replacen("\"t\"", "\" \"", 1));
+    let found = check_transcript(text.as_bytes(), strict());
+    assert_eq!(found[0].code, "title_empty");
+    assert!(text[found[0].span.start..].starts_with("id: 2\nevent: phase_start")); // X-006
+    assert!(text[..found[0].span.end].ends_with('}'));
+    assert_eq!(found[0].line as usize, text[..found[0].span.start].matches('\n').count() + 1);
+}
+
+#[test]
+fn the_example_of_the_specification_passes() {
+    // Without the common fields and the end, as it stands there (R-26).
+    let text = r##"event: serp_summary
+data: {"text":"用户要一份三分化训练计划，包含频率与动作选择。"}
+
+event: thinking_start
+data: {}
+
+event: phase_start
+data: {"id":1,"title":"需求拆解"}
+
+event: phase_delta
+data: {"id":1,"text":"目标=增肌；器械=健身房；每周3-4练。"}
+
+event: thinking_end
+data: {}
+
+event: final_delta
+data: {"text":"# 三分化训练方案\n- Day1 推...\n"}
+
+event: serp_queries
+data: {"queries":["三分化训练怎么安排","三分化训练动作选择","三分化训练频率与恢复"]}
+
+event: final_end
+data: {}
+
+"##;
+    let found = check_transcript(text.as_bytes(), strict().envelope(false).terminal(false));
+    assert_eq!(coded(&found), [""; 0]); // J-015, J-034, R-26
+    assert_eq!(found.len(), 1); // Its only phase, J-019.
+}
+
+#[test]
+fn findings_are_known_as_soon_as_they_are_made() {
+    let mut checker = Checker::new(strict());
+    checker
+        .push(b"\n\n{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"final_delta\",\"data\":{\"te");
+    assert!(checker.findings().is_empty());
+    checker.push(b"xt\":\"x\"}}\n");
+    assert_eq!(coded(checker.findings()), ["J-016 final_before_thinking_end"]); // J-065
+}
+
+/// What findings say, without where.
+fn said(found: Vec<Finding>) -> Vec<(String, String, Severity, String)> {
+    found.into_iter().map(|f| (f.rule.into(), f.code.into(), f.severity, f.message)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_three_forms_of_a_stream_have_the_same_findings(letters in "[sTPdEFQXhce]{0,12}") {
+        let events = stream(&letters);
+        let enveloped: Vec<Value> = events.iter().map(|event| {
+            let mut event = event.clone();
+            event["data"]["message_id"] = json!("m");
+            event["data"]["request_id"] = json!("r");
+            event
+        }).collect();
+        let options = |form| {
+            let mut options = CheckOptions::default();
+            (options.form, options.envelope, options.terminal) = (form, Some(false), Some(false));
+            options
+        };
+        let list = said(check_values(&enveloped, options(None)));
+        let lines: String = enveloped.iter().map(|event| format!("{event}\n")).collect();
+        prop_assert_eq!(&said(check_transcript(lines.as_bytes(), options(None))), &list); // J-065
+        let wire: String = enveloped.iter()
+            .map(|event| format!("event: {}\ndata: {}\n\n", event["event"].as_str().unwrap(), event["data"]))
+            .collect();
+        prop_assert_eq!(&said(check_transcript(wire.as_bytes(), options(None))), &list); // J-065
+        let array = Value::Array(enveloped).to_string();
+        prop_assert_eq!(&said(check_transcript(array.as_bytes(), options(Some(Form::Array)))), &list); // J-065
+    }
+}
+
+// The oracle: the grammar of the specification as a matcher on letters, with the ids beside them.
+
+/// Whether `word` matches `s? T (P d*)+ E F+ Q? X`.
+fn matches_grammar(word: &[u8]) -> bool {
+    fn many(word: &[u8], letter: u8) -> (usize, &[u8]) {
+        let count = word.iter().take_while(|&&other| other == letter).count();
+        (count, &word[count..])
+    }
+    let (summaries, rest) = many(word, b's');
+    let Some(mut rest) = rest.strip_prefix(b"T").filter(|_| summaries <= 1) else { return false };
+    let mut phases = 0;
+    while let Some(after) = rest.strip_prefix(b"P") {
+        rest = many(after, b'd').1;
+        phases += 1;
+    }
+    let Some(rest) = rest.strip_prefix(b"E").filter(|_| phases > 0) else { return false };
+    let (finals, rest) = many(rest, b'F');
+    let (queries, rest) = many(rest, b'Q');
+    finals > 0 && queries <= 1 && rest == b"X"
+}
+
+/// Whether ids are 1, 2, 3, ... and deltas have that of their phase.
+fn ids_are_right(events: &[(u8, u64)]) -> bool {
+    let mut current = 0;
+    events.iter().all(|&(letter, id)| match letter {
+        b'P' => {
+            current += 1;
+            id == current
+        }
+        b'd' => id == current,
+        _ => true,
+    })
+}
+
+fn lettered(events: &[(u8, u64)]) -> Vec<Value> {
+    events
+        .iter()
+        .map(|&(letter, id)| {
+            let mut event = stream(&char::from(letter).to_string()).remove(0);
+            if matches!(letter, b'P' | b'd') {
+                event["data"]["id"] = json!(id);
+            }
+            event
+        })
+        .collect()
+}
+
+fn valid_stream() -> impl Strategy<Value = Vec<(u8, u64)>> {
+    (any::<bool>(), prop::collection::vec(0..3usize, 1..4), 1..4usize, any::<bool>()).prop_map(
+        |(summary, phases, finals, queries)| {
+            let mut events = Vec::new();
+            events.extend(summary.then_some((b's', 0)));
+            events.push((b'T', 0));
+            for (index, deltas) in phases.iter().enumerate() {
+                let id = index as u64 + 1;
+                events.push((b'P', id));
+                events.extend(std::iter::repeat_n((b'd', id), *deltas));
+            }
+            events.push((b'E', 0));
+            events.extend(std::iter::repeat_n((b'F', 0), finals));
+            events.extend(queries.then_some((b'Q', 0)));
+            events.push((b'X', 0));
+            events
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Mutation {
+    Nothing,
+    Delete(Index),
+    Duplicate(Index),
+    Swap(Index),
+    Move(Index, Index),
+    Insert(Index, u8),
+    Renumber(Index, u64),
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let letter = prop::sample::select(b"sTPdEFQX".to_vec());
+    prop_oneof![
+        Just(Mutation::Nothing),
+        any::<Index>().prop_map(Mutation::Delete),
+        any::<Index>().prop_map(Mutation::Duplicate),
+        any::<Index>().prop_map(Mutation::Swap),
+        any::<(Index, Index)>().prop_map(|(from, to)| Mutation::Move(from, to)),
+        (any::<Index>(), letter).prop_map(|(at, letter)| Mutation::Insert(at, letter)),
+        (any::<Index>(), 0..5u64).prop_map(|(at, id)| Mutation::Renumber(at, id)),
+    ]
+}
+
+fn mutate(events: &mut Vec<(u8, u64)>, mutation: &Mutation) {
+    let length = events.len();
+    match mutation {
+        Mutation::Nothing => {}
+        Mutation::Delete(at) => drop(events.remove(at.index(length))),
+        Mutation::Duplicate(at) => events.insert(at.index(length), events[at.index(length)]),
+        Mutation::Swap(at) => events.swap(at.index(length - 1), at.index(length - 1) + 1),
+        Mutation::Move(from, to) => {
+            let event = events.remove(from.index(length));
+            events.insert(to.index(length), event);
+        }
+        Mutation::Insert(at, letter) => events.insert(at.index(length + 1), (*letter, 1)),
+        Mutation::Renumber(at, id) => events[at.index(length)].1 = *id,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_mutation_is_flagged_exactly_when_it_breaks_the_grammar(mut events in valid_stream(), change in mutation()) {
+        mutate(&mut events, &change);
+        let letters: Vec<u8> = events.iter().map(|&(letter, _)| letter).collect();
+        let good = matches_grammar(&letters) && ids_are_right(&events);
+        let found = check_values(&lettered(&events), CheckOptions::default());
+        let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
+        prop_assert_eq!(flagged, !good, "{:?}: {:?}", change, coded(&found)); // J-015, J-060
+    }
+}
+
+#[test]
+fn all_short_words_are_judged_as_the_grammar_judges_them() {
+    let mut stack = vec![String::new()];
+    while let Some(letters) = stack.pop() {
+        let found = check_values(&stream(&letters), CheckOptions::default());
+        let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
+        assert_eq!(flagged, !matches_grammar(letters.as_bytes()), "{letters}: {:?}", coded(&found)); // J-015, J-060
+        if letters.len() < 5 {
+            stack.extend("sTPdEFQX".chars().map(|letter| format!("{letters}{letter}")));
+        }
+    }
+}
+
+/// Bytes that look like a transcript often enough to reach all of it.
+fn hostile() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        Just(b"event: ".to_vec()),
+        Just(b"data: ".to_vec()),
+        Just(b"id: 1".to_vec()),
+        Just(b"\n".to_vec()),
+        Just(b"\n\n".to_vec()),
+        Just(b"\r\n".to_vec()),
+        Just(b"\r".to_vec()),
+        Just(b": x".to_vec()),
+        Just(b"\xEF\xBB\xBF".to_vec()),
+        Just("\u{5b57}".as_bytes().to_vec()),
+        Just(b"phase_start".to_vec()),
+        Just(b"{\"event\":\"phase_delta\",\"data\":{\"id\":1,\"text\":\"\"}}".to_vec()),
+        Just(b"{\"id\":1,\"title\":\"t\"}".to_vec()),
+        Just(b"[".to_vec()),
+        Just(b"{\"event\":\"thinking_start\"}\n".to_vec()),
+        prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    prop::collection::vec(word, 0..24).prop_map(|words| words.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_in_any_pieces_give_the_same_findings(
+        bytes in hostile(),
+        cuts in prop::collection::vec(any::<Index>(), 0..6),
+        form in prop::sample::select(vec![None, Some(Form::Sse), Some(Form::JsonLines), Some(Form::Array)]),
+        limit in prop::sample::select(vec![1usize, 20, 1 << 20]),
+    ) {
+        let options = || {
+            let mut options = CheckOptions::default();
+            options.form = form;
+            options.options.limits.input = limit;
+            options
+        };
+        let whole = check_transcript(&bytes, options());
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        places.extend([0, bytes.len()]);
+        places.sort_unstable();
+        let mut pieces = Checker::new(options());
+        places.windows(2).for_each(|cut| pieces.push(&bytes[cut[0]..cut[1]]));
+        prop_assert_eq!(&pieces.finish(), &whole); // J-065
+        let mut single = Checker::new(options());
+        bytes.iter().for_each(|byte| single.push(&[*byte]));
+        prop_assert_eq!(&single.finish(), &whole); // J-065
+        for finding in &whole {
+            prop_assert!(finding.span.end <= bytes.len() || form == Some(Form::Array) || bytes.trim_ascii().starts_with(b"["));
+        }
+    }
+}

@@ -6,7 +6,8 @@ use std::path::Path;
 const BASE: &[&str] = &["error", "finding", "span", "limits", "event", "options"];
 
 /// What a model's reply goes through, in order: each may use those before it.
-const INBOUND: &[&str] = &["lex", "repair", "dialect", "contract", "sequence", "pipeline", "encode"];
+const INBOUND: &[&str] =
+    &["lex", "repair", "dialect", "contract", "sequence", "pipeline", "encode", "verdict", "catalogue"];
 
 /// Used from `dialect` on; they use the vocabulary and `lex`.
 const LEAVES: &[&str] = &["state", "tool", "html", "privacy"];

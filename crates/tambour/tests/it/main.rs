@@ -3,10 +3,15 @@
 mod checker;
 mod chunking;
 mod corpus;
+mod encode;
 mod fixtures;
 mod fuzz;
 mod hostile;
+mod json;
 mod layers;
 mod privacy;
+mod prompts;
 mod properties;
 mod queries;
+mod stream;
+mod verdicts;

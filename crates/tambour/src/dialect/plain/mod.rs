@@ -1,15 +1,14 @@
 //! Plain replies: reasoning in a leading `<think>` or a field of its own, the rest is the answer.
 
+mod late;
 mod parse;
 pub(super) mod rules;
 mod write;
 
-use super::{Dialect, Ending, Entry, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
-
-pub use write::write;
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -17,7 +16,10 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(Plain::new(options, false)),
     rules: rules::RULES,
-    write: Some(write),
+    write: Some(write::write),
+    prompt: None,
+    schema: None,
+    examples: Examples { languages: &[], fenced: false },
 };
 
 /// A reader for a reply that `auto` took for plain: a structure that begins later is reported.

@@ -1,5 +1,6 @@
 //! Tokens to reasoning and answer.
 
+use super::late::LateLines;
 use super::rules;
 use crate::dialect::{Intent, MARKER, Output};
 use crate::event::AsideKind;
@@ -10,8 +11,8 @@ use crate::lex::space::is_blank;
 use crate::options::{Options, PlainReasoning};
 use crate::span::Place;
 
-/// Names under which models write reasoning.
-const NAMES: [&str; 3] = ["think", "thinking", "reasoning"];
+/// Names under which models write reasoning. `thinking` counts only at the start: later it begins a structure.
+const NAMES: [&str; 3] = ["think", "reasoning", "thinking"];
 
 pub(super) struct Reader {
     part: Part,
@@ -19,6 +20,7 @@ pub(super) struct Reader {
     /// Whether `auto` chose this dialect.
     detected: bool,
     reported_late: bool,
+    late: LateLines,
     filter: CodeFilter<Mark>,
     /// Name of the tag the reasoning or aside opened with.
     opened: String,
@@ -58,6 +60,7 @@ impl Reader {
             mode,
             detected,
             reported_late: false,
+            late: LateLines::new(),
             filter: CodeFilter::new(options.limits.line),
             opened: String::new(),
             opened_at: Place::START,
@@ -72,13 +75,13 @@ impl Reader {
             return;
         }
         match (self.part, token) {
-            (Part::Answer, Token::Text(text)) => self.answer(text, out),
+            (Part::Answer, Token::Text(text)) => self.answer(text, at, out),
             (Part::Reasoning, Token::Text(text)) => out.intent(Intent::PhaseText(text)),
             (Part::Aside, Token::Text(text)) => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
             (Part::Start, Token::Text(text)) => {
                 if !is_blank(text.trim_start_matches('\u{FEFF}')) {
                     self.part = Part::Answer;
-                    self.answer(text, out);
+                    self.answer(text, at, out);
                 }
             }
             (_, Token::Tag(tag)) => {
@@ -120,11 +123,12 @@ impl Reader {
             Part::Aside if reasoning && mark.close && self.closes(&mark.name) => self.part = Part::Answer,
             Part::Aside => out.intent(Intent::Aside { kind: AsideKind::Thought, text: raw }),
             Part::Answer => {
-                let counts = reasoning || (self.detected && !self.reported_late && is_structure(&mark.name));
+                let counts = is_late_reasoning(&mark.name) && self.mode != PlainReasoning::None
+                    || (self.detected && !self.reported_late && is_structure(&mark.name));
                 if counts && !self.in_comment {
                     self.filtered(|filter, pieces| filter.tag(raw, mark, pieces), out);
                 } else {
-                    self.answer(raw, out);
+                    self.answer(raw, mark.at, out);
                 }
             }
         }
@@ -145,7 +149,7 @@ impl Reader {
         let Some((mut raw, at)) = self.pending.take() else { return false };
         if raw.starts_with(MARKER) && !matches!(token, Token::Text(text) if is_blank(text)) {
             self.part = Part::Answer;
-            self.answer(&raw, out);
+            self.answer(&raw, at, out);
             return false;
         }
         let mark = Mark { at, name: "thinking".to_owned(), close: false };
@@ -157,7 +161,7 @@ impl Reader {
             }
             Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase") => {
                 self.part = Part::Answer;
-                self.answer(&raw, out);
+                self.answer(&raw, at, out);
             }
             _ => self.open(&mark, Part::Reasoning),
         }
@@ -165,7 +169,10 @@ impl Reader {
     }
 
     #[inline]
-    fn answer(&mut self, text: &str, out: &mut dyn Output) {
+    fn answer(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if self.detected && !self.reported_late {
+            self.late_lines(text, at, out);
+        }
         if self.filter.held() == 0 {
             // Nothing waits: text passes without the detour.
             self.filter.text(text, &mut |piece| {
@@ -208,7 +215,7 @@ impl Reader {
         if self.part == Part::Aside {
             return self.tag(raw, mark, out);
         }
-        if !is_reasoning(&mark.name) || self.mode == PlainReasoning::None {
+        if !is_late_reasoning(&mark.name) || self.mode == PlainReasoning::None {
             self.late(raw, mark.at, out);
             return out.intent(Intent::FinalText(raw));
         }
@@ -228,6 +235,18 @@ impl Reader {
             let message = format!("`{raw}` begins a structure after the reply was taken for plain text");
             let report = Report::new(rules::STRUCTURE_LATE, at, at.offset + raw.len(), message);
             out.report(report.repaired("kept as text"));
+        }
+    }
+
+    /// Lines of events that begin when the reply has been taken for plain.
+    fn late_lines(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if let Some(found) = self.late.find(text) {
+            self.reported_late = true;
+            let place = at.after(&text[..found]);
+            let message = "events begin after the reply was taken for plain text";
+            out.report(
+                Report::new(rules::STRUCTURE_LATE, place, place.offset + 1, message).repaired("kept as text"),
+            );
         }
     }
 
@@ -288,6 +307,10 @@ impl Reader {
 
 fn is_reasoning(name: &str) -> bool {
     NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn is_late_reasoning(name: &str) -> bool {
+    NAMES[..2].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn is_structure(name: &str) -> bool {

@@ -7,17 +7,16 @@ mod answer;
 mod block;
 mod outside;
 mod parse;
+mod prompt;
 mod rules;
 mod structure;
 mod thinking;
 mod write;
 
-use super::{Dialect, Ending, Entry, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
-
-pub use write::write;
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -25,7 +24,10 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
     reader: |options| Box::new(ThinkingMl::new(options)),
     rules: rules::RULES,
-    write: Some(write),
+    write: Some(write::write),
+    prompt: Some(prompt::prompt),
+    schema: None,
+    examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },
 };
 
 struct ThinkingMl {

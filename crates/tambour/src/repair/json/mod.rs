@@ -17,7 +17,9 @@
 //! - Numbers with leading zeros are kept as strings, since the zeros say something; so are numbers no double can hold.
 
 mod bare;
+mod bracket;
 mod build;
+mod escape;
 mod event;
 mod find;
 mod number;
@@ -29,6 +31,6 @@ mod string;
 mod structure;
 
 pub use build::{Builder, Built, Values};
-pub use event::{End, JsonEvent, JsonSink, Origin, Start, TopKey};
+pub use event::{End, JsonEvent, JsonSink, KeyPlace, Origin, Start, TopKey};
 pub use find::{Found, find, find_in_string, strict};
 pub use reader::{HELD, Reader};

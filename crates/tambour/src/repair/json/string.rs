@@ -4,8 +4,9 @@ use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
+use super::peek::WINDOW;
 use super::quote::Decision;
-use super::reader::{Cursor, Expect, Flow, Lexeme, Reader, StringState};
+use super::reader::{Cursor, Expect, Flow, Lexeme, Mark, Reader, StringState};
 use super::structure::Slot;
 
 /// Bytes before a quote, or before the end of the text, that may turn out to stand after the string: commas, closing
@@ -34,7 +35,7 @@ impl Reader {
                 self.mend(c, (at, at + length), &rules::QUOTE, what, sink);
             }
         }
-        self.begin_string(c, at, quote, in_key, sink);
+        self.begin_string(at, quote, in_key, sink);
         self.end.quoted = true;
         self.lexeme = Lexeme::String;
         c.at += length;
@@ -42,7 +43,6 @@ impl Reader {
 
     pub(super) fn begin_string<S: JsonSink + ?Sized>(
         &mut self,
-        c: &Cursor<'_>,
         at: usize,
         quote: Quote,
         in_key: bool,
@@ -63,7 +63,7 @@ impl Reader {
         if in_key {
             self.key.clear();
             self.key_cut = false;
-            self.key_place = self.place_at(c.text, at);
+            self.key_at = Mark::At(at);
         } else {
             sink.event(JsonEvent::StringStart);
         }
@@ -83,20 +83,12 @@ impl Reader {
                 if c.last {
                     return self.unclosed(c, from, control, sink);
                 }
-                let keep = self.tail(bytes, from, at);
-                self.piece(c, (from, keep), control, sink);
-                c.at = keep;
-                return Flow::Wait;
+                return self.wait_in_string(c, (from, at), control, sink);
             };
             if byte < 0x20 {
                 if self.mode == super::reader::Mode::Lines && byte == b'\n' {
                     match self.line_begins(bytes, at, c.last) {
-                        Err(_) => {
-                            let keep = self.tail(bytes, from, at);
-                            self.piece(c, (from, keep), control, sink);
-                            c.at = keep;
-                            return Flow::Wait;
-                        }
+                        Err(_) => return self.wait_in_string(c, (from, at), control, sink),
                         Ok(true) => {
                             self.piece(c, (from, at), control, sink);
                             c.at = at;
@@ -109,9 +101,16 @@ impl Reader {
                 at += 1;
                 continue;
             }
-            let mark = match json::quote(bytes, at) {
-                Some((mark, length)) if self.string.quote.ends_with(mark) => Some(length),
-                _ => None,
+            if byte == b'\\' && self.string.quote == Quote::Escaped && at + 1 == bytes.len() && !c.last {
+                // It may be half of a quote.
+                return self.wait_in_string(c, (from, at), control, sink);
+            }
+            let mark = if byte == b'"' && self.string.quote == Quote::Double {
+                Some(1)
+            } else {
+                json::quote(bytes, at)
+                    .filter(|&(mark, _)| self.string.quote.ends_with(mark))
+                    .map(|(_, length)| length)
             };
             let Some(length) = mark else {
                 if byte != b'\\' {
@@ -126,11 +125,16 @@ impl Reader {
                 (from, at) = (c.at, c.at);
                 continue;
             };
+            if length == 1 && self.plainly_ends(bytes, at) {
+                self.close_string(c, (from, at), control, sink);
+                c.at = at + 1;
+                self.string_done(c, c.at, sink);
+                return Flow::Go;
+            }
+            self.work += (at - from + WINDOW) as u64;
             let tail = self.tail(bytes, from, at);
             let Ok(decision) = self.decide(bytes, at, length, (from, tail), c.last) else {
-                self.piece(c, (from, tail), control, sink);
-                c.at = tail;
-                return Flow::Wait;
+                return self.wait_in_string(c, (from, at), control, sink);
             };
             match decision {
                 Decision::Close(length) => {
@@ -172,6 +176,15 @@ impl Reader {
                     self.string_done(c, c.at, sink);
                     return Flow::Go;
                 }
+                Decision::KeyEndedBefore => {
+                    self.close_string(c, (from, at - 1), control, sink);
+                    let what = ("a key without its closing quote", "added the quote");
+                    self.mend(c, (at - 1, at - 1), &rules::MISSING_QUOTE, what, sink);
+                    self.string_done(c, at, sink);
+                    self.expect = Expect::Value;
+                    c.at = at;
+                    return Flow::Go;
+                }
                 Decision::Joined { quote, next } => {
                     self.piece(c, (from, at), control.take(), sink);
                     let what = ("strings joined by `+`", "made one string of them");
@@ -182,6 +195,20 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Hands out the text before `at`, except for what may stand after the string, and waits.
+    fn wait_in_string<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        (from, at): (usize, usize),
+        control: Option<usize>,
+        sink: &mut S,
+    ) -> Flow {
+        let keep = self.tail(c.bytes(), from, at);
+        self.piece(c, (from, keep), control, sink);
+        c.at = keep;
+        Flow::Wait
     }
 
     /// Hands out a piece of the string's text.
@@ -207,19 +234,20 @@ impl Reader {
     }
 
     /// Adds decoded text to the string or key.
-    fn add<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
+    pub(super) fn add<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
         self.string.empty = false;
         if self.string.in_key {
             self.add_to_key(text, sink);
             return;
         }
         if !self.string.brackets {
-            self.string.brackets = memchr::memchr2(b'{', b'[', text.as_bytes()).is_some();
+            // `{` and `[` differ in one bit. Without a way out the loop is a few instructions.
+            self.string.brackets = text.bytes().fold(false, |any, byte| any | (byte | 0x20 == b'{'));
         }
         sink.event(JsonEvent::StringDelta(text));
     }
 
-    fn add_char<S: JsonSink + ?Sized>(&mut self, character: char, sink: &mut S) {
+    pub(super) fn add_char<S: JsonSink + ?Sized>(&mut self, character: char, sink: &mut S) {
         self.add(character.encode_utf8(&mut [0; 4]), sink);
     }
 
@@ -237,10 +265,12 @@ impl Reader {
             sink.event(JsonEvent::StringEnd);
         } else if self.key.is_empty() && control.is_none() && to - from <= self.hold() {
             let text = &c.text[from..to];
-            sink.event(JsonEvent::Key { text, place: self.key_place, depth });
+            let place = self.key_place(c.text);
+            sink.event(JsonEvent::Key { text, place, depth });
         } else {
             self.piece(c, (from, to), control, sink);
-            sink.event(JsonEvent::Key { text: &self.key, place: self.key_place, depth });
+            let place = self.key_place(c.text);
+            sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
     }
 
@@ -258,7 +288,8 @@ impl Reader {
     /// Where the commas, closing brackets and white space before `to` begin.
     fn tail(&self, bytes: &[u8], from: usize, to: usize) -> usize {
         if self.string.in_key {
-            return to;
+            // A colon may turn out to stand after the key.
+            return to - usize::from(to > from && bytes[to - 1] == b':');
         }
         let least = to.saturating_sub(TAIL).max(from);
         let mut at = to;
@@ -286,11 +317,19 @@ impl Reader {
             let trimmed = bytes[from..end].trim_ascii_end().len();
             end = from + trimmed;
         }
-        self.close_string(c, (from, end), control, sink);
+        let nothing = self.string.in_key && self.string.empty && from == end;
+        if !nothing {
+            self.close_string(c, (from, end), control, sink);
+        }
         self.end.closed_by_us = true;
         let what = ("the text ends inside a string", "added the quote");
         self.mend(c, (end, end), &rules::MISSING_QUOTE, what, sink);
         c.at = end;
+        if nothing {
+            // Not even half a key came.
+            self.lexeme = Lexeme::None;
+            return Flow::Go;
+        }
         self.string_done(c, end, sink);
         Flow::Go
     }
@@ -322,163 +361,4 @@ impl Reader {
         self.close_all(c, "another value begins before this one ends", sink);
         Flow::Go
     }
-
-    /// Reads the escape at the cursor.
-    fn escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
-        let bytes = c.bytes();
-        let start = c.at;
-        let mut at = start + 1;
-        let Some(&next) = bytes.get(at) else {
-            if !c.last {
-                return Flow::Wait;
-            }
-            return self.broken_escape(c, 1, sink);
-        };
-        // Of a text that was escaped once, the backslash itself is two, and so may be what it escapes.
-        let mut next = next;
-        if self.string.quote == Quote::Escaped && next == b'\\' {
-            match (bytes.get(at + 1), bytes.get(at + 2)) {
-                (None, _) | (Some(b'\\'), None) if !c.last => return Flow::Wait,
-                (Some(b'\\'), Some(b'"' | b'\\')) => at += 2,
-                (Some(&byte), _) => {
-                    at += 1;
-                    next = byte;
-                }
-                _ => {}
-            }
-            if bytes[at] == b'"' || bytes[at] == b'\\' {
-                next = bytes[at];
-            }
-        }
-        let plain = match next {
-            b'"' | b'\\' | b'/' => next as char,
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'u' => return self.unicode_escape(c, at + 1, sink),
-            b'x' => return self.hex_escape(c, at + 1, sink),
-            _ => {
-                // A letter that JSON gives no meaning was most likely meant with its backslash: `\d`, `\alpha`.
-                // Before punctuation and line breaks the backslash is left out: `\'`, `\_`, `\$`.
-                let kept = next.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&next);
-                let repair = if kept { "kept the backslash as text" } else { "left the backslash out" };
-                let what = ("an escape JSON does not know", repair);
-                self.mend(c, (start, at + 1), &rules::ESCAPE, what, sink);
-                if kept {
-                    self.add("\\", sink);
-                }
-                // Read as text from here on, except for a quote of the string's own kind.
-                let text = &c.text[at..];
-                let length = text.chars().next().map_or(0, char::len_utf8);
-                self.add(&text[..length], sink);
-                c.at = at + length;
-                return Flow::Go;
-            }
-        };
-        self.add_char(plain, sink);
-        c.at = at + 1;
-        Flow::Go
-    }
-
-    /// `\x41`, which JSON does not know.
-    fn hex_escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, digits: usize, sink: &mut S) -> Flow {
-        match hex(c.bytes(), digits, 2) {
-            Hex::Unit(unit) => {
-                let span = (c.at, digits + 2);
-                let what = ("an escape JSON does not know", "read as the character it names");
-                self.mend(c, span, &rules::ESCAPE, what, sink);
-                self.add_char(char::from_u32(u32::from(unit)).unwrap_or('\u{FFFD}'), sink);
-                c.at = digits + 2;
-                Flow::Go
-            }
-            Hex::Short if !c.last => Flow::Wait,
-            _ => self.broken_escape(c, 0, sink),
-        }
-    }
-
-    fn unicode_escape<S: JsonSink + ?Sized>(
-        &mut self,
-        c: &mut Cursor<'_>,
-        digits: usize,
-        sink: &mut S,
-    ) -> Flow {
-        let bytes = c.bytes();
-        let unit = match hex(bytes, digits, 4) {
-            Hex::Unit(unit) => unit,
-            Hex::Short if !c.last => return Flow::Wait,
-            Hex::Short => return self.broken_escape(c, bytes.len() - c.at, sink),
-            Hex::Broken => return self.broken_escape(c, 0, sink),
-        };
-        let end = digits + 4;
-        if let Some(character) = char::from_u32(u32::from(unit)) {
-            self.add_char(character, sink);
-            c.at = end;
-            return Flow::Go;
-        }
-        if unit < 0xDC00 {
-            // The other half of the pair, in the same form.
-            let form = &bytes[c.at..digits];
-            let rest = &bytes[end..];
-            if rest.len() < form.len() && form.starts_with(rest) && !c.last {
-                return Flow::Wait;
-            }
-            if rest.starts_with(form) {
-                match hex(bytes, end + form.len(), 4) {
-                    Hex::Short if !c.last => return Flow::Wait,
-                    Hex::Unit(low @ 0xDC00..=0xDFFF) => {
-                        let code = 0x10000 + ((u32::from(unit) - 0xD800) << 10) + (u32::from(low) - 0xDC00);
-                        self.add_char(char::from_u32(code).unwrap_or('\u{FFFD}'), sink);
-                        c.at = end + form.len() + 4;
-                        return Flow::Go;
-                    }
-                    _ => {}
-                }
-            }
-            if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())])
-            {
-                // Cut off inside the pair: the character never came.
-                return self.broken_escape(c, bytes.len() - c.at, sink);
-            }
-        }
-        let what = ("half of a surrogate pair", "put U+FFFD in its place");
-        self.mend(c, (c.at, end), &rules::ESCAPE, what, sink);
-        self.add_char('\u{FFFD}', sink);
-        c.at = end;
-        Flow::Go
-    }
-
-    /// An escape that is cut off or has no digits: `skip` bytes are left out, or the backslash is kept as text.
-    fn broken_escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, skip: usize, sink: &mut S) -> Flow {
-        let span = (c.at, c.at + skip.max(2).min(c.text.len() - c.at));
-        if skip == 0 {
-            let what = ("an escape without its digits", "kept the backslash as text");
-            self.mend(c, span, &rules::ESCAPE, what, sink);
-            self.add("\\", sink);
-            c.at += 1;
-        } else {
-            let what = ("an escape that is cut off", "left it out");
-            self.mend(c, span, &rules::ESCAPE, what, sink);
-            c.at += skip;
-        }
-        Flow::Go
-    }
-}
-
-enum Hex {
-    Unit(u16),
-    /// The text ends first.
-    Short,
-    Broken,
-}
-
-fn hex(bytes: &[u8], at: usize, digits: usize) -> Hex {
-    let mut unit = 0;
-    for i in 0..digits {
-        let Some(&byte) = bytes.get(at + i) else { return Hex::Short };
-        let Some(digit) = (byte as char).to_digit(16) else { return Hex::Broken };
-        unit = unit << 4 | digit as u16;
-    }
-    Hex::Unit(unit)
 }

@@ -1,0 +1,60 @@
+//! Arguments that several commands share.
+
+use anyhow::{Result, bail};
+use clap::builder::PossibleValue;
+use tambour::dialect::DIALECTS;
+use tambour::verdict::Contract;
+use tambour::{Options, Profile};
+
+/// `--option k=v`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct OptionArgs {
+    /// Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated
+    #[arg(long = "option", value_name = "K=V", value_parser = pair, long_help = option_help())]
+    options: Vec<(String, String)>,
+}
+
+impl OptionArgs {
+    /// The options under `profile`.
+    pub(crate) fn options(&self, profile: Profile) -> Result<Options> {
+        let mut options = Options::default();
+        options.profile = profile;
+        for (name, value) in &self.options {
+            // The profile is an argument of its own where it can be chosen.
+            if name == "profile" {
+                bail!("`profile` is set with --profile, not with --option");
+            }
+            options.set(name, value)?;
+        }
+        Ok(options)
+    }
+}
+
+fn option_help() -> String {
+    let names: Vec<&str> =
+        tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
+    format!(
+        "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\n\
+         Options: {}",
+        names.join(", ")
+    )
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// The dialects, as values of an argument.
+pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
+    DIALECTS.iter().map(|entry| PossibleValue::new(entry.name).help(entry.summary))
+}
+
+/// The contracts, as values of an argument.
+pub(crate) fn contracts() -> impl Iterator<Item = PossibleValue> {
+    let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
+    dialects()
+        .chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
+}

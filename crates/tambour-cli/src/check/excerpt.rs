@@ -1,0 +1,116 @@
+//! The lines around a finding, short enough to be shown whatever the text is.
+
+use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use tambour::Finding;
+
+use crate::output::visible;
+
+/// Characters shown before a finding on its line, and after its start.
+const BEFORE: usize = 60;
+const AFTER: usize = 80;
+
+/// The line before a finding, its own and the one after, cut where they are long.
+pub(super) struct Excerpt {
+    name: String,
+    text: String,
+    /// Line of the first line shown, from 0.
+    first: usize,
+    /// Line and column of the finding, from 0.
+    place: (usize, usize),
+    /// The finding in `text`.
+    span: SourceSpan,
+}
+
+impl Excerpt {
+    /// The surroundings of a finding in `text`, a text called `name`.
+    pub(super) fn new(name: &str, text: &str, finding: &Finding) -> Excerpt {
+        let start = text.floor_char_boundary(finding.span.start.min(text.len()));
+        let end = text.floor_char_boundary(finding.span.end.clamp(start, text.len()));
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        // What goes on for several lines is marked on its first.
+        let end = end.min(line_end);
+
+        let mut shown = String::new();
+        let mut lines_before = 0;
+        if let Some(before) = line_start.checked_sub(1) {
+            let from = text[..before].rfind('\n').map_or(0, |at| at + 1);
+            push_line(&mut shown, &text[from..before]);
+            lines_before = 1;
+        }
+        let head: Vec<char> = text[line_start..start].chars().rev().take(BEFORE + 1).collect();
+        if head.len() > BEFORE {
+            shown.push('…');
+        }
+        shown.extend(head.iter().take(BEFORE).rev().copied().map(visible));
+        let label = shown.len();
+        let mut label_end = label;
+        let mut rest = text[start..line_end].char_indices();
+        for (at, c) in rest.by_ref().take(AFTER) {
+            shown.push(visible(c));
+            if start + at < end {
+                label_end = shown.len();
+            }
+        }
+        if rest.next().is_some() {
+            shown.push('…');
+        }
+        shown.push('\n');
+        if let Some(after) = text.get(line_end + 1..)
+            && !after.is_empty()
+        {
+            push_line(&mut shown, after.split('\n').next().unwrap_or_default());
+        }
+        let line = finding.line.saturating_sub(1) as usize;
+        Excerpt {
+            name: name.to_owned(),
+            text: shown,
+            first: line.saturating_sub(lines_before),
+            place: (line, finding.column.saturating_sub(1) as usize),
+            span: (label, label_end - label).into(),
+        }
+    }
+
+    /// The finding in the excerpt.
+    pub(super) fn span(&self) -> SourceSpan {
+        self.span
+    }
+}
+
+fn push_line(shown: &mut String, line: &str) {
+    let mut chars = line.strip_suffix('\r').unwrap_or(line).chars();
+    shown.extend(chars.by_ref().take(BEFORE + AFTER).map(visible));
+    if chars.next().is_some() {
+        shown.push('…');
+    }
+    shown.push('\n');
+}
+
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        // Without surroundings it is the place that is asked for.
+        let bytes = self.text.as_bytes();
+        let contents = if before == 0 && after == 0 {
+            let range = span.offset()..span.offset() + span.len();
+            let data = bytes.get(range).ok_or(MietteError::OutOfBounds)?;
+            let (line, column) = self.place;
+            MietteSpanContents::new_named(self.name.clone(), data, *span, line, column, 1)
+        } else {
+            let lines = self.text.lines().count();
+            MietteSpanContents::new_named(
+                self.name.clone(),
+                bytes,
+                (0, bytes.len()).into(),
+                self.first,
+                0,
+                lines,
+            )
+        };
+        Ok(Box::new(contents))
+    }
+}

@@ -1,0 +1,67 @@
+//! The files that paths stand for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::input::STDIN;
+
+/// A file to be read.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// Its size, for the progress bar.
+    pub(super) size: u64,
+}
+
+/// The files behind `paths`, those of directories sorted by name and only with these endings; and the paths that could
+/// not be read, with the reason. Hidden files and links to directories inside a directory are passed over.
+pub(super) fn find(paths: &[PathBuf], endings: &[&str]) -> (Vec<File>, Vec<(String, String)>) {
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    for path in paths {
+        if path == Path::new(STDIN) {
+            files.push(File { path: path.clone(), size: 0 });
+            continue;
+        }
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                let before = files.len();
+                walk(path, endings, &mut files, &mut missing);
+                if files.len() == before {
+                    let message = format!("no files that end in {}", endings.join(", "));
+                    missing.push((path.display().to_string(), message));
+                }
+            }
+            Ok(meta) => files.push(File { path: path.clone(), size: meta.len() }),
+            Err(error) => missing.push((path.display().to_string(), error.to_string())),
+        }
+    }
+    (files, missing)
+}
+
+fn walk(directory: &Path, endings: &[&str], files: &mut Vec<File>, missing: &mut Vec<(String, String)>) {
+    let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+        Ok(entries) => entries,
+        Err(error) => return missing.push((directory.display().to_string(), error.to_string())),
+    };
+    let mut entries: Vec<_> = entries
+        .into_iter()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .map(|entry| (entry.path(), entry.file_type()))
+        .collect();
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (path, kind) in entries {
+        if kind.is_ok_and(|kind| kind.is_dir()) {
+            walk(&path, endings, files, missing);
+        } else if has_ending(&path, endings)
+            && let Ok(meta) = fs::metadata(&path)
+            && meta.is_file()
+        {
+            files.push(File { path, size: meta.len() });
+        }
+    }
+}
+
+/// Whether the file's name ends in one of these.
+pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+}

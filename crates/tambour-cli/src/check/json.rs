@@ -1,0 +1,63 @@
+//! One JSON object a line for each text.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tambour::Finding;
+
+use super::{Checked, Count, Part, Report};
+
+/// The format.
+pub(super) struct Json;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<usize>,
+    contract: &'a str,
+    verdict: &'static str,
+    /// The code that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_error: Option<&'a str>,
+    findings: &'a [Finding],
+}
+
+impl Report for Json {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        let Checked { path, part, verdict, .. } = checked;
+        let mut line = Line {
+            path,
+            record: None,
+            id: None,
+            example: None,
+            contract: verdict.contract,
+            verdict: if verdict.passed() { "pass" } else { "fail" },
+            first_error: verdict.first_error().map(|finding| finding.code.as_ref()),
+            findings: &verdict.findings,
+        };
+        match part {
+            Part::Whole => {}
+            Part::Record { line: record, id } => {
+                line.record = Some(*record);
+                line.id = id.as_deref();
+            }
+            Part::Example { number, .. } => line.example = Some(*number),
+        }
+        let mut text = serde_json::to_string(&line)?;
+        text.push('\n');
+        io::stdout().write_all(text.as_bytes())
+    }
+
+    fn unreadable(&mut self, _path: &str, _message: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}

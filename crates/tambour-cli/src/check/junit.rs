@@ -1,0 +1,125 @@
+//! JUnit XML: a suite for each file, a case for each text.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::{Checked, Count, Part, Report};
+use crate::output;
+
+/// The format; the document is written at the end.
+#[derive(Default)]
+pub(super) struct Junit {
+    suites: Vec<Suite>,
+}
+
+#[derive(Default)]
+struct Suite {
+    name: String,
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    cases: String,
+}
+
+impl Junit {
+    fn suite(&mut self, path: &str) -> &mut Suite {
+        if self.suites.last().is_none_or(|suite| suite.name != path) {
+            self.suites.push(Suite { name: path.to_owned(), ..Suite::default() });
+        }
+        self.suites.last_mut().expect("one was just pushed")
+    }
+}
+
+impl Report for Junit {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        let suite = self.suite(checked.path);
+        suite.tests += 1;
+        let verdict = &checked.verdict;
+        let name = match &checked.part {
+            Part::Whole => checked.path.to_owned(),
+            part => part.to_string(),
+        };
+        let _ = write!(
+            suite.cases,
+            "    <testcase classname=\"{}\" name=\"{}\"",
+            escape(verdict.contract),
+            escape(&name)
+        );
+        let listed: String =
+            verdict.findings.iter().map(|finding| output::line(checked.path, finding) + "\n").collect();
+        let listed = escape(&listed);
+        match verdict.first_error() {
+            Some(first) => {
+                suite.failures += 1;
+                let _ = write!(
+                    suite.cases,
+                    ">\n      <failure type=\"{}\" message=\"{}\">{listed}</failure>\n    </testcase>\n",
+                    escape(&first.code),
+                    escape(&format!("{}: {}", first.rule, first.message)),
+                );
+            }
+            None if listed.is_empty() => suite.cases.push_str("/>\n"),
+            None => {
+                let _ = write!(suite.cases, ">\n      <system-out>{listed}</system-out>\n    </testcase>\n");
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+        let suite = self.suite(path);
+        suite.tests += 1;
+        suite.errors += 1;
+        let _ = writeln!(
+            suite.cases,
+            "    <testcase classname=\"input\" name=\"{}\">\n      <error type=\"unreadable\" message=\"{}\"/>\n    \
+             </testcase>",
+            escape(path),
+            escape(message),
+        );
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
+        let sum = |count: fn(&Suite) -> usize| self.suites.iter().map(count).sum::<usize>();
+        let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let _ = writeln!(
+            out,
+            "<testsuites name=\"tambour check\" tests=\"{}\" failures=\"{}\" errors=\"{}\">",
+            sum(|suite| suite.tests),
+            sum(|suite| suite.failures),
+            sum(|suite| suite.errors),
+        );
+        for Suite { name, tests, failures, errors, cases } in &self.suites {
+            let _ = writeln!(
+                out,
+                "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n\
+                 {cases}  </testsuite>",
+                escape(name),
+            );
+        }
+        out.push_str("</testsuites>\n");
+        let mut stdout = io::stdout();
+        stdout.write_all(out.as_bytes())?;
+        stdout.flush()
+    }
+}
+
+/// Text for XML 1.0: markup is escaped, and what no document may hold is replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push_str("&#9;"),
+            '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
+            c if c < ' ' => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

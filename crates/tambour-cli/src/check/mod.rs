@@ -1,0 +1,226 @@
+//! `tambour check`: replies, transcripts, records and examples held against a contract.
+
+mod excerpt;
+mod files;
+mod json;
+mod junit;
+mod pretty;
+mod sarif;
+mod texts;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use indicatif::{ProgressBar, ProgressStyle};
+use tambour::dialect;
+use tambour::verdict::{Contract, Verdict};
+use tambour::{Profile, Severity};
+
+use crate::args::{self, OptionArgs};
+use crate::{Outcome, input, output};
+
+/// Hold replies, transcripts of streams, records or Markdown examples against a contract
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
+    Exit code 1: a finding of severity error.")]
+pub(crate) struct Args {
+    /// Dialect of the replies, or `events` for transcripts of a stream
+    #[arg(long, value_name = "CONTRACT", default_value = dialect::AUTO,
+        value_parser = PossibleValuesParser::new(args::contracts()))]
+    contract: String,
+    /// How findings are judged
+    #[arg(long, value_enum, default_value_t = Strictness::Strict)]
+    profile: Strictness,
+    #[command(flatten)]
+    options: OptionArgs,
+    /// Check the fenced examples inside Markdown files
+    #[arg(long, conflicts_with_all = ["field", "contract_field"])]
+    examples: bool,
+    /// Field of .jsonl records with the reply: a string, or an array of strings that is joined
+    #[arg(long, value_name = "NAME")]
+    field: Option<String>,
+    /// Field of .jsonl records with the contract; `--contract` where it is absent
+    #[arg(long, value_name = "NAME", requires = "field")]
+    contract_field: Option<String>,
+    /// How findings are shown
+    #[arg(long, value_enum, default_value_t = Format::Pretty)]
+    format: Format,
+    /// Files and directories; `-` is standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Strictness {
+    /// Every broken *must* rule is an error
+    Strict,
+    /// Repaired faults are warnings
+    Lenient,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people: findings point into the text
+    Pretty,
+    /// One JSON object a line for each text
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
+    /// JUnit XML
+    Junit,
+}
+
+/// One text that was checked.
+struct Checked<'a> {
+    /// File it is from.
+    path: &'a str,
+    part: Part,
+    /// The text that the places of findings are in.
+    text: &'a str,
+    verdict: Verdict,
+}
+
+/// Which part of a file a text is.
+enum Part {
+    /// All of it.
+    Whole,
+    /// The record on a line, and its `id`.
+    Record { line: u64, id: Option<String> },
+    /// A fenced block: which one, and its line.
+    Example { number: usize, line: u32 },
+}
+
+/// Shows what was checked.
+trait Report {
+    /// A text and its verdict.
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()>;
+
+    /// Something that could not be read.
+    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()>;
+
+    /// The end.
+    fn finish(self: Box<Self>, count: &Count) -> io::Result<()>;
+}
+
+/// What was counted on the way.
+#[derive(Default)]
+struct Count {
+    texts: usize,
+    failed: usize,
+    errors: usize,
+    warnings: usize,
+    infos: usize,
+    unreadable: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let profile = match args.profile {
+        Strictness::Strict => Profile::Strict,
+        Strictness::Lenient => Profile::Lenient,
+    };
+    let plan = texts::Plan {
+        contract: Contract::named(&args.contract)?,
+        options: args.options.options(profile)?,
+        examples: args.examples,
+        field: args.field.as_deref(),
+        contract_field: args.contract_field.as_deref(),
+    };
+    let (files, missing) = files::find(&args.paths, plan.file_types());
+    let mut run =
+        Run { report: report(args.format), count: Count::default(), progress: progress(&files, &plan) };
+    for (path, message) in &missing {
+        run.unreadable(path, message)?;
+    }
+    for file in &files {
+        plan.check(file, &mut run)?;
+    }
+    run.progress.finish_and_clear();
+    let Run { report, count, .. } = run;
+    report.finish(&count)?;
+    Ok(match count {
+        Count { unreadable: 1.., .. } => Outcome::Unreadable,
+        Count { errors: 1.., .. } => Outcome::Refused,
+        _ => Outcome::Fine,
+    })
+}
+
+fn report(format: Format) -> Box<dyn Report> {
+    match format {
+        Format::Pretty => Box::new(pretty::Pretty::new()),
+        Format::Json => Box::new(json::Json),
+        Format::Sarif => Box::new(sarif::Sarif::default()),
+        Format::Junit => Box::new(junit::Junit::default()),
+    }
+}
+
+/// A bar for work that takes long enough; nothing is drawn unless standard error is a terminal.
+fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
+    if (files.len() < 2 && plan.field.is_none()) || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(files.iter().map(|file| file.size).sum());
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}  {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// A run under way: what texts are handed to.
+struct Run {
+    report: Box<dyn Report>,
+    count: Count,
+    progress: ProgressBar,
+}
+
+impl Run {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        let count = &mut self.count;
+        count.texts += 1;
+        count.failed += usize::from(!checked.verdict.passed());
+        for finding in &checked.verdict.findings {
+            match finding.severity {
+                Severity::Error => count.errors += 1,
+                Severity::Warning => count.warnings += 1,
+                Severity::Info => count.infos += 1,
+            }
+        }
+        let report = &mut self.report;
+        self.progress.suspend(|| report.checked(checked))
+    }
+
+    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+        self.count.unreadable += 1;
+        let report = &mut self.report;
+        self.progress.suspend(|| {
+            output::complain(&format!("{path}: {message}"));
+            report.unreadable(path, message)
+        })
+    }
+}
+
+impl Checked<'_> {
+    /// The name of the text in messages.
+    fn name(&self) -> String {
+        let path = input::name_of(Some(Path::new(self.path)));
+        match &self.part {
+            Part::Whole => path,
+            part => format!("{path} ({part})"),
+        }
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Part::Whole => f.write_str("whole file"),
+            Part::Record { line, id: None } => write!(f, "record {line}"),
+            Part::Record { line, id: Some(id) } => write!(f, "record {line}, {id}"),
+            Part::Example { number, line } => write!(f, "example {number}, line {line}"),
+        }
+    }
+}

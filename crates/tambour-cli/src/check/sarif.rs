@@ -1,0 +1,156 @@
+//! SARIF 2.1.0: one log with one run, rules named `ROW/code`.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use tambour::finding::Rule;
+use tambour::span::Place;
+use tambour::{Finding, Severity, catalogue};
+
+use super::{Checked, Count, Part, Report};
+
+/// The format; the log is written at the end.
+#[derive(Default)]
+pub(super) struct Sarif {
+    rules: Vec<Value>,
+    /// Where a rule stands in `rules`.
+    indices: HashMap<String, usize>,
+    results: Vec<Value>,
+    notifications: Vec<Value>,
+}
+
+impl Report for Sarif {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        for finding in &checked.verdict.findings {
+            let id = format!("{}/{}", finding.rule, finding.code);
+            let index = match self.indices.get(&id) {
+                Some(index) => *index,
+                None => {
+                    self.rules.push(rule(&id, finding));
+                    self.indices.insert(id.clone(), self.rules.len() - 1);
+                    self.rules.len() - 1
+                }
+            };
+            self.results.push(result(&id, index, checked, finding));
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+        self.notifications.push(json!({
+            "level": "error",
+            "message": { "text": message },
+            "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(path) } } }],
+        }));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, count: &Count) -> io::Result<()> {
+        let log = json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": { "driver": {
+                    "name": "tambour",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": self.rules,
+                } },
+                "columnKind": "unicodeCodePoints",
+                "invocations": [{
+                    "executionSuccessful": count.unreadable == 0,
+                    "toolExecutionNotifications": self.notifications,
+                }],
+                "results": self.results,
+            }],
+        });
+        let mut stdout = io::stdout();
+        serde_json::to_writer_pretty(&mut stdout, &log)?;
+        stdout.write_all(b"\n")?;
+        stdout.flush()
+    }
+}
+
+fn rule(id: &str, finding: &Finding) -> Value {
+    let mut rule =
+        json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": level(finding) } });
+    if let Some(Rule { title, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
+        rule["shortDescription"] = json!({ "text": title });
+        rule["help"] = json!({
+            "text": format!("Broken:\n{broken}\n\nCorrect:\n{correct}"),
+            "markdown": format!("Broken:\n\n{}\n\nCorrect:\n\n{}", indented(broken), indented(correct)),
+        });
+    }
+    rule
+}
+
+/// A code block that no fence inside it can end.
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn result(id: &str, index: usize, checked: &Checked<'_>, finding: &Finding) -> Value {
+    let mut location = json!({
+        "physicalLocation": { "artifactLocation": { "uri": uri(checked.path) }, "region": region(checked, finding) },
+    });
+    let mut message = finding.message.clone();
+    match &checked.part {
+        Part::Whole => {}
+        Part::Record { line, .. } => {
+            // A record's text has lines of its own, which the file has not.
+            message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
+            location["logicalLocations"] =
+                json!([{ "name": line.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
+        }
+        Part::Example { number, .. } => {
+            location["logicalLocations"] =
+                json!([{ "name": number.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
+        }
+    }
+    json!({
+        "ruleId": id,
+        "ruleIndex": index,
+        "level": level(finding),
+        "message": { "text": message },
+        "locations": [location],
+        "properties": { "contract": checked.verdict.contract, "span": finding.span, "repair": finding.repair },
+    })
+}
+
+fn region(checked: &Checked<'_>, finding: &Finding) -> Value {
+    if let Part::Record { line, .. } = checked.part {
+        return json!({ "startLine": line });
+    }
+    let text = checked.text;
+    let start = text.floor_char_boundary(finding.span.start.min(text.len()));
+    let end = text.floor_char_boundary(finding.span.end.clamp(start, text.len()));
+    let mut place = Place { offset: start, line: finding.line, column: finding.column };
+    place.advance(&text[start..end]);
+    json!({
+        "startLine": finding.line,
+        "startColumn": finding.column,
+        "endLine": place.line,
+        "endColumn": place.column,
+    })
+}
+
+fn level(finding: &Finding) -> &'static str {
+    match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+/// A path as a relative or absolute reference.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

@@ -1,0 +1,78 @@
+//! `tambour contract`: what a dialect asks of a model.
+
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+use clap::builder::PossibleValuesParser;
+use clap::{Subcommand, ValueEnum};
+use tambour::dialect::{self, DIALECTS, Entry};
+use tambour::options::Language;
+
+use crate::Outcome;
+use crate::args;
+
+/// Show what a dialect asks of a model
+#[derive(Subcommand)]
+#[command(after_help = "Example:\n  tambour contract show thinkingml --lang en")]
+pub(crate) enum Command {
+    Show(Show),
+}
+
+/// Print format instructions for a system prompt, or a JSON Schema
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  tambour contract show thinkingml --lang en")]
+pub(crate) struct Show {
+    /// The dialect
+    #[arg(value_parser = PossibleValuesParser::new(args::dialects()))]
+    name: String,
+    /// Form of the contract
+    #[arg(long, value_enum, default_value_t = Format::Prompt)]
+    format: Format,
+    /// Language of the instructions
+    #[arg(long, value_enum, default_value_t = Lang::Zh)]
+    lang: Lang,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// Format instructions for a system prompt
+    Prompt,
+    /// JSON Schema (draft 2020-12) of what a model writes
+    JsonSchema,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Lang {
+    /// Chinese
+    Zh,
+    /// English
+    En,
+}
+
+pub(crate) fn run(command: &Command) -> Result<Outcome> {
+    let Command::Show(show) = command;
+    let entry = dialect::entry(&show.name)?;
+    let text = match show.format {
+        Format::Prompt => match entry.prompt {
+            Some(prompt) => prompt(match show.lang {
+                Lang::Zh => Language::Zh,
+                Lang::En => Language::En,
+            })
+            .text(),
+            None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
+        },
+        Format::JsonSchema => match entry.schema {
+            Some(schema) => serde_json::to_string_pretty(&schema())? + "\n",
+            None => bail!("{}", lacking(entry, "JSON Schema", |entry| entry.schema.is_some())),
+        },
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(Outcome::Fine)
+}
+
+fn lacking(entry: &Entry, what: &str, has: fn(&Entry) -> bool) -> String {
+    let others: Vec<&str> = DIALECTS.iter().filter(|entry| has(entry)).map(|entry| entry.name).collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!("; there is for {}", others.join(", ")) };
+    format!("there is no {what} for {}{others}", entry.name)
+}

@@ -1,0 +1,183 @@
+//! `tambour decode`: raw reply in, events out, while it arrives.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use tambour::dialect;
+use tambour::encode::jsonl;
+use tambour::event::{Event, Failure, FinishReason, Sink};
+use tambour::{End, Finding, Pipeline, Profile};
+
+use crate::args::{self, OptionArgs};
+use crate::input::Input;
+use crate::{Outcome, output};
+
+/// Turn a raw reply into events, one JSON object a line, while it arrives
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n\n\
+    The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
+    or the last line is `error`.")]
+pub(crate) struct Args {
+    /// Dialect of the reply
+    #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,
+        value_parser = PossibleValuesParser::new(args::dialects()))]
+    from: String,
+    /// Feed N bytes at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "chunks")]
+    chunk: Option<u32>,
+    /// Feed the strings of a JSON array one by one
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    chunks: Option<PathBuf>,
+    #[command(flatten)]
+    options: OptionArgs,
+    /// Send extension events too
+    #[arg(long)]
+    extensions: bool,
+    /// Send findings as `finding` events too
+    #[arg(long)]
+    findings: bool,
+    /// Why the model stopped
+    #[arg(long, value_enum, default_value_t = Finish::Stop)]
+    finish: Finish,
+    /// File with the reply; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Finish {
+    /// It was done
+    Stop,
+    /// It was cut by a token limit
+    Length,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let options = args.options.options(Profile::Lenient)?;
+    let pipeline = Pipeline::new(&args.from, &options)?;
+    let pipeline = pipeline.extensions(args.extensions).findings(args.findings);
+    let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
+    let mut end = match args.finish {
+        Finish::Stop => End::stop(),
+        Finish::Length => End::Finished(FinishReason::Length),
+    };
+    if let Some(path) = &args.chunks {
+        for chunk in chunks(path)? {
+            decoder.push(chunk.as_bytes())?;
+        }
+    } else if let Some(failure) = decoder.read(args.file.as_deref(), args.chunk)? {
+        end = End::Failed(failure);
+    }
+    decoder.finish(&end)
+}
+
+fn chunks(path: &Path) -> Result<Vec<String>> {
+    let text = crate::input::read(Some(path))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a JSON array of strings", crate::input::name_of(Some(path))))
+}
+
+struct Decoder<W> {
+    pipeline: Pipeline,
+    lines: Lines,
+    stdout: W,
+}
+
+impl<W: Write> Decoder<W> {
+    /// Reads to the end; a failure on the way, after something could be read, ends the stream with `error`.
+    fn read(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
+        let mut input = Input::open(file)?;
+        let mut pieces = chunk.map(|size| Pieces { size: size as usize, kept: Vec::new() });
+        let mut begun = false;
+        loop {
+            let bytes = match input.next() {
+                Ok(bytes) => bytes,
+                Err(error) if begun => {
+                    let message = format!("{error:#}");
+                    output::complain(&message);
+                    return Ok(Some(Failure { code: "input_failed".into(), message, retryable: false }));
+                }
+                Err(error) => return Err(error),
+            };
+            begun = true;
+            let Decoder { pipeline, lines, .. } = self;
+            match (&mut pieces, bytes) {
+                (None, Some(bytes)) => pipeline.push(bytes, lines),
+                (Some(pieces), Some(bytes)) => pieces.cut(bytes, |piece| pipeline.push(piece, lines)),
+                (pieces, None) => {
+                    let rest = pieces.take().map(|pieces| pieces.kept).unwrap_or_default();
+                    pipeline.push(&rest, lines);
+                    return Ok(None);
+                }
+            }
+            self.flush()?;
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) -> Result<()> {
+        self.pipeline.push(chunk, &mut self.lines);
+        self.flush()
+    }
+
+    fn finish(mut self, end: &End) -> Result<Outcome> {
+        self.pipeline.finish(end, &mut self.lines);
+        self.flush()?;
+        Ok(if self.lines.refused { Outcome::Refused } else { Outcome::Fine })
+    }
+
+    /// Prints the events so far, at once.
+    fn flush(&mut self) -> Result<()> {
+        if !self.lines.out.is_empty() {
+            self.stdout.write_all(&self.lines.out)?;
+            self.stdout.flush()?;
+            self.lines.out.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Events as lines that wait to be printed.
+#[derive(Default)]
+struct Lines {
+    out: Vec<u8>,
+    refused: bool,
+}
+
+impl Sink for Lines {
+    fn event(&mut self, event: Event<'_>) {
+        jsonl::line(&event, &mut self.out);
+        self.refused |= match &event {
+            Event::Error(_) => true,
+            Event::Completed(completed) => completed.metadata.fallback_reason.is_some(),
+            _ => false,
+        };
+    }
+
+    fn finding(&mut self, _finding: Finding) {}
+}
+
+/// Cuts what arrives into pieces of one size.
+struct Pieces {
+    size: usize,
+    kept: Vec<u8>,
+}
+
+impl Pieces {
+    fn cut(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
+        if !self.kept.is_empty() {
+            let missing = (self.size - self.kept.len()).min(bytes.len());
+            self.kept.extend_from_slice(&bytes[..missing]);
+            bytes = &bytes[missing..];
+            if self.kept.len() < self.size {
+                return;
+            }
+            piece(&self.kept);
+            self.kept.clear();
+        }
+        let pieces = bytes.chunks_exact(self.size);
+        self.kept.extend_from_slice(pieces.remainder());
+        pieces.for_each(piece);
+    }
+}

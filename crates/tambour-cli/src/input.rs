@@ -1,0 +1,63 @@
+//! Where text comes from: a file, or standard input as its bytes arrive.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// The name of standard input in arguments.
+pub(crate) const STDIN: &str = "-";
+
+/// Bytes that arrive piece by piece.
+pub(crate) struct Input {
+    reader: Box<dyn Read>,
+    buffer: Vec<u8>,
+    name: String,
+}
+
+impl Input {
+    /// Opens `path`; nothing and `-` are standard input.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Input> {
+        let name = name_of(path);
+        let reader: Box<dyn Read> = match path {
+            Some(path) if path != Path::new(STDIN) => {
+                Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
+            }
+            _ => Box::new(io::stdin().lock()),
+        };
+        Ok(Input { reader, buffer: vec![0; 64 << 10], name })
+    }
+
+    /// The next bytes: as many as have arrived, at least one; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
+        loop {
+            match self.reader.read(&mut self.buffer) {
+                Ok(0) => return Ok(None),
+                Ok(length) => return Ok(Some(&self.buffer[..length])),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", self.name)),
+            }
+        }
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", self.name))?;
+        Ok(bytes)
+    }
+}
+
+/// How messages call `path`.
+pub(crate) fn name_of(path: Option<&Path>) -> String {
+    match path {
+        Some(path) if path != Path::new(STDIN) => path.display().to_string(),
+        _ => "standard input".to_owned(),
+    }
+}
+
+/// All of a file, or of standard input.
+pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
+    Input::open(path)?.rest()
+}

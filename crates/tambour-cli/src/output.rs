@@ -1,0 +1,53 @@
+//! What all commands print alike: complaints, colours, findings in one line.
+
+use std::io::{self, IsTerminal, Write};
+
+use tambour::{Finding, Severity};
+
+/// Says on standard error what went wrong.
+pub(crate) fn complain(message: &str) {
+    // When even that cannot be written, nobody is listening.
+    let _ = writeln!(io::stderr(), "tambour: {message}");
+}
+
+/// Whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
+pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    stream.is_terminal() && !refused && !dumb
+}
+
+/// Columns of the terminal, if standard output is one.
+pub(crate) fn columns() -> Option<u16> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
+}
+
+/// A finding in one line: place, severity, rule and code, message, repair.
+pub(crate) fn line(name: &str, finding: &Finding) -> String {
+    let Finding { rule, code, severity, line, column, message, repair, .. } = finding;
+    let severity = word(*severity);
+    let repair = repair.as_deref().map(|repair| format!(" ({repair})")).unwrap_or_default();
+    let line = format!("{name}:{line}:{column}: {severity}: {rule} {code}: {message}{repair}");
+    line.chars().map(visible).collect()
+}
+
+/// The public word for a severity.
+pub(crate) fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+    }
+}
+
+/// A character as it may be shown: what steers a terminal or turns the writing direction becomes a picture of itself
+/// or the replacement character, since texts come from models.
+pub(crate) fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{FFFD}'),
+        '\u{7F}' => '\u{2421}',
+        '\u{80}'..='\u{9F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
+        c => c,
+    }
+}

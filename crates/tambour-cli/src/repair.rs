@@ -1,0 +1,61 @@
+//! `tambour repair`: a reply rewritten so that it passes the strict check.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use tambour::dialect;
+use tambour::event::{Collected, Event};
+use tambour::{End, Pipeline, Profile};
+
+use crate::args::{self, OptionArgs};
+use crate::input::{self, Input};
+use crate::{Outcome, output};
+
+/// Rewrite a reply so that it passes the strict check; findings go to standard error
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    printf '<thinking><phase id=\"1\">a</thinking><final>b' | tambour repair --from thinkingml\n\n\
+    Exit code 1: the answer was replaced by the fallback.")]
+pub(crate) struct Args {
+    /// Dialect of the reply
+    #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,
+        value_parser = PossibleValuesParser::new(args::dialects()))]
+    from: String,
+    #[command(flatten)]
+    options: OptionArgs,
+    /// File with the reply; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let options = args.options.options(Profile::Lenient)?;
+    // What a dialect holds beside its contract, such as a draft, is part of the reply.
+    let mut pipeline = Pipeline::new(&args.from, &options)?.extensions(true);
+    let mut read = Collected::default();
+    let mut input = Input::open(args.file.as_deref())?;
+    while let Some(bytes) = input.next()? {
+        pipeline.push(bytes, &mut read);
+    }
+    pipeline.finish(&End::stop(), &mut read);
+
+    let name = input::name_of(args.file.as_deref());
+    let findings: String = read.findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
+    // Nobody may be reading the findings; the reply is still wanted.
+    let _ = io::stderr().write_all(findings.as_bytes());
+    let outcome = match read.events.last() {
+        Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => Outcome::Fine,
+        Some(Event::Error(failure)) => {
+            output::complain(&format!("{name}: {}", failure.message));
+            return Ok(Outcome::Refused);
+        }
+        _ => Outcome::Refused,
+    };
+    let dialect = dialect::entry(pipeline.dialect())?;
+    let write = dialect.write.with_context(|| format!("replies in {} cannot be written", dialect.name))?;
+    let mut stdout = io::stdout();
+    stdout.write_all(write(&read.events).as_bytes())?;
+    stdout.flush()?;
+    Ok(outcome)
+}

@@ -1,0 +1,98 @@
+//! `tambour rules`: all rules, or one explained.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use comfy_table::{ContentArrangement, Table, presets};
+use tambour::catalogue::{self, Listed};
+use tambour::finding::{Level, Rule};
+
+use crate::{Outcome, output};
+
+/// List all rules, or explain one with a broken and a correct example
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  tambour rules\n  tambour rules T-032\n  tambour rules final_missing")]
+pub(crate) struct Args {
+    /// Row of the specification, such as T-032, or code of a finding, such as final_missing
+    id: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let text = match &args.id {
+        None => table(),
+        Some(id) => {
+            let found: Vec<Listed> = catalogue::find(id).collect();
+            if found.is_empty() {
+                anyhow::bail!("{}", unknown(id));
+            }
+            found.into_iter().map(explained).collect::<Vec<_>>().join("\n")
+        }
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(Outcome::Fine)
+}
+
+fn table() -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["code", "rows", "level", "dialect", "title"]);
+    match output::columns() {
+        Some(columns) => {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.max(60));
+        }
+        // One rule a line, for whatever reads it.
+        None => {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    for Listed { owner, rule } in catalogue::all() {
+        table.add_row([rule.code, &rule.rows.join(" "), level(rule), owner, rule.title]);
+    }
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((0, 1));
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn explained(Listed { owner, rule }: Listed) -> String {
+    let Rule { code, rows, title, broken, correct, .. } = rule;
+    format!(
+        "{code}  ({}, {}, {owner})\n{title}\n\nBroken:\n{}\nCorrect:\n{}",
+        rows.join(" "),
+        level(rule),
+        indented(broken),
+        indented(correct),
+    )
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect()
+}
+
+fn level(rule: &Rule) -> &'static str {
+    match rule.level {
+        Level::Must => "must",
+        Level::Should => "should",
+        Level::Info => "info",
+    }
+}
+
+fn unknown(id: &str) -> String {
+    let mut close: Vec<(f64, &str)> = catalogue::all()
+        .flat_map(|Listed { rule, .. }| rule.rows.iter().copied().chain([rule.code]))
+        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &id.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let mut names: Vec<&str> = Vec::new();
+    for (_, name) in close {
+        if !names.contains(&name) && names.len() < 5 {
+            names.push(name);
+        }
+    }
+    let hint = if names.is_empty() {
+        "`tambour rules` lists all".to_owned()
+    } else {
+        format!("did you mean {}?", names.join(", "))
+    };
+    format!("there is no rule `{id}`; {hint}")
+}

@@ -1,0 +1,181 @@
+//! `tambour check`.
+
+use serde_json::{Value, json};
+
+use crate::{Ran, VALID, broken, folder, run, run_in, write};
+
+/// Codes of the findings of a line, of severity error.
+fn errors(line: &Value) -> Vec<&str> {
+    let findings = line["findings"].as_array().expect("findings");
+    findings
+        .iter()
+        .filter(|finding| finding["severity"] == "error")
+        .filter_map(|f| f["code"].as_str())
+        .collect()
+}
+
+fn paths(ran: &Ran) -> Vec<String> {
+    ran.lines().iter().map(|line| line["path"].as_str().expect("a path").to_owned()).collect()
+}
+
+#[test]
+fn replies_pass_or_fail() {
+    let ran = run(&["check", "--contract", "thinkingml", "--format", "json", "-"], VALID);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.lines()[0]["verdict"], "pass");
+    assert_eq!(ran.lines()[0].get("first_error"), None);
+    let ran = run(&["check", "--format", "json", "-"], broken());
+    assert_eq!(ran.code, Some(1));
+    let line = &ran.lines()[0];
+    assert_eq!((&line["verdict"], &line["contract"]), (&json!("fail"), &json!("thinkingml")));
+    assert_eq!(line["first_error"], "phase_id_not_consecutive"); // T-033
+    assert_eq!(errors(line), ["phase_id_not_consecutive"]);
+    assert_eq!(line["findings"][0]["line"], 7);
+}
+
+#[test]
+fn the_profile_and_options_decide() {
+    let code = |arguments: &[&str]| run(&[&["check"], arguments, &["-"]].concat(), broken()).code;
+    assert_eq!(code(&["--profile", "strict"]), Some(1));
+    assert_eq!(code(&["--profile", "lenient"]), Some(0));
+    let no_block = VALID.replace("<!-- <serp_queries>\n[\"ways to greet\"]\n</serp_queries> -->\n", "");
+    assert_eq!(run(&["check", "-"], &no_block).code, Some(1)); // T-040
+    assert_eq!(run(&["check", "--option", "thinkingml.serp_block=optional", "-"], &no_block).code, Some(0));
+}
+
+#[test]
+fn first_only_leaves_one_finding() {
+    let reply = broken().replace("# Hi", "# Hi <b>x</b>");
+    let count = |arguments: &[&str]| {
+        let ran = run(&[&["check", "--format", "json"], arguments, &["-"]].concat(), &reply);
+        assert_eq!(ran.code, Some(1));
+        ran.lines()[0]["findings"].as_array().expect("findings").len()
+    };
+    assert!(count(&[]) > 1);
+    assert_eq!(count(&["--option", "first_only=true"]), 1);
+}
+
+#[test]
+fn directories_are_walked_in_order() {
+    let folder = folder("directories");
+    for (name, content) in [("b.txt", VALID), ("a/z.xml", VALID), ("a/b/y.md", VALID), ("c.reply", VALID)] {
+        write(&folder, name, content);
+    }
+    for name in ["picture.png", ".hidden.txt", ".git/x.txt"] {
+        write(&folder, name, "no reply");
+    }
+    let ran = run_in(&folder, &["check", "--format", "json", "."], "");
+    assert_eq!(paths(&ran), ["./a/b/y.md", "./a/z.xml", "./b.txt", "./c.reply"]);
+    assert_eq!(ran.code, Some(0));
+    // A file that is named is checked whatever it is called.
+    let ran =
+        run_in(&folder, &["check", "--contract", "thinkingml", "--format", "json", "picture.png", "a"], "");
+    assert_eq!(paths(&ran), ["picture.png", "a/b/y.md", "a/z.xml"]);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_checked() {
+    let folder = folder("unreadable");
+    write(&folder, "good.txt", VALID);
+    std::fs::create_dir(folder.join("empty")).expect("a folder can be made");
+    let ran = run_in(&folder, &["check", "--format", "json", "missing.txt", "good.txt", "empty"], "");
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(paths(&ran), ["good.txt"]);
+    assert!(ran.stderr.contains("missing.txt") && ran.stderr.contains("empty"), "{}", ran.stderr);
+    assert_eq!(run(&["check"], "").code, Some(2));
+    assert_eq!(run(&["check", "--contract", "nonsense", "-"], "").code, Some(2));
+    assert_eq!(run(&["check", "--contract-field", "x", "-"], "").code, Some(2));
+}
+
+#[test]
+fn records_hold_replies_and_contracts() {
+    let folder = folder("records");
+    let chunks: Vec<String> = broken().chars().map(String::from).collect();
+    let records = [
+        json!({ "id": "one", "reply": VALID, "protocol": "thinkingml" }),
+        json!({ "id": "two", "reply": chunks, "protocol": "thinkingml" }),
+        json!({ "reply": "Hello", "protocol": "plain" }),
+        json!({ "reply": "{\"event\":\"thinking_start\",\"data\":{}}\n", "protocol": "events" }),
+        json!({ "reply": VALID }),
+    ];
+    let text: Vec<String> = records.iter().map(|record| format!("{record}\n\n")).collect();
+    write(&folder, "records.jsonl", text.concat());
+    let arguments =
+        ["check", "--field", "reply", "--contract-field", "protocol", "--format", "json", "records.jsonl"];
+    let ran = run_in(&folder, &arguments, "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+    let of = |name: &str| -> Vec<Value> { ran.lines().iter().map(|line| line[name].clone()).collect() };
+    assert_eq!(of("record"), [1, 3, 5, 7, 9]);
+    assert_eq!(of("id"), [json!("one"), json!("two"), Value::Null, Value::Null, Value::Null]);
+    assert_eq!(of("contract"), ["thinkingml", "thinkingml", "plain", "events", "thinkingml"]);
+    assert_eq!(of("verdict"), ["pass", "fail", "pass", "fail", "pass"]);
+    // In a directory, and on standard input.
+    let ran = run_in(&folder, &["check", "--field", "reply", "--format", "json", "."], "");
+    assert_eq!(ran.lines().len(), 5);
+    let ran = run(&["check", "--field", "reply", "--format", "json", "-"], text.concat());
+    assert_eq!(ran.lines().len(), 5);
+}
+
+#[test]
+fn records_that_are_none_are_told() {
+    let folder = folder("faulty-records");
+    let mut text = String::new();
+    for line in ["{\"reply\":1}", "not json", "{\"other\":\"x\"}", "{\"reply\":[\"a\",1]}"] {
+        text.push_str(&format!("{line}\n"));
+    }
+    text.push_str("{\"reply\":\"x\",\"kind\":\"nonsense\"}\n{\"reply\":\"x\",\"kind\":\"plain\"}\n");
+    text.push_str(&"{}\n".repeat(20));
+    let path = write(&folder, "records.jsonl", text);
+    let ran = run(&["check", "--field", "reply", "--contract-field", "kind", "--format", "json", &path], "");
+    assert_eq!((ran.code, ran.lines().len()), (Some(2), 1));
+    assert!(ran.stderr.contains("record 2: not JSON") && ran.stderr.contains("thinkingml"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 6, "{}", ran.stderr);
+    assert!(ran.stderr.contains("20 more"), "{}", ran.stderr);
+}
+
+#[test]
+fn our_own_stream_passes() {
+    let lines = run(&["decode", "--extensions", "--findings"], broken()).stdout;
+    let ran = run(&["check", "--contract", "events", "--format", "json", "-"], &lines); // X-001
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    let cut: Vec<&str> = lines.lines().filter(|line| !line.contains("final_end")).collect();
+    let ran = run(&["check", "--contract", "events", "--format", "json", "-"], cut.join("\n"));
+    assert_eq!(errors(&ran.lines()[0]), ["final_end_missing"]);
+    // SSE needs its frames and envelopes.
+    let sse = "event: thinking_start\ndata: {}\n\n";
+    let ran = run(&["check", "--contract", "events", "--format", "json", "-"], sse);
+    assert!(errors(&ran.lines()[0]).contains(&"envelope_missing")); // J-030
+}
+
+#[test]
+fn examples_in_markdown_have_the_lines_of_their_file() {
+    let folder = folder("examples");
+    let good = format!("# Good\n\n```xml\n{VALID}```\n\n```sh\nls\n```\n");
+    let bad = format!("# Bad\n\n```xml\n{VALID}```\n\n- item\n\n  ```xml\n{}  ```\n", indented(&broken()));
+    write(&folder, "good.md", good);
+    write(&folder, "rules/bad.md", &bad);
+    write(&folder, "rules/other.txt", "<thinking>");
+    let arguments = ["check", "--contract", "thinkingml", "--examples", "--format", "json", "."];
+    let ran = run_in(&folder, &arguments, ""); // P-037
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(paths(&ran), ["./good.md", "./rules/bad.md", "./rules/bad.md"]);
+    let line = &ran.lines()[2];
+    assert_eq!((&line["example"], &line["verdict"]), (&json!(2), &json!("fail")));
+    let number = line["findings"][0]["line"].as_u64().expect("a line") as usize;
+    assert!(bad.lines().nth(number - 1).expect("that line").contains("<phase id=\"3\">"));
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[test]
+fn bytes_that_are_not_text_are_a_finding() {
+    let reply = VALID.replace("# Hi", "# H\u{1}i").into_bytes();
+    let reply: Vec<u8> = reply.into_iter().map(|byte| if byte == 1 { 0xFF } else { byte }).collect();
+    let ran = run(&["check", "--contract", "thinkingml", "--format", "json", "-"], &reply);
+    assert_eq!(errors(&ran.lines()[0]), ["not_utf8"]);
+    let ran = run(&["check", "--contract", "thinkingml", "-"], &reply);
+    assert!(ran.stdout.contains("# H\u{FFFD}i"), "{}", ran.stdout);
+}

@@ -1,0 +1,193 @@
+//! `tambour decode`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use crate::{VALID, folder, run, tambour, write};
+
+#[test]
+fn events_come_out_one_a_line() {
+    let ran = run(&["decode", "--from", "thinkingml"], VALID);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let names: Vec<String> = ran.joined().into_iter().map(|(name, _)| name).collect();
+    let expected = [
+        "serp_summary",
+        "thinking_start",
+        "phase_start",
+        "phase_delta",
+        "phase_start",
+        "thinking_end",
+        "final_delta",
+        "serp_queries",
+        "final_end",
+        "completed",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(ran.joined()[3].1["text"], "Be kind & short.");
+}
+
+#[test]
+fn the_dialect_is_found_out() {
+    let ran = run(&["decode"], VALID); // J-054
+    assert_eq!(ran.joined().last().expect("an end").1["metadata"]["dialect"], "thinkingml");
+    let ran = run(&["decode", "-"], "Hello");
+    assert_eq!(ran.joined().last().expect("an end").1["metadata"]["dialect"], "plain");
+}
+
+#[test]
+fn events_are_printed_while_the_reply_arrives() {
+    let mut child = tambour(&["decode", "--from", "thinkingml"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut until = |wanted: &str| {
+        let mut line = String::new();
+        while !line.contains(wanted) {
+            line.clear();
+            assert!(stdout.read_line(&mut line).expect("output is readable") > 0, "no {wanted}");
+        }
+    };
+    // Each part is answered before the next is written (J-037).
+    stdin.write_all(b"<thinking><phase id=\"1\"><title>Goal</ti").expect("it reads");
+    until("thinking_start");
+    stdin.write_all(b"tle>first words").expect("it reads");
+    until("first words");
+    stdin.write_all("</phase></thinking><final>答".as_bytes()).expect("it reads");
+    until("答");
+    drop(stdin);
+    until("completed");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn every_cutting_gives_the_same_events() {
+    let folder = folder("cuttings");
+    let whole = run(&["decode", "--from", "thinkingml", "--extensions"], VALID).joined();
+    for size in ["1", "2", "3", "7", "64", "100000"] {
+        let ran = run(&["decode", "--from", "thinkingml", "--extensions", "--chunk", size], VALID);
+        assert_eq!(ran.joined(), whole, "{size}"); // J-038
+    }
+    let pieces: Vec<String> = VALID.chars().map(String::from).collect();
+    let chunks = write(&folder, "chunks.json", serde_json::to_string(&pieces).expect("JSON"));
+    let ran = run(&["decode", "--from", "thinkingml", "--extensions", "--chunks", &chunks], "");
+    assert_eq!(ran.joined(), whole);
+    let file = write(&folder, "reply.txt", VALID);
+    assert_eq!(run(&["decode", &file], "").joined(), whole);
+}
+
+#[test]
+fn pieces_have_the_size_asked_for() {
+    let ran = run(&["decode", "--from", "plain", "--chunk", "3"], "abcdefgh");
+    let texts: Vec<_> = ran
+        .lines()
+        .into_iter()
+        .filter(|line| line["event"] == "final_delta")
+        .map(|line| line["data"]["text"].clone())
+        .collect();
+    assert_eq!(texts, ["abc", "def", "gh"]);
+}
+
+#[test]
+fn exit_codes_say_how_it_went() {
+    let code = |arguments: &[&str], input: &str| run(arguments, input).code;
+    // A repaired reply is fine, one replaced by the fallback is not.
+    assert_eq!(code(&["decode", "--from", "thinkingml"], "<thinking>a</thinking><final>b"), Some(0));
+    let ran = run(&["decode", "--from", "thinkingml"], "<<ParsingError>>");
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.joined().last().expect("an end").1["metadata"]["fallback_reason"], "parsing_error"); // J-055
+    assert_eq!(code(&["decode"], ""), Some(1));
+    // A run that ends with `error`.
+    let ran = run(&["decode", "--option", "limits.input=3"], "abcdef");
+    assert_eq!((ran.code, ran.joined().last().expect("an end").0.as_str()), (Some(1), "error"));
+    // Wrong use.
+    for arguments in [
+        &["decode", "--from", "nonsense"][..],
+        &["decode", "--option", "nonsense=1"],
+        &["decode", "--option", "first_only"],
+        &["decode", "--option", "first_only=perhaps"],
+        &["decode", "--option", "profile=strict"],
+        &["decode", "--chunk", "0"],
+        &["decode", "--chunk", "1", "--chunks", "x.json"],
+        &["decode", "no/such/file"],
+        &["decode", "--chunks", "no/such/file"],
+        &["decode", "."],
+        &["decode", "--nonsense"],
+        &["nonsense"],
+        &[],
+    ] {
+        let ran = run(arguments, "abc");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_of_chunks_is_an_array_of_strings() {
+    let folder = folder("chunk-files");
+    for content in ["{}", "[1]", "[\"a\"", ""] {
+        let path = write(&folder, "chunks.json", content);
+        let ran = run(&["decode", "--chunks", &path], "");
+        assert_eq!(ran.code, Some(2), "{content}");
+        assert!(ran.stderr.contains("chunks.json"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn findings_and_extensions_only_when_asked_for() {
+    let reply = "<think>draft</think><thinking>a</thinking><final>b</final>";
+    let has = |arguments: &[&str], name: &str| {
+        let mut all = vec!["decode", "--from", "thinkingml"];
+        all.extend(arguments);
+        run(&all, reply).lines().iter().any(|line| line["event"] == name)
+    };
+    assert!(!has(&[], "finding") && !has(&[], "draft_delta"));
+    assert!(has(&["--findings"], "finding") && !has(&["--findings"], "draft_delta"));
+    assert!(has(&["--extensions"], "draft_delta") && !has(&["--extensions"], "finding"));
+}
+
+#[test]
+fn a_cut_reply_says_so() {
+    let ran = run(&["decode", "--finish", "length"], VALID);
+    let completed = ran.joined().pop().expect("an end").1;
+    assert_eq!(completed["finish_reason"], "length");
+    assert_eq!(completed["metadata"]["truncated"], true);
+}
+
+#[test]
+fn bytes_that_are_not_text_are_replaced() {
+    let ran = run(&["decode", "--from", "plain", "--findings", "--chunk", "1"], b"a\xFFb\xE4\xBD");
+    assert_eq!(ran.code, Some(0));
+    let text: String = ran
+        .joined()
+        .iter()
+        .filter(|(name, _)| name == "final_delta")
+        .map(|(_, data)| data["text"].as_str().expect("text").to_owned())
+        .collect();
+    assert_eq!(text, "a\u{FFFD}b\u{FFFD}");
+    let coded = |line: &serde_json::Value| line["data"]["code"] == "not_utf8";
+    assert_eq!(ran.lines().iter().filter(|line| coded(line)).count(), 2);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let mut child = tambour(&["decode", "--from", "plain", "--chunk", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"some words").expect("it reads");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("output is readable");
+    drop(stdout);
+    // It notices with its next line, or the one after; then nobody reads its input either.
+    while stdin.write_all(b"and more").is_ok() {}
+    let mut stderr = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
+    assert_eq!((child.wait().expect("it ends").code(), stderr.as_str()), (Some(0), ""));
+}

@@ -1,0 +1,86 @@
+//! `--help`, `--version` and their examples.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{Ran, run};
+
+/// Every command, with its words.
+fn commands() -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new()];
+    let mut index = 0;
+    while index < found.len() {
+        let path: Vec<String> = found[index].clone();
+        let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = run(&words, "").stdout;
+        let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
+        for line in listed.lines().take_while(|line| line.starts_with("  ")) {
+            let name = line.split_whitespace().next().expect("a line of a command has its name");
+            if name != "help" && line.starts_with("  ") && !line.starts_with("   ") {
+                found.push(path.iter().cloned().chain([name.to_owned()]).collect());
+            }
+        }
+        index += 1;
+    }
+    found
+}
+
+/// Runs a line of a shell that has the command in its path.
+fn shell(line: &str) -> Ran {
+    let bin = Path::new(env!("CARGO_BIN_EXE_tambour")).parent().expect("it is in a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
+    Ran::from(command.output().expect("there is a shell"))
+}
+
+#[test]
+fn every_command_has_an_example_that_runs() {
+    let commands = commands();
+    assert!(commands.len() >= 9, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let ran = run(&words, "");
+        assert_eq!(ran.code, Some(0));
+        let (_, examples) =
+            ran.stdout.split_once("Example").unwrap_or_else(|| panic!("{words:?} has no example"));
+        let lines = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
+        let examples: Vec<&str> = lines.map(str::trim).collect();
+        assert!(!examples.is_empty(), "{words:?}");
+        for example in examples {
+            let ran = shell(example);
+            assert_eq!(ran.code, Some(0), "{example}: {ran:?}");
+            assert!(!ran.stdout.is_empty(), "{example}");
+        }
+        assert!(!ran.stdout.contains('\u{1b}'), "no colours in a pipe");
+    }
+}
+
+#[test]
+fn arguments_list_what_the_tables_hold() {
+    for command in ["decode", "check", "repair"] {
+        let help = run(&[command, "--help"], "").stdout;
+        for entry in tambour::dialect::DIALECTS {
+            assert!(help.contains(&format!("- {}:", entry.name)), "{command} lists {}", entry.name);
+        }
+        assert!(help.contains("thinkingml.serp_block"));
+    }
+    assert!(run(&["check", "--help"], "").stdout.contains("- events:"));
+}
+
+#[test]
+fn versions_agree() {
+    let ran = run(&["--version"], "");
+    assert_eq!(ran.stdout, format!("tambour {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(&["completions", shell], "");
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.stdout.contains("decode") && ran.stdout.contains("thinkingml"), "{shell}");
+    }
+    assert_eq!(run(&["completions", "nonsense"], "").code, Some(2));
+}

@@ -1,0 +1,133 @@
+//! `tambour repair`, `json`, `rules` and `contract`.
+
+use std::process::Stdio;
+
+use crate::{VALID, broken, run, tambour};
+
+#[test]
+fn repaired_replies_pass_the_strict_check() {
+    let broken = broken();
+    let replies = [
+        broken.as_str(),
+        "Sure!\n```xml\n<thinking>a<phase>b</thinking> so <final>Vec<String>",
+        "<think>draft</think><thinking><phase id='7'><Title>t</Title>a &lt;b&gt;</phase></thinking><final>x</final>",
+        "only text",
+    ];
+    for reply in replies {
+        let ran = run(&["repair", "--from", "thinkingml"], reply);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.lines().all(|line| line.starts_with("standard input:")), "{}", ran.stderr);
+        assert!(!ran.stderr.is_empty());
+        let checked = run(&["check", "--contract", "thinkingml", "-"], &ran.stdout);
+        assert_eq!(checked.code, Some(0), "{}\n{}", ran.stdout, checked.stdout);
+    }
+}
+
+#[test]
+fn a_valid_reply_keeps_its_events() {
+    let ran = run(&["repair"], VALID);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let events = |reply: &str| run(&["decode", "--extensions"], reply).joined();
+    assert_eq!(events(&ran.stdout), events(VALID)); // X-003
+    assert_eq!(run(&["repair"], &ran.stdout).stdout, ran.stdout);
+}
+
+#[test]
+fn a_reply_without_an_answer_gets_the_fallback() {
+    let ran = run(&["repair", "--from", "thinkingml"], "<<ParsingError>>");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("T-025 parsing_error_marker"), "{}", ran.stderr);
+    assert_eq!(run(&["check", "--contract", "thinkingml", "-"], &ran.stdout).code, Some(0));
+    assert_eq!(run(&["repair", "no/such/file"], "").code, Some(2));
+    let ran = run(&["repair", "--option", "limits.input=2"], "abc");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn json_is_found_and_mended() {
+    let ran = run(&["json"], "Here you go:\n```json\n{'a': [1, 2,], \"b\": None}\n```\nBye");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"a\":[1,2],\"b\":null}\n"));
+    assert!(ran.stderr.contains("json_trailing_comma"), "{}", ran.stderr);
+    let ran = run(&["json"], "nothing of the kind here, sorry.");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(!ran.stderr.is_empty());
+    let ran = run(&["json"], b"{\"a\": \"\xFF\"}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"a\":\"\u{FFFD}\"}\n"));
+}
+
+#[test]
+fn strict_json_mends_nothing() {
+    assert_eq!(run(&["json", "--strict"], " {\"b\":1,\"a\":2} \n").stdout, "{\"b\":1,\"a\":2}\n");
+    for text in ["{\"a\":1,}", "x {}", "", "{} {}"] {
+        let ran = run(&["json", "--strict"], text);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+    assert_eq!(run(&["json", "--strict"], b"\"\xFF\"").code, Some(1));
+    assert_eq!(run(&["json", "no/such/file"], "").code, Some(2));
+}
+
+#[test]
+fn rules_are_listed_and_explained() {
+    let ran = run(&["rules"], "");
+    assert_eq!(ran.code, Some(0));
+    for listed in tambour::catalogue::all() {
+        let of_it = |line: &str| {
+            line.split_whitespace().next() == Some(listed.rule.code) && line.contains(listed.rule.title)
+        };
+        assert!(ran.stdout.lines().any(of_it), "{}", listed.rule.code);
+    }
+    let ran = run(&["rules", "t-032"], "");
+    for part in ["phase_id_not_increasing", "T-032", "must", "thinkingml", "Broken:", "Correct:"] {
+        assert!(ran.stdout.contains(part), "no {part}: {}", ran.stdout);
+    }
+    let ran = run(&["rules", "order_invalid"], "");
+    assert!(ran.stdout.matches("Broken:").count() > 1, "the same code in several dialects");
+}
+
+#[test]
+fn unknown_rules_get_close_names() {
+    let ran = run(&["rules", "final_mising"], "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("final_missing"), "{}", ran.stderr);
+    assert_eq!(run(&["rules", "zzzz"], "").code, Some(2));
+}
+
+#[test]
+fn contracts_are_shown_to_models() {
+    for entry in tambour::dialect::DIALECTS {
+        for (lang, language) in
+            [("zh", tambour::options::Language::Zh), ("en", tambour::options::Language::En)]
+        {
+            let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
+            match entry.prompt {
+                Some(prompt) => assert_eq!(ran.stdout, prompt(language).text()), // T-066
+                None => assert_eq!(ran.code, Some(2)),
+            }
+        }
+        let ran = run(&["contract", "show", entry.name, "--format", "json-schema"], "");
+        match entry.schema {
+            Some(schema) => {
+                let shown: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+                assert_eq!(shown, schema());
+            }
+            None => assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), "")),
+        }
+    }
+    assert_eq!(run(&["contract", "show", "nonsense"], "").code, Some(2));
+}
+
+#[test]
+fn a_closed_standard_output_ends_every_command_quietly() {
+    for arguments in [&["rules"][..], &["completions", "bash"], &["contract", "show", "jsonseq"]] {
+        let mut child = tambour(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        // The reading end is closed before or while it writes: either way it ends without complaint.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+    }
+}

@@ -1,0 +1,45 @@
+//! All rules in one place: those of the dialects, of the stages around them, and of verdicts.
+
+use crate::dialect::DIALECTS;
+use crate::finding::Rule;
+use crate::{contract, pipeline, repair, verdict};
+
+/// A rule and the part of the product it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them.
+    pub owner: &'static str,
+    /// The rule.
+    pub rule: &'static Rule,
+}
+
+/// All rules: dialects in the order of their table, then the stages.
+///
+/// ```
+/// assert!(tambour::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
+/// ```
+pub fn all() -> impl Iterator<Item = Listed> {
+    let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules.iter().copied()));
+    dialects
+        .chain(list("json", repair::rules::ALL.iter().copied()))
+        .chain(list("events", contract::RULES))
+        .chain(list("pipeline", pipeline::RULES.iter().copied()))
+        .chain(list("pipeline", verdict::RULES.iter().copied()))
+}
+
+/// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.
+pub fn find(id: &str) -> impl Iterator<Item = Listed> {
+    all().filter(move |Listed { rule, .. }| {
+        rule.code == id || rule.rows.iter().any(|row| row.eq_ignore_ascii_case(id))
+    })
+}
+
+/// The rule behind a finding's row and code.
+#[must_use]
+pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
+    all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
+}
+
+fn list(owner: &'static str, rules: impl IntoIterator<Item = &'static Rule>) -> impl Iterator<Item = Listed> {
+    rules.into_iter().map(move |rule| Listed { owner, rule })
+}

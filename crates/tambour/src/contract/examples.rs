@@ -1,0 +1,102 @@
+//! Fenced examples in Markdown files, so that documents can be held against a contract (P-037).
+
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+
+use crate::finding::Finding;
+use crate::span::Place;
+
+/// One fenced code block of a Markdown text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example<'a> {
+    /// First word of the info string, in lower case; empty when there is none.
+    pub language: String,
+    /// Line of the opening fence, from 1.
+    pub line: u32,
+    /// What stands inside, without the indentation that the block has in its document.
+    pub text: String,
+    markdown: &'a str,
+    /// The opening fence, and the offset of the block.
+    fence: (&'a str, usize),
+    /// Where pieces of the text stand: offset in the text, offset in the document.
+    pieces: Vec<(usize, usize)>,
+}
+
+/// The fenced code blocks of a Markdown text, also those in lists and quotes.
+///
+/// ```
+/// let examples = tambour::contract::examples("# Rules\n\n```json\n{}\n```\n");
+/// assert_eq!((examples[0].language.as_str(), examples[0].text.as_str()), ("json", "{}\n"));
+/// ```
+#[must_use]
+pub fn examples(markdown: &str) -> Vec<Example<'_>> {
+    let mut out = Vec::new();
+    let mut open: Option<Example<'_>> = None;
+    let mut place = Place::START;
+    for (event, range) in Parser::new(markdown).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
+                place.advance(&markdown[place.offset..range.start]);
+                open = Some(Example {
+                    language: language(&info),
+                    line: place.line,
+                    text: String::new(),
+                    markdown,
+                    fence: (markdown[range.clone()].lines().next().unwrap_or_default(), range.start),
+                    pieces: Vec::new(),
+                });
+            }
+            Event::Text(text) => {
+                if let Some(example) = &mut open {
+                    example.pieces.push((example.text.len(), range.start));
+                    example.text.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => out.extend(open.take()),
+            _ => {}
+        }
+    }
+    out
+}
+
+fn language(info: &str) -> String {
+    let info = info.trim_start_matches(['{', '.', ' ']);
+    info.split([' ', '\t', ',', '{', '}']).next().unwrap_or_default().to_lowercase()
+}
+
+impl Example<'_> {
+    /// The example with its fence, for contracts that want one around a reply (P-001).
+    #[must_use]
+    pub fn fenced(mut self) -> Self {
+        let (fence, at) = self.fence;
+        let marks = &fence[..fence.len() - fence.trim_start_matches(['`', '~']).len()];
+        for piece in &mut self.pieces {
+            piece.0 += fence.len() + 1;
+        }
+        self.pieces.insert(0, (0, at));
+        self.text = format!("{fence}\n{}{marks}\n", self.text);
+        self
+    }
+
+    /// The same finding with the places of the document; the finding is one on the example's text.
+    #[must_use]
+    pub fn relocate(&self, mut finding: Finding) -> Finding {
+        let place = Place::START.after(&self.markdown[..self.offset(finding.span.start)]);
+        let end = match finding.span.end.checked_sub(1) {
+            Some(last) if finding.span.end > finding.span.start => self.offset(last) + 1,
+            _ => place.offset,
+        };
+        (finding.span.start, finding.span.end) = (place.offset, end.max(place.offset));
+        (finding.line, finding.column) = (place.line, place.column);
+        finding
+    }
+
+    /// The offset in the document of an offset in the text.
+    fn offset(&self, at: usize) -> usize {
+        let next = self.pieces.partition_point(|(start, _)| *start <= at);
+        let (start, offset) = match next.checked_sub(1) {
+            Some(index) => self.pieces[index],
+            None => (0, self.fence.1 + self.fence.0.len()),
+        };
+        self.markdown.floor_char_boundary(offset + (at - start))
+    }
+}

@@ -1,0 +1,157 @@
+//! JSONSeq written by a model: one JSON object a line, each an event (J-050 to J-053).
+//!
+//! `parse` reads lines and fields, `text` what stands between the objects, `order` puts the events in order.
+
+mod order;
+mod parse;
+mod prompt;
+mod rules;
+mod schema;
+mod text;
+mod write;
+
+use super::draft::LeadingThink;
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
+use crate::dialect::Intent;
+use crate::finding::Report;
+use crate::lex::space::is_blank;
+use crate::options::Options;
+use crate::repair::json;
+use crate::span::Place;
+
+/// The table entry.
+pub(super) const ENTRY: Entry = Entry {
+    name: "jsonseq",
+    summary: "JSON Lines, each an event of the JSONSeq protocol",
+    reader: |options| Box::new(JsonSeq::new(options)),
+    rules: rules::RULES,
+    write: Some(write::write),
+    prompt: Some(prompt::prompt),
+    schema: Some(schema::schema),
+    examples: Examples { languages: &["jsonl", "json", "jsonseq"], fenced: false },
+};
+
+struct JsonSeq {
+    draft: LeadingThink,
+    reader: json::Reader,
+    lines: parse::Lines,
+    /// The reply so far, while no event has come.
+    preface: Option<String>,
+    /// Whether the reply was given as plain text, since no event came in time.
+    plain: bool,
+    limit: usize,
+    end: Place,
+}
+
+impl JsonSeq {
+    fn new(options: &Options) -> JsonSeq {
+        JsonSeq {
+            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            reader: json::Reader::lines(&options.limits),
+            lines: parse::Lines::new(options),
+            preface: Some(String::new()),
+            plain: false,
+            limit: options.limits.hold,
+            end: Place::START,
+        }
+    }
+
+    /// Text that belongs to the lines.
+    fn read(&mut self, text: &str, out: &mut dyn Output) {
+        if text.is_empty() {
+            return;
+        }
+        self.end.advance(text);
+        if self.plain {
+            return out.intent(Intent::FinalText(text));
+        }
+        let Some(preface) = &mut self.preface else {
+            return self.reader.push(text, &mut parse::Feed { lines: &mut self.lines, out });
+        };
+        // Cut at the limit itself, so that the result does not depend on the chunks.
+        let room = text.floor_char_boundary(self.limit - preface.len());
+        let (text, rest) = text.split_at(room);
+        preface.push_str(text);
+        self.reader.push(text, &mut parse::Feed { lines: &mut self.lines, out });
+        if self.lines.begun {
+            self.preface = None;
+        }
+        if rest.is_empty() {
+            return;
+        }
+        match self.preface.take() {
+            None => self.reader.push(rest, &mut parse::Feed { lines: &mut self.lines, out }),
+            Some(preface) => {
+                let message = "more text before the first event than `limits.hold`";
+                let report = Report::new(rules::LIMIT_EXCEEDED, self.end, self.end.offset, message);
+                out.report(report.repaired("given as the answer"));
+                self.plain = true;
+                out.intent(Intent::FinalText(&preface));
+                out.intent(Intent::FinalText(rest));
+            }
+        }
+    }
+}
+
+impl Dialect for JsonSeq {
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut dyn Output) {
+        if self.draft.is_over() {
+            return self.read(text, out);
+        }
+        let rest = self.draft.push(text, out);
+        if self.draft.is_over() {
+            self.begin(&rest, out);
+        }
+    }
+
+    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) -> bool {
+        if !self.draft.is_over() {
+            let rest = self.draft.finish(out);
+            self.begin(&rest, out);
+        }
+        if self.plain {
+            return false;
+        }
+        self.lines.finishing = true;
+        self.reader.finish(&mut parse::Feed { lines: &mut self.lines, out });
+        self.lines.end_text(self.end, out);
+        let mut open = false;
+        match self.preface.take().filter(|_| !self.lines.begun) {
+            Some(preface) if preface.trim() == MARKER => {
+                let place = self.draft.place();
+                let message = "the model declared that it cannot answer in this form";
+                let report = Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message);
+                out.report(report.repaired("fallback text"));
+                out.fall_back("parsing_error");
+            }
+            Some(preface) if !is_blank(&preface) => out.intent(Intent::FinalText(&preface)),
+            Some(_) => {}
+            None => open = true,
+        }
+        self.lines.order.finish(self.end, out) && open
+    }
+
+    fn place(&self) -> Place {
+        if self.draft.is_over() { self.end } else { self.draft.place() }
+    }
+
+    fn held(&self) -> usize {
+        let preface = self.preface.as_ref().map_or(0, String::len);
+        self.draft.held() + self.reader.held() + self.lines.order.held() + preface
+    }
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+}
+
+impl JsonSeq {
+    fn begin(&mut self, rest: &str, out: &mut dyn Output) {
+        self.end = self.draft.place();
+        let reader = std::mem::replace(&mut self.reader, json::Reader::lines(&Default::default()));
+        self.reader = reader.starting_at(self.end);
+        self.lines.text.start_at(self.end);
+        self.read(rest, out);
+    }
+}

@@ -1,0 +1,59 @@
+//! JSON Schema (draft 2020-12) of one line, for constrained decoding and editors. The order of lines is beyond it.
+
+use serde_json::{Value, json};
+
+/// The schema of one event.
+pub(super) fn schema() -> Value {
+    let text = || json!({ "type": "string", "minLength": 1 });
+    let id = || json!({ "type": "integer", "minimum": 1 });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "JSONSeq event",
+        "description": "One line of a reply.",
+        "oneOf": [
+            event("serp_summary", "What the user wants, in one or two plain sentences.", &json!({
+                "text": { "type": "string", "pattern": "\\S" },
+            })),
+            event("thinking_start", "Thinking begins.", &json!({})),
+            event("phase_start", "The next phase begins; ids are 1, 2, 3 and so on.", &json!({
+                "id": id(),
+                "title": { "type": "string", "pattern": "\\S" },
+            })),
+            event("phase_delta", "Plain text of the phase that was started last.", &json!({
+                "id": id(),
+                "text": text(),
+            })),
+            event("thinking_end", "Thinking is over.", &json!({})),
+            event("final_delta", "A piece of the answer in Markdown.", &json!({ "text": text() })),
+            event("serp_queries", "Search queries, usually one to three.", &json!({
+                "queries": {
+                    "type": "array",
+                    "maxItems": 5,
+                    "uniqueItems": true,
+                    "items": { "type": "string", "pattern": "\\S", "maxLength": 80 },
+                },
+            })),
+            event("final_end", "The reply is complete.", &json!({})),
+        ],
+    })
+}
+
+/// One event whose data has all of these fields and no others.
+fn event(name: &str, description: &str, fields: &Value) -> Value {
+    let required: Vec<&String> = fields.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    json!({
+        "description": description,
+        "type": "object",
+        "properties": {
+            "event": { "const": name },
+            "data": {
+                "type": "object",
+                "properties": fields,
+                "required": required,
+                "additionalProperties": false,
+            },
+        },
+        "required": ["event", "data"],
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,89 @@
+//! JSON of events, written straight into the output: deltas are most of a stream, so they take no detour.
+
+use serde::Serialize;
+
+use crate::event::Event;
+
+/// Appends the event's data as a JSON object.
+#[inline]
+pub(super) fn data(event: &Event<'_>, out: &mut Vec<u8>) {
+    match event {
+        Event::FinalDelta { text } | Event::SerpSummary { text } | Event::DraftDelta { text } => {
+            out.extend_from_slice(b"{\"text\":");
+            string(text, out);
+            out.push(b'}');
+        }
+        Event::PhaseDelta { id, text } => {
+            out.extend_from_slice(b"{\"id\":");
+            number(u64::from(*id), out);
+            out.extend_from_slice(b",\"text\":");
+            string(text, out);
+            out.push(b'}');
+        }
+        Event::ThinkingStart | Event::ThinkingEnd | Event::FinalEnd => out.extend_from_slice(b"{}"),
+        Event::Completed(completed) => value(completed, out),
+        Event::Error(failure) => value(failure, out),
+        Event::Finding(finding) => value(finding, out),
+        Event::Notice(notice) => value(notice, out),
+        other => value(&other.data(), out),
+    }
+}
+
+/// Appends any value as JSON.
+pub(super) fn value(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value)
+        .expect("event data has string keys, and writing to memory does not fail");
+}
+
+/// Appends a number.
+pub(super) fn number(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Appends a JSON string. All that can end a line in it is escaped, so that it fits an SSE `data:` line (J-034).
+#[inline]
+pub(super) fn string(text: &str, out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[from..at]);
+        from = at + 1;
+        escape(byte, out);
+    }
+    out.extend_from_slice(&bytes[from..]);
+    out.push(b'"');
+}
+
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x08 => b'b',
+        0x0C => b'f',
+        _ => {
+            out.extend_from_slice(b"\\u00");
+            out.push(HEX[usize::from(byte >> 4)]);
+            out.push(HEX[usize::from(byte & 15)]);
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}

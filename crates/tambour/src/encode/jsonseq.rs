@@ -1,0 +1,45 @@
+//! The output protocol `jsonseq_v1`: contract events, system events, and the extension events a client asked for.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::json;
+use super::sse::{Envelope, frame};
+use crate::event::{Completed, Event, FinishReason, Metadata};
+
+/// Appends the frame of one event. `number` is the event's number in the log of its message; `status` and
+/// `heartbeat` do not carry it (J-036).
+///
+/// ```
+/// use tambour::{Event, encode::{jsonseq, sse::Envelope}};
+///
+/// let mut out = Vec::new();
+/// jsonseq::event(&Event::FinalEnd, 7, &Envelope::new("m1", "r1"), &mut out);
+/// assert_eq!(
+///     String::from_utf8_lossy(&out),
+///     "id: 7\nevent: final_end\ndata: {\"message_id\":\"m1\",\"request_id\":\"r1\"}\n\n",
+/// );
+/// ```
+#[inline]
+pub fn event(event: &Event<'_>, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
+    let id = (!matches!(event, Event::Status { .. } | Event::Heartbeat { .. })).then_some(number);
+    frame(event.name(), id, envelope, out, |out| match event {
+        // The raw reply belongs to the legacy protocol only.
+        Event::Completed(completed) if completed.reply.is_some() => completed_with(completed, None, out),
+        event => json::data(event, out),
+    });
+}
+
+/// Appends the data of `completed` with this reply.
+pub(super) fn completed_with(completed: &Completed, reply: Option<&str>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        usage: &'a Value,
+        finish_reason: FinishReason,
+        metadata: &'a Metadata,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reply: Option<&'a str>,
+    }
+    let Completed { usage, finish_reason, metadata, reply: _ } = completed;
+    json::value(&Data { usage, finish_reason: *finish_reason, metadata, reply }, out);
+}

@@ -1,0 +1,31 @@
+//! The output protocol `legacy`: raw reply text as it comes, and the whole of it at the end (J-032).
+
+use super::jsonseq::completed_with;
+use super::sse::{Envelope, frame};
+use super::{json, jsonseq};
+use crate::event::{Event, EventKind};
+
+/// Appends the `content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message; `number` is
+/// the number of the entry in the log.
+pub fn content_delta(seq: u64, delta: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
+    frame("content_delta", Some(number), envelope, out, |out| {
+        out.extend_from_slice(b"{\"seq\":");
+        json::number(seq, out);
+        out.extend_from_slice(b",\"delta\":");
+        json::string(delta, out);
+        out.push(b'}');
+    });
+}
+
+/// Appends the frame of a system event, and nothing for other events. `completed` gets the whole raw `reply`.
+pub fn event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
+    match event {
+        Event::Completed(completed) => {
+            frame("completed", Some(number), envelope, out, |out| {
+                completed_with(completed, Some(reply), out);
+            });
+        }
+        event if event.kind() == EventKind::System => jsonseq::event(event, number, envelope, out),
+        _ => {}
+    }
+}

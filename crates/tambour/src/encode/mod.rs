@@ -1,0 +1,49 @@
+//! Events to bytes, one file per form: JSON Lines, and Server-Sent Events in the protocols `legacy` and `jsonseq_v1`.
+//!
+//! Encoders append to a `Vec<u8>` and keep no state of the stream: what they need, such as the number of an event,
+//! is given, so that any part of a log can be encoded again. What does not belong here: sockets, and which events a
+//! client wants.
+
+mod json;
+pub mod jsonl;
+pub mod jsonseq;
+pub mod legacy;
+pub mod sse;
+
+/// How events are written to a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// Raw reply text in `content_delta`, the whole of it in `completed` (J-032).
+    #[default]
+    Legacy,
+    /// Contract events (J-001).
+    JsonSeqV1,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: &[Protocol] = &[Protocol::Legacy, Protocol::JsonSeqV1];
+
+    /// The public name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Legacy => "legacy",
+            Protocol::JsonSeqV1 => "jsonseq_v1",
+        }
+    }
+
+    /// The protocol of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Protocol> {
+        Protocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
+    }
+
+    /// The protocol that the setting `llm_app_settings.app_output_protocol` asks for: the legacy one unless the
+    /// setting names another that exists (J-032).
+    #[must_use]
+    pub fn of_setting(setting: Option<&str>) -> Protocol {
+        setting.and_then(Protocol::named).unwrap_or_default()
+    }
+}

@@ -1,0 +1,54 @@
+//! Frames of Server-Sent Events: `id:` where there is one, one `event:` line, one `data:` line, a blank line (J-034).
+
+use super::json;
+
+/// The names every event of a message carries in its data, `message_id` and `request_id` (J-030), written once.
+#[derive(Clone, Debug)]
+pub struct Envelope(Vec<u8>);
+
+impl Envelope {
+    /// The envelope of one message.
+    #[must_use]
+    pub fn new(message_id: &str, request_id: &str) -> Envelope {
+        let mut out = b"\"message_id\":".to_vec();
+        json::string(message_id, &mut out);
+        out.extend_from_slice(b",\"request_id\":");
+        json::string(request_id, &mut out);
+        out.push(b'}');
+        Envelope(out)
+    }
+}
+
+/// Appends one frame. `data` appends a JSON object in one line; the envelope is added to it.
+#[inline]
+pub(super) fn frame(
+    name: &str,
+    id: Option<u64>,
+    envelope: &Envelope,
+    out: &mut Vec<u8>,
+    data: impl FnOnce(&mut Vec<u8>),
+) {
+    if let Some(id) = id {
+        out.extend_from_slice(b"id: ");
+        json::number(id, out);
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    data(out);
+    let closing = out.pop();
+    debug_assert_eq!(closing, Some(b'}'), "data is a JSON object");
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    out.extend_from_slice(&envelope.0);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// Appends a comment, which clients ignore; it keeps a connection open.
+pub fn comment(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b": ");
+    out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,158 @@
+//! English addresses: `221 Baker Street`.
+//!
+//! Queries are often written in small letters, and then `5 road bikes` looks like an address. The lists below tell
+//! the two apart: words that only follow a count, and words that make a street an adjective.
+
+use std::ops::Range;
+
+use super::super::text::{Text, digit};
+use super::han;
+
+/// A word of a Latin text.
+struct Word {
+    start: usize,
+    end: usize,
+    /// In lower case.
+    text: String,
+    capital: bool,
+    /// Whether only blanks (and the dot of an abbreviation) stand between it and the word before it.
+    joined: bool,
+}
+
+fn words(text: &Text<'_>) -> Vec<Word> {
+    let chars = text.chars();
+    let mut words: Vec<Word> = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if !chars[at].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < chars.len() && (chars[at].is_ascii_alphanumeric() || chars[at] == '\'') {
+            at += 1;
+        }
+        let joined = words.last().is_some_and(|last| {
+            let between = &chars[last.end..start];
+            let blank =
+                between.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(between);
+            !blank.is_empty() && blank.len() <= 3 && blank.iter().all(|&c| c == ' ')
+        });
+        let text = chars[start..at].iter().collect::<String>().to_ascii_lowercase();
+        words.push(Word { start, end: at, text, capital: chars[start].is_ascii_uppercase(), joined });
+    }
+    words
+}
+
+/// What a street may be called in any spelling, and what only a name in capitals is.
+const STREETS: &str = "street st road rd avenue ave boulevard blvd lane ln";
+const NAMED_STREETS: &str = "drive dr court ct place pl square sq terrace way close crescent parkway pkwy circle row mews \
+    gardens highway hwy walk alley trail";
+
+/// Words before a number that make it something else than a house.
+const NUMBERED: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
+    lesson stage game best";
+
+/// Words that are no name of a street: after them the number counts something.
+const COUNTED: &str = "best top good great easy simple hard new old big small long short famous popular cheap free \
+    minute minutes min mins hour hours day days week weeks month months year years mile miles km m \
+    meter meters metre metres foot feet ft kg lb lbs gb tb set sets rep reps ways way lane lanes \
+    wheel wheels door tips ideas types kinds of the a an on and or in for to from with per percent \
+    people person players more most first off all common other different ultimate amazing things \
+    rules is are was at by bike bicycle level point points star speed piece flash mph kmh inch \
+    inches bedroom room workout workouts exercises major must unique";
+
+/// Words after a street that make it an adjective: `road bikes`.
+const THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts food foods race races racing runner \
+    runners running run runs cycling cyclist cyclists fighter art style styles wear photography \
+    photographer photographers test tests map maps sign signs rage safety legal market markets \
+    parade dance dancing dancer dancers party fashion car cars performance hockey movie movies film \
+    films song songs album remaster journal closures works construction lights lighting cleaning \
+    smart wise level team gang cred tacos vendor vendors tires tyres shoes surface network design \
+    width markings rules bets crash tips strategy traders banks basketball soccer football skating \
+    skateboarding magic games game ideas departure";
+
+/// Finds houses of streets, and post boxes.
+pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    const NAME: usize = 4;
+    let words = words(text);
+    let mut at = 0;
+    while at < words.len() {
+        let first = &words[at];
+        if let Some(end) = post_box(&words[at..]) {
+            found(text.bytes(first.start..words[at + end].end));
+            at += end + 1;
+            continue;
+        }
+        at += 1;
+        if !house_number(&first.text) || part_of_number(text, first.start) {
+            continue;
+        }
+        if first.joined && at >= 2 && among(NUMBERED, words[at - 2].text.as_str()) {
+            continue;
+        }
+        // `at` is the first word of the name; the kind of street is the second or a later one.
+        for index in at..words.len().min(at + NAME + 1) {
+            let word = &words[index];
+            if !word.joined {
+                break;
+            }
+            let name = &words[at..index];
+            let kind = word.text.as_str();
+            let capitals =
+                word.capital && name.iter().all(|word| word.capital || digit(word.text.chars().next()));
+            let street = among(STREETS, kind) || (capitals && among(NAMED_STREETS, kind));
+            // `Dr` is the start of a longer word when another letter follows that is not Chinese.
+            let cut = text.at(word.end).is_some_and(|c| c.is_alphabetic() && !han(Some(c)));
+            if street && !cut && !name.is_empty() {
+                let thing = words.get(index + 1).filter(|next| next.joined);
+                if !thing.is_some_and(|next| among(THINGS, next.text.as_str())) {
+                    found(text.bytes(first.start..word.end));
+                }
+                break;
+            }
+            if among(COUNTED, kind) || !name_word(&word.text) {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether `word` is one of `list`.
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|other| other == word)
+}
+
+/// Whether the number at `start` is a price or a part of a time, a date or a decimal number.
+fn part_of_number(text: &Text<'_>, start: usize) -> bool {
+    match text.before(start) {
+        Some('$' | '£' | '€' | '#' | '_') => true,
+        Some('.' | ':' | '/') => digit(text.before(start - 1)),
+        _ => false,
+    }
+}
+
+/// `221`, `221b`.
+fn house_number(word: &str) -> bool {
+    let digits = word.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(word);
+    (1..=5).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && !digits.starts_with('0')
+}
+
+/// A word of letters, or a number such as `5th`.
+fn name_word(word: &str) -> bool {
+    let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")
+}
+
+/// Number of words after the first in `PO Box 12`, `P.O. Box 12`.
+fn post_box(words: &[Word]) -> Option<usize> {
+    let texts: Vec<&str> = words.iter().take(4).map(|word| word.text.as_str()).collect();
+    let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    match texts[..] {
+        ["po", "box", number_word, ..] if number(&number_word) => Some(2),
+        ["p", "o", "box", number_word] if number(&number_word) => Some(3),
+        _ => None,
+    }
+}

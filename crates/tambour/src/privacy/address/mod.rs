@@ -1,0 +1,28 @@
+//! Street addresses in the usual Chinese and English forms. The name of a place alone is none.
+
+mod chinese;
+mod english;
+
+use std::ops::Range;
+
+use super::Detector;
+use super::text::Text;
+
+/// A road, or a housing estate, with a number.
+pub(super) struct Address;
+
+impl Detector for Address {
+    fn kind(&self) -> &'static str {
+        "address"
+    }
+
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        chinese::find(text, found);
+        english::find(text, found);
+    }
+}
+
+/// Whether `c` is a Chinese character.
+fn han(c: Option<char>) -> bool {
+    c.is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) || ('\u{3400}'..='\u{4DBF}').contains(&c))
+}

@@ -1,0 +1,194 @@
+//! The verdict on one whole text: a reply held against the contract of its dialect, or a transcript of a stream held
+//! against that of events.
+//!
+//! What does not belong here: where texts come from, and how findings are shown.
+
+use std::borrow::Cow;
+
+use crate::contract::{self, CheckOptions, Example};
+use crate::dialect::{self, DIALECTS, Entry, Examples};
+use crate::error::{Error, Result};
+use crate::event::{Event, Failure, Sink};
+use crate::finding::{Finding, Report, Severity, rules};
+use crate::options::Options;
+use crate::pipeline::{End, Pipeline};
+use crate::span::Place;
+
+/// What a text is held against.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Contract {
+    /// What a model writes.
+    Dialect(&'static Entry),
+    /// What a client gets: an SSE transcript, JSON Lines or a JSON array of events.
+    Events,
+}
+
+/// What holding a text against a contract came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The contract; where it had to be found out, what was found.
+    pub contract: &'static str,
+    /// Findings in the order of the text.
+    pub findings: Vec<Finding>,
+}
+
+/// The name of the contract of events.
+const EVENTS: &str = "events";
+
+/// Languages of fenced blocks that show transcripts.
+const TRANSCRIPTS: Examples = Examples { languages: &["sse", "jsonl", "ndjson"], fenced: false };
+
+impl Contract {
+    /// The contract called `name`: a dialect, or `events`.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn named(name: &str) -> Result<Contract> {
+        if name == EVENTS {
+            return Ok(Contract::Events);
+        }
+        match dialect::entry(name) {
+            Ok(entry) => Ok(Contract::Dialect(entry)),
+            Err(_) => Err(Error::unknown("contract", name, Contract::names())),
+        }
+    }
+
+    /// The names of all contracts.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DIALECTS.iter().map(|entry| entry.name).chain([EVENTS])
+    }
+
+    /// The public name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Contract::Dialect(entry) => entry.name,
+            Contract::Events => EVENTS,
+        }
+    }
+
+    /// Whether a fenced block of a Markdown document is an example for this contract: its language says so, or it
+    /// has none and is written in the dialect (P-037).
+    #[must_use]
+    pub fn shown_by(self, example: &Example<'_>) -> bool {
+        let entry = match self {
+            Contract::Events => return TRANSCRIPTS.languages.contains(&example.language.as_str()),
+            Contract::Dialect(entry) => entry,
+        };
+        let labelled = |entry: &Entry| entry.examples.languages.contains(&example.language.as_str());
+        if labelled(entry) {
+            return true;
+        }
+        let found = dialect::detect(&example.text);
+        let unlabelled = matches!(example.language.as_str(), "" | "text" | "txt");
+        if entry.name == dialect::AUTO {
+            // Any text is plain: only dialects with a form of their own have examples.
+            return labelled(found) || (unlabelled && !found.examples.languages.is_empty());
+        }
+        unlabelled && found.name == entry.name
+    }
+
+    /// Holds a fenced block against the contract; the findings have the places of its document.
+    #[must_use]
+    pub fn check_example(self, example: &Example<'_>, options: &Options) -> Verdict {
+        let fenced = match self {
+            Contract::Dialect(entry) if entry.name == dialect::AUTO => {
+                dialect::detect(&example.text).examples.fenced
+            }
+            Contract::Dialect(entry) => entry.examples.fenced,
+            Contract::Events => TRANSCRIPTS.fenced,
+        };
+        let example = if fenced { Cow::Owned(example.clone().fenced()) } else { Cow::Borrowed(example) };
+        let mut verdict = self.check(example.text.as_bytes(), options);
+        let findings = std::mem::take(&mut verdict.findings);
+        verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();
+        verdict
+    }
+
+    /// Holds a whole text against the contract, as `options.profile` says.
+    ///
+    /// ```
+    /// use tambour::{Options, Profile, verdict::Contract};
+    ///
+    /// let mut options = Options::default();
+    /// options.profile = Profile::Strict;
+    /// let verdict = Contract::named("thinkingml")?.check(b"<final>\nHi.\n</final>", &options);
+    /// assert!(!verdict.passed());
+    /// assert!(verdict.findings.iter().any(|finding| finding.code == "thinking_missing"));
+    /// # Ok::<(), tambour::Error>(())
+    /// ```
+    #[must_use]
+    pub fn check(self, text: &[u8], options: &Options) -> Verdict {
+        // With all findings at hand the first of them is chosen below, in the order of the text.
+        let all = Options { first_only: false, ..options.clone() };
+        let mut verdict = match self {
+            Contract::Dialect(entry) => reply(entry, text, &all),
+            Contract::Events => transcript(text, all),
+        };
+        verdict.findings.sort_by_key(|finding| finding.span.start);
+        if options.first_only {
+            let first = verdict.first_error().or(verdict.findings.first()).cloned();
+            verdict.findings = first.into_iter().collect();
+        }
+        verdict
+    }
+}
+
+impl Verdict {
+    /// Whether no finding is an error.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.first_error().is_none()
+    }
+
+    /// The first error, which decides.
+    #[must_use]
+    pub fn first_error(&self) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.severity == Severity::Error)
+    }
+}
+
+fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
+    let mut pipeline = Pipeline::new(entry.name, options).expect("the entry is one of the table");
+    let mut kept = Kept::default();
+    pipeline.push(text, &mut kept);
+    pipeline.finish(&End::stop(), &mut kept);
+    let mut findings = kept.findings;
+    if let Some(failure) = kept.failure {
+        let end = Place::START.after(&String::from_utf8_lossy(&text[..options.limits.input.min(text.len())]));
+        let report = Report::new(INPUT_TOO_LARGE, end, text.len(), failure.message);
+        findings.push(report.judge(options.profile));
+    }
+    Verdict { contract: pipeline.dialect(), findings }
+}
+
+fn transcript(text: &[u8], options: Options) -> Verdict {
+    let mut check = CheckOptions::default();
+    check.options = options;
+    Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
+}
+
+/// Keeps what a verdict needs.
+#[derive(Default)]
+struct Kept {
+    findings: Vec<Finding>,
+    failure: Option<Failure>,
+}
+
+impl Sink for Kept {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Error(failure) = event {
+            self.failure = Some(failure);
+        }
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+rules! {
+    INPUT_TOO_LARGE = "input_too_large" ["X-007"] Must "A reply is no longer than the limit `limits.input`.",
+        broken "a reply of 17 MiB", correct "a reply of 4 KiB";
+}

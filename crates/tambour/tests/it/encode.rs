@@ -1,0 +1,179 @@
+//! Events to bytes: JSON Lines, and SSE frames of the output protocols.
+
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tambour::contract::{CheckOptions, check_transcript};
+use tambour::encode::sse::Envelope;
+use tambour::encode::{Protocol, jsonl, jsonseq, legacy, sse};
+use tambour::event::{AsideKind, Completed, Event, Failure, FinishReason, Metadata, Notice};
+use tambour::finding::{Profile, Report};
+use tambour::span::Place;
+use tambour::{catalogue, event};
+
+/// One event of each kind.
+fn all() -> Vec<Event<'static>> {
+    let rule = catalogue::find("T-009").next().expect("T-009 is a rule").rule;
+    let finding = Report::new(rule, Place::START, 3, "no `<final>`").judge(Profile::Strict);
+    let notice = Notice { code: "n".into(), message: "a\nb".to_owned(), reference: Some("c1".to_owned()) };
+    vec![
+        Event::Status { state: "running".into() },
+        Event::DraftDelta { text: "draft".into() },
+        Event::SerpSummary { text: "sum\"mary".into() },
+        Event::ThinkingStart,
+        Event::Heartbeat { ts: "2026-11-21T10:00:00Z".into() },
+        Event::PhaseStart { id: 1, title: "目标".into() },
+        Event::PhaseDelta { id: 1, text: "line one\nline two\r\n\u{2028}end".into() },
+        Event::PhaseStart { id: 2, title: "plan".into() },
+        Event::Aside { kind: AsideKind::Comment, text: "<!-- x -->".into() },
+        Event::Notice(notice),
+        Event::Finding(Box::new(finding)),
+        Event::ThinkingEnd,
+        Event::FinalDelta { text: "a\tb\\c\u{0}\u{1f}\u{8}\u{c}\u{7f}😀".into() },
+        Event::SerpQueries { queries: vec!["q \"1\"".to_owned(), "查询".to_owned()] },
+        Event::FinalEnd,
+        Event::Completed(Box::new(completed())),
+    ]
+}
+
+fn completed() -> Completed {
+    Completed {
+        usage: json!({ "total_tokens": 12 }),
+        finish_reason: FinishReason::Stop,
+        metadata: Metadata { dialect: "thinkingml".to_owned(), ..Metadata::default() },
+        reply: None,
+    }
+}
+
+fn failure() -> Event<'static> {
+    let message = "the connection\nbroke".to_owned();
+    Event::Error(Failure { code: "upstream_failed".into(), message, retryable: true })
+}
+
+/// Lines of a frame by field name, and the text after them.
+fn fields_of(frame: &[u8]) -> Vec<(String, String)> {
+    let text = std::str::from_utf8(frame).expect("frames are UTF-8"); // J-034
+    let body = text.strip_suffix("\n\n").expect("a blank line ends a frame"); // J-034
+    assert!(!body.contains('\r') && !body.contains("\n\n"), "{text:?}");
+    let split = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+    body.lines().map(|line| split(line).expect("`name: value`")).collect()
+}
+
+fn frame(write: impl FnOnce(&mut Vec<u8>)) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    write(&mut out);
+    fields_of(&out)
+}
+
+fn value(fields: &[(String, String)], name: &str) -> Option<String> {
+    fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+}
+
+#[test]
+fn lines_say_what_the_event_says() {
+    for event in all().iter().chain([&failure()]) {
+        let mut out = Vec::new();
+        jsonl::line(event, &mut out);
+        let line = String::from_utf8(out).expect("a line is UTF-8");
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        let read: Value = serde_json::from_str(&line).expect("a line is JSON");
+        assert_eq!(read, serde_json::to_value(event).expect("an event is JSON"));
+    }
+}
+
+#[test]
+fn frames_have_one_event_line_and_one_data_line() {
+    let envelope = Envelope::new("m-1", "r \"1\"");
+    for (index, event) in all().iter().chain([&failure()]).enumerate() {
+        let number = index as u64 + 7;
+        let fields = frame(|out| jsonseq::event(event, number, &envelope, out));
+        let count = |name: &str| fields.iter().filter(|(found, _)| found == name).count();
+        assert_eq!((count("event"), count("data")), (1, 1)); // J-034
+        assert_eq!(value(&fields, "event").as_deref(), Some(event.name()));
+        let data: Value =
+            serde_json::from_str(&value(&fields, "data").expect("data")).expect("one line of JSON");
+        let mut expected = event.data();
+        expected["message_id"] = json!("m-1"); // J-030
+        expected["request_id"] = json!("r \"1\"");
+        assert_eq!(data, expected);
+        let control = matches!(event.name(), "status" | "heartbeat");
+        let id = (!control).then(|| number.to_string());
+        assert_eq!(value(&fields, "id"), id, "{}", event.name()); // J-036
+    }
+}
+
+#[test]
+fn a_whole_stream_passes_the_checker() {
+    let envelope = Envelope::new("m", "r");
+    let mut out = Vec::new();
+    for (index, event) in all().iter().enumerate() {
+        jsonseq::event(event, index as u64 * 3, &envelope, &mut out);
+        sse::comment("keep\nalive", &mut out);
+    }
+    let findings = check_transcript(&out, CheckOptions::default());
+    // Only advice on the content is left: J-030, J-034, J-035 and J-036 hold.
+    assert!(findings.iter().all(|finding| finding.severity < tambour::Severity::Error), "{findings:?}");
+}
+
+#[test]
+fn the_raw_reply_is_in_the_legacy_protocol_only() {
+    let envelope = Envelope::new("m", "r");
+    let with_reply = Completed { reply: Some("<final>a</final>".to_owned()), ..completed() };
+    let event = Event::Completed(Box::new(with_reply));
+    let fields = frame(|out| jsonseq::event(&event, 9, &envelope, out));
+    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    assert_eq!(data.get("reply"), None);
+
+    let event = Event::Completed(Box::new(completed()));
+    let fields = frame(|out| legacy::event(&event, "raw\ntext", 9, &envelope, out));
+    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    assert_eq!(data["reply"], "raw\ntext"); // J-032
+    assert_eq!(data["metadata"]["dialect"], "thinkingml");
+    assert_eq!(data["message_id"], "m");
+    assert_eq!(value(&fields, "id").as_deref(), Some("9"));
+}
+
+#[test]
+fn the_legacy_protocol_has_raw_text_and_system_events() {
+    let envelope = Envelope::new("m", "r");
+    let fields = frame(|out| legacy::content_delta(4, "<final>\n\"x", 12, &envelope, out));
+    assert_eq!(value(&fields, "event").as_deref(), Some("content_delta"));
+    assert_eq!(value(&fields, "id").as_deref(), Some("12"));
+    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    assert_eq!(data, json!({ "seq": 4, "delta": "<final>\n\"x", "message_id": "m", "request_id": "r" }));
+
+    for event in all().iter().chain([&failure()]) {
+        let mut out = Vec::new();
+        legacy::event(event, "raw", 1, &envelope, &mut out);
+        let sent = event.kind() == event::EventKind::System;
+        assert_eq!(!out.is_empty(), sent, "{}", event.name()); // J-032, J-031
+        if sent {
+            let id = value(&fields_of(&out), "id");
+            assert_eq!(id.is_none(), matches!(event.name(), "status" | "heartbeat"));
+        }
+    }
+}
+
+#[test]
+fn the_legacy_protocol_is_the_default() {
+    // J-032
+    assert_eq!(Protocol::of_setting(None), Protocol::Legacy);
+    assert_eq!(Protocol::of_setting(Some("jsonseq_v9")), Protocol::Legacy);
+    assert_eq!(Protocol::of_setting(Some("jsonseq_v1")), Protocol::JsonSeqV1);
+    for protocol in Protocol::ALL {
+        assert_eq!(Protocol::named(protocol.name()), Some(*protocol));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_survives(text in any::<String>(), id in any::<u32>(), number in any::<u64>()) {
+        let event = Event::PhaseDelta { id, text: Cow::Borrowed(&text) };
+        let fields = frame(|out| jsonseq::event(&event, number, &Envelope::new(&text, ""), out)); // J-034
+        let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+        let expected = json!({ "id": id, "text": text, "message_id": text, "request_id": "" });
+        prop_assert_eq!(data, expected);
+        prop_assert_eq!(value(&fields, "id"), Some(number.to_string()));
+    }
+}

@@ -1,0 +1,71 @@
+//! Format instructions and schemas: what the product tells a model must itself be right.
+
+use serde_json::Value;
+use tambour::dialect::{DIALECTS, Prompt, entry};
+use tambour::options::Language;
+use tambour::verdict::Contract;
+use tambour::{Options, Profile};
+
+fn prompts() -> impl Iterator<Item = (&'static str, &'static Prompt)> {
+    DIALECTS.iter().flat_map(|entry| {
+        let languages = [Language::Zh, Language::En];
+        entry
+            .prompt
+            .into_iter()
+            .flat_map(move |prompt| languages.map(|language| (entry.name, prompt(language))))
+    })
+}
+
+#[test]
+fn examples_pass_the_strict_check() {
+    let mut options = Options::default();
+    options.profile = Profile::Strict;
+    assert!(prompts().count() >= 4);
+    for (name, prompt) in prompts() {
+        for contract in [name, "auto"] {
+            let verdict =
+                Contract::named(contract).expect("it exists").check(prompt.example.as_bytes(), &options);
+            assert_eq!(verdict.findings, [], "{name}"); // T-066
+            assert_eq!(verdict.contract, name);
+        }
+    }
+}
+
+#[test]
+fn the_example_comes_before_the_rules() {
+    for (name, prompt) in prompts() {
+        let text = prompt.text();
+        let example = text.find(prompt.example).expect("the example is in the text"); // T-066
+        assert!(example < text.find(prompt.rules).expect("the rules are in the text"), "{name}");
+        assert!(!prompt.opening.contains("```") && prompt.opening.ends_with('\n'), "{name}");
+    }
+}
+
+#[test]
+fn the_jsonseq_schema_describes_the_example() {
+    let schema = entry("jsonseq").expect("a dialect").schema.expect("it has a schema")();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let branches = schema["oneOf"].as_array().expect("one schema for each event");
+    let mut seen = Vec::new();
+    for (_, prompt) in prompts().filter(|(name, _)| *name == "jsonseq") {
+        for line in prompt.example.lines() {
+            let event: Value = serde_json::from_str(line).expect("a line is JSON");
+            let of_event = |branch: &&Value| branch["properties"]["event"]["const"] == event["event"];
+            let branch = branches.iter().find(of_event).expect("each event has a schema");
+            let data = &branch["properties"]["data"];
+            let names = |value: &Value| -> Vec<String> {
+                let mut names: Vec<String> = value.as_object().expect("an object").keys().cloned().collect();
+                names.sort();
+                names
+            };
+            assert_eq!(names(&event["data"]), names(&data["properties"]));
+            assert_eq!(data["additionalProperties"], false);
+            assert_eq!(
+                data["required"].as_array().map(Vec::len),
+                event["data"].as_object().map(|data| data.len())
+            );
+            seen.push(event["event"].clone());
+        }
+    }
+    assert!(branches.iter().all(|branch| seen.contains(&branch["properties"]["event"]["const"])));
+}
