@@ -2,6 +2,7 @@
 
 mod fixtures;
 mod peers;
+mod spec;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
 ];

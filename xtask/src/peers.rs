@@ -5,8 +5,11 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tambour::event::Collected;
 use tambour::limits::Limits;
+use tambour::options::PlainReasoning;
 use tambour::repair::json::{Reader, Values, find, strict};
+use tambour::{End, Event, Options, Pipeline};
 
 const FOLDER: &str = "../shared/corpus/peers";
 
@@ -54,11 +57,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         let all = name == "fenced_json" && others.passed < others.all;
         failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
     }
-    let rows = rows(&folder.join("jsontestsuite.jsonl"));
-    let [accepted, refused, chunking] = strictness(&rows, verbose);
+    let suite = rows(&folder.join("jsontestsuite.jsonl"));
+    let [accepted, refused, chunking] = strictness(&suite, verbose);
     println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
     println!("{:<16} {accepted:>11} {refused:>11} {chunking:>11}", "jsontestsuite");
     failed |= [accepted, refused, chunking].iter().any(|count| count.passed < count.all);
+    let thought = thinking(&rows(&folder.join("think_split.jsonl")), verbose);
+    println!("\n{:<16} {:>11}\n{:<16} {thought:>11}", "suite", "as policy", "think_split");
+    failed |= thought.passed < thought.all;
     anyhow::ensure!(!failed, "a required rate is missed");
     Ok(())
 }
@@ -87,7 +93,7 @@ fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
         } else {
             others.add(passed)
         }
-        if !passed && verbose && name != "baml_jsonish" {
+        if !passed && verbose && (agreed || name != "baml_jsonish") {
             let mark = if agreed { "CONSENSUS" } else { "other" };
             let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
             println!(
@@ -176,4 +182,55 @@ fn pieces(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
         rest = &rest[cut..];
     }
     pieces
+}
+
+/// Reasoning split from the answer; `policy` says how the reply begins and whether it may think again.
+fn thinking(rows: &[Value], verbose: bool) -> Count {
+    let mut count = Count::default();
+    for row in rows {
+        let text = |pointer: &str| row.pointer(pointer).and_then(Value::as_str).unwrap_or("").to_owned();
+        let mut options = Options::default();
+        if text("/policy").starts_with("implicit_open") {
+            options.plain_reasoning = PlainReasoning::Open;
+        }
+        let whole = vec![text("/input")];
+        let chunks = row.get("chunks").and_then(Value::as_array);
+        let cut = chunks.map_or_else(
+            || whole.clone(),
+            |chunks| chunks.iter().filter_map(|chunk| chunk.as_str().map(str::to_owned)).collect(),
+        );
+        let bytes: Vec<String> = whole[0].chars().map(String::from).collect();
+        // White space at the borders of a section is not kept.
+        let expected =
+            (text("/expected/reasoning").trim().to_owned(), text("/expected/content").trim().to_owned());
+        let got: Vec<_> = [whole, cut, bytes].iter().map(|chunks| split(chunks, &options)).collect();
+        let passed = got.iter().all(|got| *got == expected);
+        count.add(passed);
+        if !passed && verbose {
+            println!("think_split {}: expected {expected:?}, got {got:?}", text("/id"));
+        }
+    }
+    count
+}
+
+/// Reasoning and answer of a plain reply; the fallback text counts as no answer.
+fn split(chunks: &[String], options: &Options) -> (String, String) {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("plain", options).expect("the dialect exists").extensions(true);
+    for chunk in chunks {
+        pipeline.push(chunk.as_bytes(), &mut sink);
+    }
+    pipeline.finish(&End::stop(), &mut sink);
+    let (mut reasoning, mut answer) = (String::new(), String::new());
+    for event in &sink.events {
+        match event {
+            Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => reasoning.push_str(text),
+            Event::FinalDelta { text } => answer.push_str(text),
+            _ => {}
+        }
+    }
+    if answer == options.texts.fallback {
+        answer.clear();
+    }
+    (reasoning.trim().to_owned(), answer.trim().to_owned())
 }

@@ -2,8 +2,29 @@
 //!
 //! Written apart from the library's sequencer and checker, so that a mistake in one of them shows.
 
-use tambour::Event;
+use tambour::contract::{CheckOptions, Checker};
 use tambour::event::EventKind;
+use tambour::options::PlainThinking;
+use tambour::{Event, Options, Severity};
+
+/// Whether `events` are a valid stream: by this module, and by the library's own checker in the strict profile.
+///
+/// # Errors
+/// What is wrong.
+pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
+    let skip = options.plain_thinking == PlainThinking::Skip;
+    check(events, skip)?;
+    let mut strict = CheckOptions::default();
+    strict.options.allow_missing_thinking = skip;
+    strict.terminal = Some(true);
+    let mut checker = Checker::new(strict);
+    for event in events {
+        checker.event(event);
+    }
+    let findings = checker.finish();
+    let error = findings.into_iter().find(|finding| finding.severity == Severity::Error);
+    error.map_or(Ok(()), |finding| Err(format!("the checker finds {finding:?} in {events:?}")))
+}
 
 /// Whether `events` are a complete stream; `skip_thinking` allows one without thinking.
 ///

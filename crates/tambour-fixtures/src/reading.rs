@@ -1,12 +1,16 @@
 //! Reading one input under any cutting.
 
+use tambour::contract::{CheckOptions, Checker};
 use tambour::event::Sink;
 use tambour::{End, Event, Finding, Options, Pipeline};
+
+/// The "dialect" of transcripts, which the checker reads instead of a pipeline.
+pub const TRANSCRIPT: &str = "events";
 
 /// What is read, and how.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// Name of the dialect.
+    /// Name of the dialect, or [`TRANSCRIPT`].
     pub dialect: &'a str,
     /// Options of the reading.
     pub options: &'a Options,
@@ -78,16 +82,37 @@ impl Case<'_> {
         cuts: Cuts<'_>,
         after: &mut dyn FnMut(&Pipeline, usize),
     ) -> Result<Reading, String> {
+        if self.dialect == TRANSCRIPT {
+            return Ok(self.check(cuts));
+        }
         let pipeline = Pipeline::new(self.dialect, self.options).map_err(|error| error.to_string())?;
         let mut pipeline = pipeline.extensions(true);
         let mut reading = Reading::default();
         if let Some(text) = self.reasoning {
             pipeline.reasoning(text, &mut reading);
         }
+        self.cut(cuts, &mut |chunk, pushed| {
+            pipeline.push(chunk, &mut reading);
+            after(&pipeline, pushed);
+        });
+        pipeline.finish(self.end, &mut reading);
+        Ok(reading)
+    }
+
+    /// The findings of a transcript.
+    fn check(&self, cuts: Cuts<'_>) -> Reading {
+        let mut options = CheckOptions::default();
+        options.options = self.options.clone();
+        let mut checker = Checker::new(options);
+        self.cut(cuts, &mut |chunk, _| checker.push(chunk));
+        Reading { events: Vec::new(), findings: checker.finish() }
+    }
+
+    /// Hands out the chunks, each with the number of bytes up to its end.
+    fn cut(&self, cuts: Cuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
         let mut from = 0;
         let mut push = |to: usize| {
-            pipeline.push(&self.input[from..to], &mut reading);
-            after(&pipeline, to);
+            push(&self.input[from..to], to);
             from = to;
         };
         match cuts {
@@ -96,8 +121,6 @@ impl Case<'_> {
             Cuts::At(cuts) => cuts.iter().for_each(|&to| push(to)),
         }
         push(self.input.len());
-        pipeline.finish(self.end, &mut reading);
-        Ok(reading)
     }
 
     /// Whether cutting the input changes what is read; names the first difference from `whole`.

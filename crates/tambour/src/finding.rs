@@ -153,7 +153,7 @@ macro_rules! rules {
             correct: $correct,
         };)+
         /// The rules, in the order of the specification.
-        pub static RULES: &[&crate::finding::Rule] = &[$($name),+];
+        pub(crate) static RULES: &[&crate::finding::Rule] = &[$($name),+];
     };
 }
 pub(crate) use rules;

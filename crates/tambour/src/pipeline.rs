@@ -131,6 +131,16 @@ impl Pipeline {
         self.read(chunk, sink);
     }
 
+    /// Reads the next text of the reply, cut anywhere between characters.
+    #[inline]
+    pub fn push_str(&mut self, chunk: &str, sink: &mut dyn Sink) {
+        if self.ended || self.utf8.held() > 0 || chunk.len() > self.room {
+            return self.push(chunk.as_bytes(), sink);
+        }
+        self.room -= chunk.len();
+        self.dialect.text(chunk, &mut Wire { state: &mut self.state, sink });
+    }
+
     #[inline]
     fn read(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
         let Pipeline { utf8, dialect, state, .. } = self;

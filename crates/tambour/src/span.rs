@@ -59,6 +59,14 @@ impl Default for Place {
 /// Number of Unicode scalar values in valid UTF-8.
 #[inline]
 fn scalars(bytes: &[u8]) -> u32 {
-    // A continuation byte is 0b10xxxxxx: as a signed byte it is below -64.
-    bytes.iter().map(|&b| u32::from(b as i8 >= -64)).sum()
+    // A continuation byte is 0b10xxxxxx. Eight at a time: the lowest bit of each byte says whether it is one.
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut continued = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        continued += (((word >> 7) & (!word >> 6) & LOW).wrapping_mul(LOW) >> 56) as u32;
+    }
+    continued += rest.iter().map(|&b| u32::from((b as i8) < -64)).sum::<u32>();
+    bytes.len() as u32 - continued
 }

@@ -1,13 +1,8 @@
 //! A leading `<think>` in front of a reply that is not markup: a draft.
 
 use super::{Intent, Output};
-use crate::finding::{Report, Rule, rules};
+use crate::finding::{Report, Rule};
 use crate::span::Place;
-
-rules! {
-    DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
-        broken "<think>I will answer as JSON. {\"event\":...", correct "<think>I will answer as JSON.</think>{\"event\":...";
-}
 
 /// Takes a leading `<think>...</think>` off a reply.
 #[derive(Clone, Debug)]
@@ -17,6 +12,8 @@ pub(super) struct LeadingThink {
     held: String,
     at: Place,
     opened: Place,
+    /// What an unclosed draft breaks.
+    rule: &'static Rule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +27,14 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
 impl LeadingThink {
-    pub(super) fn new() -> LeadingThink {
-        LeadingThink { state: State::Start, held: String::new(), at: Place::START, opened: Place::START }
+    pub(super) fn new(rule: &'static Rule) -> LeadingThink {
+        LeadingThink {
+            state: State::Start,
+            held: String::new(),
+            at: Place::START,
+            opened: Place::START,
+            rule,
+        }
     }
 
     /// Whether everything from here on belongs to the reply itself.
@@ -102,8 +105,7 @@ impl LeadingThink {
             State::Inside => {
                 // Half a closing tag at the very end is no draft.
                 self.at.advance(&held);
-                let rule: &'static Rule = DRAFT_UNCLOSED;
-                let report = Report::new(rule, self.opened, self.at.offset, "`<think>` is not closed");
+                let report = Report::new(self.rule, self.opened, self.at.offset, "`<think>` is not closed");
                 out.report(report.repaired("closed at the end"));
                 String::new()
             }

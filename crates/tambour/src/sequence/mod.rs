@@ -180,19 +180,19 @@ impl Sequencer {
                 self.end_thinking(out);
             }
         }
-        let (mut trim, delta) = (std::mem::take(&mut self.trim), self.delta);
-        trim.push(text, &mut |text| {
-            split(text, delta, |text| self.send(Event::FinalDelta { text: Cow::Borrowed(text) }, out));
+        let (delta, answered) = (self.delta, &mut self.answered);
+        self.trim.push(text, &mut |text| {
+            *answered = true;
+            split(text, delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
         });
-        self.trim = trim;
     }
 
+    #[inline]
     fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        let (mut trim, delta, id) = (std::mem::take(&mut self.trim), self.delta, self.phase);
-        trim.push(text, &mut |text| {
-            split(text, delta, |text| self.send(Event::PhaseDelta { id, text: Cow::Borrowed(text) }, out));
+        let (delta, id) = (self.delta, self.phase);
+        self.trim.push(text, &mut |text| {
+            split(text, delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
         });
-        self.trim = trim;
     }
 
     fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {

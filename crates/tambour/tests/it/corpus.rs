@@ -134,7 +134,7 @@ fn recordings_end_in_valid_streams_under_every_cutting() {
                     end: &end,
                 };
                 let whole = case.read(Cuts::Whole)?;
-                grammar::check(&whole.events, false)?;
+                grammar::valid(&whole.events, &options)?;
                 case.same(&whole, Cuts::Every(1))?;
                 case.same(&whole, Cuts::At(&reply.cuts()))?;
                 let mut random = Random::new(input.len() as u64);

@@ -9,8 +9,8 @@ use super::rules;
 use crate::dialect::{Intent, Output, Written};
 use crate::finding::{Report, Rule};
 use crate::lex::markup::{Markup, Token};
-use crate::options::Options;
 use crate::lex::space::is_blank;
+use crate::options::Options;
 use crate::span::Place;
 
 /// Where the text of a delta goes.

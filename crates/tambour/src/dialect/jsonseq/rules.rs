@@ -5,6 +5,9 @@ use crate::finding::rules;
 rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct "{\"event\":\"thinking_start\",\"data\":{}}...";
+    DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
+        broken "<think>I will answer in events. {\"event\":...",
+        correct "<think>I will answer in events.</think>\n{\"event\":...";
     FENCED_REPLY = "fenced_reply" ["J-048", "J-050"] Must "The lines are not wrapped in a code fence.",
         broken "```json\n{\"event\":\"thinking_start\",\"data\":{}}\n```", correct "{\"event\":\"thinking_start\",\"data\":{}}";
     SSE_FRAMING = "sse_framing" ["J-050"] Should "The model writes JSON Lines, not the frames of a transport.",

@@ -10,15 +10,13 @@ use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
 
-pub use write::write;
-
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(Plain::new(options, false)),
     rules: rules::RULES,
-    write: Some(write),
+    write: Some(write::write),
     prompt: None,
     schema: None,
     examples: Examples { languages: &[], fenced: false },

@@ -4,7 +4,7 @@ use crate::event::Event;
 
 /// Writes the events of one reply as plain text.
 #[must_use]
-pub fn write(events: &[Event<'_>]) -> String {
+pub(super) fn write(events: &[Event<'_>]) -> String {
     let (mut reasoning, mut answer) = (String::new(), String::new());
     for event in events {
         match event {

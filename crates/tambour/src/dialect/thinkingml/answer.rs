@@ -62,6 +62,11 @@ impl Answer {
         self.at = at;
     }
 
+    /// Whether `<!--` has come and nothing after it.
+    pub(super) fn comment_begins(&self) -> bool {
+        self.comment.is_some()
+    }
+
     pub(super) fn held(&self) -> usize {
         self.filter.held() + self.comment.as_ref().map_or(0, |(raw, ..)| raw.len())
     }
@@ -239,6 +244,8 @@ fn send(piece: Piece<'_, Marked>, quiet: bool, out: &mut dyn Output) {
                 let repair = if escape { "escaped" } else { "kept as it is" };
                 let report =
                     Report::new(marked.rule, marked.at, marked.at.offset + marked.len, marked.message);
+                let in_code = in_code && marked.rule.rows.contains(&"T-029");
+                let report = if in_code { report.row("T-029") } else { report };
                 out.report(report.repaired(repair));
             }
             if escape {

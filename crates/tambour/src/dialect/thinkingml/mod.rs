@@ -18,15 +18,13 @@ use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
 
-pub use write::write;
-
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
     name: "thinkingml",
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
     reader: |options| Box::new(ThinkingMl::new(options)),
     rules: rules::RULES,
-    write: Some(write),
+    write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
     examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },

@@ -549,8 +549,9 @@ impl Reader {
 
     /// Whether an unfinished token at the very end is the beginning of a tag that would have been read here.
     pub(super) fn is_half_tag(&self, carry: &str) -> bool {
+        // `<` alone is text, unless only a queries block can have begun.
         if carry.len() < 2 {
-            return false;
+            return carry == "<" && self.answer.comment_begins();
         }
         let expected: &[&str] = match self.mode {
             Mode::Final => &["</final>", "<!--", "<serp_queries>"],

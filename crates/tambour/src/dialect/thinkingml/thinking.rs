@@ -193,7 +193,8 @@ impl Reader {
         }
         let Some((name, exact)) = found else {
             let message = format!("`{}` is not a tag of ThinkingML", tag.name);
-            self.report(rules::UNEXPECTED_TAG, at, len, message, "kept as text", out);
+            let report = Report::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
+            out.report(report.row("T-037").repaired("kept as text"));
             return self.phase_text(tag.raw, at, out);
         };
         let in_phase = self.thinking.part != Part::Direct;

@@ -8,7 +8,7 @@ use crate::lex::markup::{Markup, Token};
 /// Writes the events of one reply as ThinkingML. Reading it gives the same events; a reply without
 /// queries gets an empty block, since the contract wants one.
 #[must_use]
-pub fn write(events: &[Event<'_>]) -> String {
+pub(super) fn write(events: &[Event<'_>]) -> String {
     let mut parts = Parts::default();
     for event in events {
         parts.add(event);

@@ -8,7 +8,7 @@ use crate::repair::rules;
 use super::event::{JsonEvent, JsonSink};
 use super::number::{self, Literal};
 use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, NUMBER, Reader};
+use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, NUMBER, Reader};
 use super::structure::Slot;
 
 /// What a place is at which a string without quotes may end.
@@ -38,9 +38,24 @@ impl Reader {
         }
         self.work += (end - at - self.seen) as u64;
         self.seen = end - at;
+        if matches!(bytes.get(end), Some(b',' | b'}' | b']' | b'\n')) && end - at <= 8 {
+            // What most words are, without a further look.
+            let word = &c.text[at..end];
+            if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
+                self.seen = 0;
+                let value = word.bytes().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
+                self.number(c, (at, end), &Number::from(value), false, sink);
+                return Ok(());
+            }
+            if let Some(literal) = number::literal(word).filter(|literal| literal.exact) {
+                self.seen = 0;
+                self.literal(c, (at, end), literal, sink);
+                return Ok(());
+            }
+        }
         let p = Peek::new(bytes, end, c.last);
         let (next, newline) = p.space(end)?;
-        let ends = newline || self.ends_word(&p, next)?;
+        let ends = newline || self.ends_word(&p, end, next)?;
         let word = &c.text[at..end];
         if let Some(length) = ellipsis(&bytes[at..]).filter(|&length| length >= end - at) {
             let (next, _) = Peek::new(bytes, at + length, c.last).space(at + length)?;
@@ -56,8 +71,8 @@ impl Reader {
                 self.literal(c, (at, end), literal, sink);
                 return Ok(());
             }
-            let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
             if let Some((number, odd)) = number::read(word) {
+                let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
                 self.seen = 0;
                 self.number(c, (at, end), &number, odd, sink);
                 if let Some((_, length)) = stray_quote {
@@ -67,12 +82,11 @@ impl Reader {
                 }
                 return Ok(());
             }
-            if c.last && next == bytes.len() && !self.stack.is_empty() {
-                if let Some(literal) = number::cut_literal(word) {
-                    self.seen = 0;
-                    self.literal(c, (at, end), Literal { exact: false, ..literal }, sink);
-                    return Ok(());
-                }
+            let cut = c.last && next == bytes.len() && !self.stack.is_empty();
+            if let Some(literal) = number::cut_literal(word).filter(|_| cut) {
+                self.seen = 0;
+                self.literal(c, (at, end), literal, sink);
+                return Ok(());
             }
         }
         if p.byte(next)? == Some(b'(') && number::is_name(word) && self.opens_call(&p, next + 1)? {
@@ -87,22 +101,29 @@ impl Reader {
         self.slot(c, at, sink);
         let what = ("a text without quotes", "added quotes");
         self.mend(c, (at, end), &rules::UNQUOTED_VALUE, what, sink);
-        self.begin_string(c, at, Quote::Double, false, sink);
+        self.begin_string(at, Quote::Double, false, sink);
         self.lexeme = Lexeme::Bare;
         Ok(())
     }
 
     /// Whether a number or literal may end before `next`.
-    fn ends_word(&self, p: &Peek<'_>, next: usize) -> Result<bool, More> {
+    fn ends_word(&self, p: &Peek<'_>, end: usize, next: usize) -> Result<bool, More> {
         let Some(byte) = p.byte(next)? else { return Ok(true) };
-        Ok(match p.mark(next)? {
-            Some(b':') => false,
-            Some(b'(') => false,
-            Some(_) => true,
-            None if byte == b'`' => p.starts(next, b"```")?,
-            None if p.quote(next)?.is_some() => true,
-            None => p.comment(next)? || byte == b'#' || byte == b';' || byte < 0x20,
-        })
+        if let Some(mark) = p.mark(next)? {
+            return Ok(!matches!(mark, b':' | b'('));
+        }
+        if byte == b'`' {
+            return p.starts(next, b"```");
+        }
+        if p.quote(next)?.is_some() || p.comment(next)? || matches!(byte, b'#' | b';' | 0..=0x1F) {
+            return Ok(true);
+        }
+        // A comma is missing: `[1 2]`, `{a: 1 b: 2}`.
+        match self.stack.last() {
+            Some(Frame::Object) => Ok(next > end && p.key(next, 1)? == Key::Yes),
+            Some(_) => Ok(next > end && self.is_value_word(p, next)?),
+            None => Ok(false),
+        }
     }
 
     fn ends_after_quote(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
@@ -183,6 +204,7 @@ impl Reader {
         } else if bytes[at] == b'.' && bytes.len() < at + 3 && !c.last {
             return Err(More);
         }
+        self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, c.last);
         // The words up to what ends a key.
         let mut end = at;
@@ -250,7 +272,8 @@ impl Reader {
         debug_assert!(in_key, "keys are read where keys belong");
         let what = ("a key without quotes", "added quotes");
         self.mend(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
-        let place = self.place_at(c.text, at);
+        self.key_at = Mark::At(at);
+        let place = self.key_place(c.text);
         self.stray = false;
         self.newline = false;
         self.expect = Expect::Colon;
@@ -261,36 +284,32 @@ impl Reader {
     pub(super) fn bare_text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let from = c.at;
-        let mut at = from;
-        loop {
-            at = BARE.find(bytes, at);
-            let Some(&byte) = bytes.get(at) else {
-                if c.last {
-                    return self.end_bare(c, from, at, 0, sink);
-                }
-                return self.wait_bare(c, from, at, sink);
-            };
-            match self.bare_ends(c, from, at, byte) {
-                Err(More) => return self.wait_bare(c, from, at, sink),
-                Ok(BareEnd::Ends) => return self.end_bare(c, from, at, 0, sink),
-                Ok(BareEnd::Quote(length)) => return self.end_bare(c, from, at, length, sink),
-                Ok(BareEnd::Inside) => {
-                    let (braces, squares) = &mut self.string.open;
-                    match byte {
-                        b'{' => *braces += 1,
-                        b'}' => *braces = braces.saturating_sub(1),
-                        b'[' => *squares += 1,
-                        b']' => *squares = squares.saturating_sub(1),
-                        _ => {}
-                    }
-                    // What was counted must not be held, or it would be counted again.
-                    at += json::width(byte);
-                    sink.event(JsonEvent::StringDelta(&c.text[from..at]));
-                    c.at = at;
-                    return Flow::Go;
-                }
+        let at = BARE.find(bytes, from);
+        let Some(&byte) = bytes.get(at) else {
+            if c.last {
+                return self.end_bare(c, from, at, 0, sink);
             }
+            return self.wait_bare(c, from, at, sink);
+        };
+        self.work += (at - from + WINDOW) as u64;
+        match self.bare_ends(c, from, at, byte) {
+            Err(More) => return self.wait_bare(c, from, at, sink),
+            Ok(BareEnd::Ends) => return self.end_bare(c, from, at, 0, sink),
+            Ok(BareEnd::Quote(length)) => return self.end_bare(c, from, at, length, sink),
+            Ok(BareEnd::Inside) => {}
         }
+        let (braces, squares) = &mut self.string.open;
+        match byte {
+            b'{' => *braces += 1,
+            b'}' => *braces = braces.saturating_sub(1),
+            b'[' => *squares += 1,
+            b']' => *squares = squares.saturating_sub(1),
+            _ => {}
+        }
+        // Handed out at once, so that it is not counted again.
+        c.at = at + json::width(byte);
+        sink.event(JsonEvent::StringDelta(&c.text[from..c.at]));
+        Flow::Go
     }
 
     /// Hands out the text up to the white space before `at`, and waits.

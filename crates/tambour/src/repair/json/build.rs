@@ -4,9 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::finding::Report;
 use crate::repair::rules;
-use crate::span::Place;
 
-use super::event::{End, JsonEvent, JsonSink, Start};
+use super::event::{End, JsonEvent, JsonSink, KeyPlace, Start};
 
 /// A value that was read, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,17 +24,31 @@ pub struct Built {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     open: Vec<Open>,
+    /// Finished items of all open objects and arrays, each with its key.
+    items: Vec<(String, Value)>,
+    /// Keys whose value has not come.
+    keys: Vec<String>,
     root: Option<Value>,
     text: String,
     start: Option<Start>,
     duplicates: Vec<Report>,
 }
 
+/// An open object or array.
 #[derive(Clone, Debug)]
-enum Open {
-    Object { map: Map<String, Value>, key: String },
-    Array(Vec<Value>),
+struct Open {
+    /// Where its items start.
+    first: usize,
+    object: bool,
+    /// The items so far of an object that has many.
+    large: Option<Map<String, Value>>,
 }
+
+/// Keys of an object up to which each new one is compared with all before.
+const FEW: usize = 16;
+
+/// Bytes of a string up to which it is copied into a buffer of its length.
+const SHORT: usize = 4 << 10;
 
 impl Builder {
     /// A builder that saw nothing yet.
@@ -52,24 +65,19 @@ impl Builder {
             JsonEvent::ValueStart(start) => {
                 self.start = Some(start);
                 self.open.clear();
+                self.items.clear();
+                self.keys.clear();
             }
-            JsonEvent::ObjectStart => {
-                self.open.push(Open::Object { map: Map::new(), key: String::new() });
-            }
-            JsonEvent::ArrayStart => self.open.push(Open::Array(Vec::new())),
+            JsonEvent::ObjectStart => self.open(true),
+            JsonEvent::ArrayStart => self.open(false),
             JsonEvent::Key { text, place, .. } => self.key(text, place),
-            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
-                let value = match self.open.pop() {
-                    Some(Open::Object { map, .. }) => Value::Object(map),
-                    Some(Open::Array(items)) => Value::Array(items),
-                    None => return None,
-                };
-                self.put(value);
-            }
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.close(),
             JsonEvent::StringStart => self.text.clear(),
             JsonEvent::StringDelta(text) => self.text.push_str(text),
             JsonEvent::StringEnd => {
-                let text = std::mem::take(&mut self.text);
+                // A short string gets a buffer of its length, a long one the buffer it was collected in.
+                let short = self.text.len() <= SHORT;
+                let text = if short { self.text.as_str().to_owned() } else { std::mem::take(&mut self.text) };
                 self.put(Value::String(text));
             }
             JsonEvent::Number(number) => self.put(Value::Number(number.clone())),
@@ -84,24 +92,54 @@ impl Builder {
         None
     }
 
-    fn key(&mut self, text: &str, place: Place) {
-        let Some(Open::Object { map, key }) = self.open.last_mut() else { return };
-        if map.contains_key(text) {
+    fn open(&mut self, object: bool) {
+        self.open.push(Open { first: self.items.len(), object, large: None });
+    }
+
+    fn key(&mut self, text: &str, at: KeyPlace<'_>) {
+        let Some(open) = self.open.last_mut() else { return };
+        let few = &self.items[open.first..];
+        let twice = match &open.large {
+            Some(map) => map.contains_key(text),
+            None => few.iter().any(|(key, _)| key == text),
+        };
+        if twice && self.duplicates.len() < FEW {
             let message = format!("the key `{}` stands twice", shown(text));
+            let place = at.get();
             let report = Report::new(&rules::DUPLICATE_KEY, place, place.offset, message);
             self.duplicates.push(report.repaired("kept the last value"));
         }
-        key.clear();
-        key.push_str(text);
+        if open.large.is_none() && few.len() >= FEW {
+            open.large = Some(self.items.drain(open.first..).collect());
+        }
+        self.keys.push(text.to_owned());
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.pop() else { return };
+        let value = match open.large {
+            Some(map) => Value::Object(map),
+            None if open.object => {
+                let mut map = Map::with_capacity(self.items.len() - open.first);
+                map.extend(self.items.drain(open.first..));
+                Value::Object(map)
+            }
+            None => Value::Array(self.items.drain(open.first..).map(|(_, item)| item).collect()),
+        };
+        self.put(value);
     }
 
     fn put(&mut self, value: Value) {
-        match self.open.last_mut() {
-            Some(Open::Object { map, key }) => {
-                map.insert(std::mem::take(key), value);
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(value);
+            return;
+        };
+        let key = if open.object { self.keys.pop().unwrap_or_default() } else { String::new() };
+        match &mut open.large {
+            Some(map) => {
+                map.insert(key, value);
             }
-            Some(Open::Array(items)) => items.push(value),
-            None => self.root = Some(value),
+            None => self.items.push((key, value)),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum JsonEvent<'a> {
         /// The key.
         text: &'a str,
         /// Where it stands.
-        place: Place,
+        place: KeyPlace<'a>,
         /// Open brackets around it: 1 for the keys of the outermost object.
         depth: usize,
     },
@@ -46,6 +46,27 @@ pub enum JsonEvent<'a> {
     Null,
     /// The value is complete.
     ValueEnd(End),
+}
+
+/// Where a key stands. Lines are counted only when asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPlace<'a> {
+    pub(super) from: Place,
+    pub(super) over: &'a str,
+}
+
+impl KeyPlace<'_> {
+    /// The place.
+    #[must_use]
+    pub fn get(self) -> Place {
+        self.from.after(self.over)
+    }
+}
+
+impl PartialEq for KeyPlace<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
 }
 
 /// The start of a value.

@@ -29,6 +29,6 @@ mod string;
 mod structure;
 
 pub use build::{Builder, Built, Values};
-pub use event::{End, JsonEvent, JsonSink, Origin, Start, TopKey};
+pub use event::{End, JsonEvent, JsonSink, KeyPlace, Origin, Start, TopKey};
 pub use find::{Found, find, find_in_string, strict};
 pub use reader::{HELD, Reader};

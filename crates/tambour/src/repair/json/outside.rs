@@ -3,7 +3,7 @@
 use crate::lex::json::{self, PROSE, Quote, is_word};
 
 use super::event::{JsonEvent, JsonSink, Origin};
-use super::peek::{Key, More, Peek};
+use super::peek::{Key, More, Peek, WINDOW};
 use super::reader::{Cursor, Expect, Flow, Frame, Mode, Reader};
 
 /// Longest run of backticks or tildes that is counted; a longer one counts as this long.
@@ -128,6 +128,7 @@ impl Reader {
     }
 
     fn look(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
+        self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, last);
         let byte = bytes[at];
         if byte == b'<' {

@@ -10,11 +10,14 @@ use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::Place;
 
-use super::event::{End, JsonEvent, JsonSink, Start};
+use super::event::{End, JsonEvent, JsonSink, KeyPlace, Start};
 use super::peek::WINDOW;
 
 /// Bytes of the longest number; what is longer is read as a string.
 pub(super) const NUMBER: usize = 1 << 10;
+
+/// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
+const STEP: usize = 1 << 10;
 
 /// The most bytes that are kept back at any time: the longest number and one look-ahead.
 pub const HELD: usize = NUMBER + 2 * WINDOW;
@@ -48,9 +51,9 @@ pub struct Reader {
     pub(super) lexeme: Lexeme,
     pub(super) string: StringState,
     pub(super) key: String,
-    pub(super) key_place: Place,
+    pub(super) key_at: Mark,
     pub(super) key_cut: bool,
-    pub(super) comma: Comma,
+    pub(super) comma: Mark,
     /// Brackets of calls such as `ObjectId(` that are open.
     pub(super) calls: usize,
     /// A line break came since the last token.
@@ -130,9 +133,9 @@ pub(super) struct StringState {
     pub(super) open: (u32, u32),
 }
 
-/// The last comma.
+/// A place that may be asked for: counting lines waits until it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Comma {
+pub(super) enum Mark {
     /// In the text being read.
     At(usize),
     /// Before it.
@@ -203,9 +206,9 @@ impl Reader {
                 open: (0, 0),
             },
             key: String::new(),
-            key_place: Place::START,
+            key_at: Mark::Was(Place::START),
             key_cut: false,
-            comma: Comma::Was(Place::START),
+            comma: Mark::Was(Place::START),
             calls: 0,
             newline: false,
             stray: false,
@@ -314,24 +317,41 @@ impl Reader {
             }
         }
         let read = cursor.at;
-        self.settle_comma(text);
+        self.settle(text);
         self.base = self.place_at(text, read);
         self.known = (0, self.base);
         self.work += read as u64 + 1;
         read
     }
 
-    /// Finds out where the last comma stands, before the text it is in or its place is left behind.
-    fn settle_comma(&mut self, text: &str) {
+    /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
+    fn settle(&mut self, text: &str) {
         // Only the comma before an item still to come is ever asked for.
-        if let (Comma::At(at), Expect::Item) = (self.comma, self.expect) {
-            self.comma = Comma::Was(self.place_at(text, at));
+        if let (Mark::At(at), Expect::Item) = (self.comma, self.expect) {
+            self.comma = Mark::Was(self.place_at(text, at));
+        }
+        if let (Mark::At(at), Lexeme::String, true) = (self.key_at, self.lexeme, self.string.in_key) {
+            self.key_at = Mark::Was(self.place_at(text, at));
+        }
+    }
+
+    /// The place of a key, for those who ask.
+    pub(super) fn key_place<'b>(&mut self, text: &'b str) -> KeyPlace<'b> {
+        match self.key_at {
+            Mark::Was(from) => KeyPlace { from, over: "" },
+            Mark::At(at) => {
+                if at - self.known.0 > STEP {
+                    self.place_at(text, at);
+                }
+                KeyPlace { from: self.known.1, over: &text[self.known.0..at] }
+            }
         }
     }
 
     /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
     pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
         let (offset, place) = self.known;
+        debug_assert!(at >= offset, "places are asked for in order");
         if at < offset {
             return self.base.after(&text[..at]);
         }
@@ -352,7 +372,7 @@ impl Reader {
     ) {
         self.end.repaired = true;
         if self.reports < self.findings {
-            self.settle_comma(c.text);
+            self.settle(c.text);
             let place = self.place_at(c.text, start);
             self.mend_at(place, end - start, rule, (message, repair), sink);
         } else {
@@ -393,7 +413,6 @@ impl Reader {
         let place = self.place_at(c.text, at);
         let origin = self.outside.origin();
         self.end = End::default();
-        self.calls = 0;
         sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin }));
         self.index += 1;
     }
@@ -404,6 +423,7 @@ impl Reader {
         self.end.offset = self.base.offset + at;
         self.expect = Expect::Next;
         self.newline = false;
+        self.calls = 0;
         sink.event(JsonEvent::ValueEnd(self.end));
         self.end = End::default();
     }
@@ -437,7 +457,11 @@ impl Reader {
         self.key.push_str(&part[..cut]);
         if !std::mem::replace(&mut self.key_cut, true) {
             let what = ("the key is longer than the limit", "cut the key");
-            self.mend_at(self.key_place, 0, &rules::LIMIT_EXCEEDED, what, sink);
+            let place = match self.key_at {
+                Mark::Was(place) => place,
+                Mark::At(_) => self.base,
+            };
+            self.mend_at(place, 0, &rules::LIMIT_EXCEEDED, what, sink);
         }
     }
 }

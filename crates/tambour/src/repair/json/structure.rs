@@ -4,8 +4,8 @@ use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
-use super::peek::{Key, More, Peek};
-use super::reader::{Comma, Cursor, Expect, Flow, Frame, Lexeme, Reader};
+use super::peek::{Key, More, Peek, WINDOW};
+use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, Reader};
 
 /// What an item would be at the place read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,7 +218,7 @@ impl Reader {
         self.stray = false;
         if self.expect == Expect::Next && !self.stack.is_empty() {
             self.expect = Expect::Item;
-            self.comma = Comma::At(at);
+            self.comma = Mark::At(at);
             return;
         }
         let span = (at, at + length);
@@ -226,7 +226,7 @@ impl Reader {
             Expect::Colon | Expect::Value => {
                 self.null_value(c, at, sink);
                 self.expect = Expect::Item;
-                self.comma = Comma::At(at);
+                self.comma = Mark::At(at);
             }
             _ if self.stack.is_empty() => {
                 let what = ("a comma outside of the value", "left it out");
@@ -250,7 +250,7 @@ impl Reader {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
-            self.comma = Comma::At(at);
+            self.comma = Mark::At(at);
         } else {
             let what = ("a colon that follows no key", "left it out");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
@@ -287,7 +287,7 @@ impl Reader {
                 let what = ("no comma between two items", "added one");
                 self.mend(c, (at, at), &rules::MISSING_COMMA, what, sink);
                 self.expect = Expect::Item;
-                self.comma = Comma::At(at);
+                self.comma = Mark::At(at);
             }
         }
         if object { Slot::Key } else { Slot::Value }
@@ -312,7 +312,7 @@ impl Reader {
                     while self.stack.len() > array + 1 {
                         self.close_for(c, at, sink);
                     }
-                    if self.expect == Expect::Next && matches!(self.comma, Comma::At(_) | Comma::Was(_)) {
+                    if self.expect == Expect::Next {
                         self.expect = Expect::Item;
                     }
                 }
@@ -365,6 +365,7 @@ impl Reader {
                 c.at += length;
                 return Ok(());
             }
+            self.work += WINDOW as u64;
             // A wrong bracket: it ends what it fits, or stands for the right one, or is one too many.
             let p = Peek::new(c.bytes(), at + length, c.last);
             let (next, _) = p.space(at + length)?;
@@ -408,8 +409,8 @@ impl Reader {
         match self.expect {
             Expect::Item => {
                 let place = match self.comma {
-                    Comma::At(comma) => self.place_at(c.text, comma),
-                    Comma::Was(place) => place,
+                    Mark::At(comma) => self.place_at(c.text, comma),
+                    Mark::Was(place) => place,
                 };
                 let what = ("a comma before a closing bracket", "left it out");
                 self.mend_at(place, 1, &rules::TRAILING_COMMA, what, sink);

@@ -1,0 +1,152 @@
+//! Speed of the JSON reader: nanoseconds a chunk at three sizes, and megabytes a second for whole texts.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use tambour::finding::Report;
+use tambour::limits::Limits;
+use tambour::repair::json::{JsonEvent, JsonSink, Reader, Values, find, strict};
+
+/// Counts what it gets.
+#[derive(Default)]
+struct Counter(usize);
+
+impl JsonSink for Counter {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        self.0 += match black_box(event) {
+            JsonEvent::StringDelta(text) | JsonEvent::Text(text) => text.len(),
+            _ => 1,
+        };
+    }
+
+    fn report(&mut self, report: Report) {
+        self.0 += report.message.len();
+    }
+}
+
+fn main() {
+    let sizes = [4 << 10, 64 << 10, 1 << 20];
+    println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "ns a chunk, events", "4 KB", "64 KB", "1 MB", "1 MB/64 B");
+    let texts: [(&str, fn(usize) -> String); 4] =
+        [("valid", valid), ("broken, fenced", broken), ("one string", string), ("prose string", prose)];
+    for (name, make) in texts {
+        print!("{name:<28}");
+        for (size, chunk) in [(sizes[0], 4), (sizes[1], 4), (sizes[2], 4), (sizes[2], 64)] {
+            let text = make(size);
+            let chunks = chunks(&text, chunk);
+            let time = best(|| {
+                let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
+                chunks.iter().for_each(|chunk| reader.push(chunk, &mut sink));
+                reader.finish(&mut sink);
+                black_box(sink.0);
+            });
+            print!(" {:>9.1}", time.as_nanos() as f64 / chunks.len() as f64);
+        }
+        println!();
+    }
+    println!(
+        "\n{:<28} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "MB/s, whole, 1 MB", "events", "values", "find", "strict", "serde_json"
+    );
+    for (name, make) in texts {
+        let text = make(1 << 20);
+        let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
+        let events = best(|| {
+            let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
+            reader.push(&text, &mut sink);
+            reader.finish(&mut sink);
+            black_box(sink.0);
+        });
+        let values = best(|| {
+            let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Values::default());
+            reader.push(&text, &mut sink);
+            reader.finish(&mut sink);
+            black_box(sink.values.len());
+        });
+        let found = best(|| {
+            black_box(find(&text, &Limits::default()));
+        });
+        let exact = best(|| {
+            let _ = black_box(strict(&text, &Limits::default()));
+        });
+        let peer = best(|| {
+            let _ = black_box(serde_json::from_str::<serde_json::Value>(&text));
+        });
+        let peer = if strict(&text, &Limits::default()).is_ok() { rate(peer) } else { f64::NAN };
+        let exact = if strict(&text, &Limits::default()).is_ok() { rate(exact) } else { f64::NAN };
+        println!(
+            "{name:<28} {:>9.0} {:>9.0} {:>9.0} {exact:>9.0} {peer:>10.0}",
+            rate(events),
+            rate(values),
+            rate(found)
+        );
+    }
+}
+
+/// The best of several runs: other work on the machine only ever adds.
+fn best(mut run: impl FnMut()) -> Duration {
+    let (mut least, begin) = (Duration::MAX, Instant::now());
+    while begin.elapsed() < Duration::from_millis(300) {
+        let start = Instant::now();
+        run();
+        least = least.min(start.elapsed());
+    }
+    least
+}
+
+fn chunks(text: &str, size: usize) -> Vec<&str> {
+    let (mut chunks, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let mut cut = size.min(rest.len());
+        while !rest.is_char_boundary(cut) {
+            cut += 1;
+        }
+        chunks.push(&rest[..cut]);
+        rest = &rest[cut..];
+    }
+    chunks
+}
+
+fn valid(size: usize) -> String {
+    let mut text = String::from("{\"items\": [");
+    let mut i = 0;
+    while text.len() < size {
+        if i > 0 {
+            text.push_str(", ");
+        }
+        let _ = write!(
+            text,
+            "{{\"id\": {i}, \"name\": \"item number {i}\", \"price\": {}.5, \"tags\": [\"red\", \"green\"], \
+             \"note\": \"A sentence, or two, of text.\\nWith a line break.\", \"ok\": true}}",
+            i * 3
+        );
+        i += 1;
+    }
+    text.push_str("]}");
+    text
+}
+
+fn broken(size: usize) -> String {
+    let mut text = String::from("Here is what you asked for:\n\n```json\n{'items': [\n");
+    let mut i = 0;
+    while text.len() < size {
+        let _ = write!(
+            text,
+            "  {{id: {i}, 'name': 'item number {i}', \"price\": .5, \"tags\": [\"red\" \"green\",], // tags\n   \
+             \"note\": \"He said \"yes\", or so.\nWith a line break.\", \"ok\": True,}},\n",
+        );
+        i += 1;
+    }
+    text.push_str("]}\n```\nAnything else?");
+    text
+}
+
+fn string(size: usize) -> String {
+    format!("{{\"text\": \"{}\"}}", "abcdefghijklmnopqrstuvwxyz012345".repeat(size / 32))
+}
+
+fn prose(size: usize) -> String {
+    let line = "Well, this is prose, as models write it (more or less).\\n它也可以是中文，对吧？";
+    format!("{{\"text\": \"{}\"}}", line.repeat(size / line.len()))
+}

@@ -1,0 +1,178 @@
+//! Hostile text: linear work, bounded memory, no recursion. X-007
+
+use std::time::{Duration, Instant};
+
+use tambour::finding::Report;
+use tambour::limits::Limits;
+use tambour::repair::json::{HELD, JsonEvent, JsonSink, Reader, find, strict};
+
+use super::READERS;
+
+#[derive(Default)]
+struct Count {
+    events: usize,
+    reports: usize,
+}
+
+impl JsonSink for Count {
+    fn event(&mut self, _: JsonEvent<'_>) {
+        self.events += 1;
+    }
+
+    fn report(&mut self, _: Report) {
+        self.reports += 1;
+    }
+}
+
+const PATTERNS: &[&str] = &[
+    "[",
+    "{",
+    "(",
+    "{\"a\":",
+    "[{\"\":",
+    "\"",
+    "'",
+    "`",
+    "```",
+    "\\",
+    "\\\"",
+    "\\u",
+    "\\ud800",
+    ",",
+    ":",
+    "]",
+    "}",
+    "/",
+    "/*",
+    "//",
+    "#",
+    "+",
+    "-",
+    ".",
+    "1",
+    "a",
+    " ",
+    "\n",
+    "~",
+    "<",
+    "<think>",
+    "“",
+    "：",
+    "，",
+    "\u{a0}",
+    "\u{1}",
+    "\"a\" ",
+    "\"a\", ",
+    "{\"a\":1,\"a\":1,",
+    "[1,/**/],",
+    "[1,#\n],",
+    "{\"a\":\"b, \"c\":\"",
+    "{a ",
+    "{a: b, ",
+    "x(",
+    "[x\n",
+    "\"\" ",
+    "\"+",
+    "{\"a\n:\"b\",",
+    "\"a\n, \"b\": ",
+    "{\"k\":[1},",
+    "...",
+    "tru",
+    "1_",
+    "0x",
+    "\n{\"event\":\"",
+    "{\"a\":\"\n",
+    "\"}",
+    "\"]}, ",
+];
+
+#[test]
+fn work_is_linear_and_little_is_held() {
+    let limits = Limits::default();
+    for start in ["", "[", "{", "{\"a\":", "{\"a\":\"", "[\"", "{\"", "{'a':'", "{\"a\":x "] {
+        for pattern in PATTERNS {
+            let text = format!("{start}{}", pattern.repeat((64 << 10) / pattern.len()));
+            for new in READERS {
+                for size in [1, 7, text.len()] {
+                    let (mut reader, mut count) = (new(&limits), Count::default());
+                    let mut rest = text.as_str();
+                    while !rest.is_empty() {
+                        let mut cut = size.min(rest.len());
+                        while !rest.is_char_boundary(cut) {
+                            cut += 1;
+                        }
+                        reader.push(&rest[..cut], &mut count);
+                        assert!(reader.held() <= HELD, "{start:?} {pattern:?}: {} held", reader.held());
+                        rest = &rest[cut..];
+                    }
+                    reader.finish(&mut count);
+                    let bytes = text.len();
+                    assert!(
+                        count.events <= 8 * bytes + 1000,
+                        "{start:?} {pattern:?}: {} events",
+                        count.events
+                    );
+                    assert!(
+                        count.reports <= limits.findings,
+                        "{start:?} {pattern:?}: {} reports",
+                        count.reports
+                    );
+                    // Each look ahead counts as 128 bytes, and a byte may be asked about a few times as more arrive.
+                    assert!(
+                        reader.work() <= 700 * bytes as u64 + 10_000,
+                        "{start:?} {pattern:?} by {size}: {}",
+                        reader.work()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_megabyte_takes_no_longer_than_it_should() {
+    for start in ["", "[", "{\"a\":\"", "{\"a\":", "[\""] {
+        for pattern in PATTERNS {
+            let text = format!("{start}{}", pattern.repeat((1 << 20) / pattern.len()));
+            let begin = Instant::now();
+            let _ = find(&text, &Limits::default());
+            let _ = strict(&text, &Limits::default());
+            let time = begin.elapsed();
+            // Quadratic work would take minutes.
+            assert!(time < Duration::from_secs(5), "{start:?} {pattern:?}: {time:?}");
+        }
+    }
+}
+
+#[test]
+fn nesting_ends_at_the_limit() {
+    let limits = Limits::default();
+    for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "[{\"a\":".repeat(50_000)] {
+        let fault = strict(&text, &limits).expect_err("too deep");
+        assert_eq!(fault.rule.code, "limit_exceeded");
+        let found = find(&text, &limits);
+        assert!(found.closed_by_us);
+        assert_eq!(found.reports[0].rule.code, "limit_exceeded");
+        assert_eq!(found.candidates, 1);
+    }
+    let depth = limits.depth;
+    let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(strict(&deep, &limits).is_ok());
+    assert!(strict(&format!("[{deep}]"), &limits).is_err());
+    // The next line is read again.
+    let found = find(&format!("{}\n{{\"a\":1}}", "[".repeat(1000)), &limits);
+    assert_eq!(found.value, Some(serde_json::json!({"a": 1})));
+}
+
+#[test]
+fn keys_are_held_up_to_the_limit() {
+    let limits = Limits::default();
+    let text = format!("{{\"{}\":1}}", "k".repeat(1 << 20));
+    let (mut reader, mut count) = (Reader::chat(&limits), Count::default());
+    for piece in text.as_bytes().chunks(1000) {
+        reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
+        assert!(reader.held() <= HELD);
+    }
+    reader.finish(&mut count);
+    assert_eq!(count.reports, 1);
+}

@@ -1,0 +1,59 @@
+//! The JSON reader: repairs, finding, strict reading; the same however the text is cut; linear on hostile text.
+
+mod finding;
+mod hostile;
+mod repairs;
+mod valid;
+
+use serde_json::Value;
+use tambour::finding::Report;
+use tambour::limits::Limits;
+use tambour::repair::json::{Built, HELD, Reader, Values};
+
+/// Everything a reading of a text gave.
+#[derive(Debug, PartialEq)]
+struct Reading {
+    values: Vec<Built>,
+    reports: Vec<Report>,
+    text: String,
+}
+
+type New = fn(&Limits) -> Reader;
+
+const READERS: [New; 3] = [Reader::chat, Reader::lines, Reader::document];
+
+fn read(new: New, pieces: &[&str]) -> Reading {
+    let (mut reader, mut values) = (new(&Limits::default()), Values::default());
+    for piece in pieces {
+        reader.push(piece, &mut values);
+        assert!(reader.held() <= HELD, "{} bytes are held", reader.held());
+    }
+    reader.finish(&mut values);
+    Reading { values: values.values, reports: values.reports, text: values.text }
+}
+
+/// Holds the readings of `text` under every single cut, byte by byte and in threes against the one of the whole.
+#[track_caller]
+fn same_under_cuts(text: &str) {
+    let bounds: Vec<usize> = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect();
+    for new in READERS {
+        let whole = read(new, &[text]);
+        for &at in &bounds {
+            let (a, b) = text.split_at(at);
+            assert_eq!(read(new, &[a, b]), whole, "{text:?} cut at {at}");
+        }
+        for step in [1, 3] {
+            let cuts: Vec<usize> = bounds.iter().copied().step_by(step).chain([text.len()]).collect();
+            let pieces: Vec<&str> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+            assert_eq!(read(new, &pieces), whole, "{text:?} in pieces of {step}");
+        }
+    }
+}
+
+fn codes(reports: &[Report]) -> Vec<&'static str> {
+    reports.iter().map(|report| report.rule.code).collect()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}

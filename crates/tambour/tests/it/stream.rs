@@ -1,0 +1,319 @@
+//! What a stream promises however it ends and however it arrives: ends, limits, promptness, round trips.
+
+use tambour::event::{Collected, Completed, EventKind, Failure, FinishReason};
+use tambour::{End, Event, Options, Pipeline, Profile, contract};
+
+const REPLY: &str = "<think>draft</think>\n<serp>The user wants a plan.</serp>\n<thinking>\n<phase id=\"1\">\n\
+    <title>Goal</title>\nthree days a week\n</phase>\n<phase id=\"2\">\n<title>Plan</title>\npush &amp; pull\n</phase>\n\
+    </thinking>\n<final>\n# Plan\n\n- push `a < b`\n<!-- <serp_queries>\n[\"push pull legs\"]\n</serp_queries> -->\n\
+    </final>\n";
+
+fn read(dialect: &str, options: &Options, reply: &[u8], end: &End, extensions: bool) -> Collected {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new(dialect, options).expect("a dialect").extensions(extensions);
+    pipeline.push(reply, &mut sink);
+    pipeline.finish(end, &mut sink);
+    sink
+}
+
+fn plain(dialect: &str, reply: &str) -> Collected {
+    read(dialect, &Options::default(), reply.as_bytes(), &End::stop(), false)
+}
+
+fn completed(sink: &Collected) -> &Completed {
+    match sink.events.last() {
+        Some(Event::Completed(completed)) => completed,
+        other => panic!("the stream ends with {other:?}"),
+    }
+}
+
+fn contract_events(sink: &Collected) -> Vec<Event<'static>> {
+    sink.joined().into_iter().filter(|event| event.kind() == EventKind::Contract).collect()
+}
+
+fn assert_valid(sink: &Collected) {
+    let errors: Vec<_> = contract::check_events(&sink.events)
+        .into_iter()
+        .filter(|f| f.severity == tambour::Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}\n{:?}", sink.events);
+}
+
+fn options(set: &[(&str, &str)]) -> Options {
+    let mut options = Options::default();
+    for (name, value) in set {
+        options.set(name, value).expect("a known option");
+    }
+    options
+}
+
+fn judged(profile: Profile) -> Options {
+    let mut options = Options::default();
+    options.profile = profile;
+    options
+}
+
+#[test]
+fn every_way_to_end_has_one_end() {
+    let failure = Failure { code: "upstream_closed".into(), message: "reset".into(), retryable: true };
+    // X-014: each finish reason, a clean end without one, a broken connection, a cancel.
+    let ends = [
+        (End::stop(), Some((FinishReason::Stop, false))),
+        (End::Finished(FinishReason::ToolCalls), Some((FinishReason::ToolCalls, false))),
+        (End::Finished(FinishReason::Length), Some((FinishReason::Length, true))),
+        (End::Finished(FinishReason::ContentFilter), Some((FinishReason::ContentFilter, true))),
+        (End::Finished(FinishReason::Cancelled), Some((FinishReason::Cancelled, true))),
+        (End::Unknown, Some((FinishReason::Length, true))),
+        (End::Failed(failure.clone()), None),
+    ];
+    for dialect in ["thinkingml", "jsonseq", "plain", "auto"] {
+        for (end, expected) in &ends {
+            for cut in [0, 1, 40, 150, REPLY.len()] {
+                let sink = read(dialect, &Options::default(), &REPLY.as_bytes()[..cut], end, false);
+                let terminals = |e: &&Event<'_>| matches!(e, Event::Completed(_) | Event::Error(_));
+                assert_eq!(sink.events.iter().filter(terminals).count(), 1, "{dialect} {end:?} {cut}"); // J-035
+                match (expected, sink.events.last()) {
+                    (Some((reason, truncated)), Some(Event::Completed(done))) => {
+                        assert_eq!(done.finish_reason, *reason);
+                        assert!(done.metadata.truncated || !truncated, "{dialect} {end:?} {cut}");
+                    }
+                    (None, Some(Event::Error(given))) => assert_eq!(*given, failure),
+                    (expected, last) => panic!("{dialect} {end:?} {cut}: {expected:?}, {last:?}"),
+                }
+                assert_valid(&sink); // X-001
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failure_before_the_first_event_is_only_an_error() {
+    let failure = Failure { code: "upstream_closed".into(), message: "reset".into(), retryable: true };
+    let sink = read("thinkingml", &Options::default(), b"  ", &End::Failed(failure), false);
+    assert_eq!(sink.events.len(), 1); // X-001
+    assert_valid(&sink);
+}
+
+#[test]
+fn a_cut_reply_is_closed_and_marked() {
+    for cut in 0..REPLY.len() {
+        let end = End::Finished(FinishReason::Length);
+        let sink = read("thinkingml", &Options::default(), &REPLY.as_bytes()[..cut], &end, false);
+        assert!(completed(&sink).metadata.truncated); // J-056
+        assert_valid(&sink);
+        for event in &sink.events {
+            if let Event::FinalDelta { text } = event {
+                // J-045, J-048: no half tag and no half queries block reaches the client.
+                assert!(
+                    !text.contains("<!") && !text.contains("</") && !text.contains("serp"),
+                    "{cut}: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn answer_text_is_sent_while_it_arrives() {
+    // J-037: 1,000 characters in pieces of 40; each piece is out before the next comes.
+    let words = "twenty-one small words in a row are sent; ".repeat(24);
+    for (dialect, before) in [
+        ("thinkingml", "<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>"),
+        ("plain", ""),
+    ] {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
+        pipeline.push(before.as_bytes(), &mut sink);
+        let mut fed = 0;
+        for chunk in words.as_bytes().chunks(40) {
+            pipeline.push(chunk, &mut sink);
+            fed += chunk.len();
+            let sent: usize = sink
+                .events
+                .iter()
+                .map(|event| if let Event::FinalDelta { text } = event { text.len() } else { 0 })
+                .sum();
+            // Only white space at the very end may wait.
+            assert!(fed - sent <= 1, "{dialect}: {fed} in, {sent} out");
+        }
+    }
+}
+
+#[test]
+fn the_text_of_one_long_line_is_sent_while_it_arrives() {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("jsonseq", &Options::default()).expect("a dialect");
+    let line = format!("{{\"event\":\"final_delta\",\"data\":{{\"text\":\"{}", "word ".repeat(4000));
+    pipeline.push(line.as_bytes(), &mut sink);
+    let sent: usize =
+        sink.events.iter().map(|e| if let Event::FinalDelta { text } = e { text.len() } else { 0 }).sum();
+    assert!(sent > 19_000, "{sent}"); // J-037
+}
+
+#[test]
+fn a_long_delta_is_split_and_nothing_is_lost() {
+    let text = "增肌 and 减脂, ".repeat(200);
+    let sink = plain("plain", &text);
+    let deltas: Vec<&str> = sink
+        .events
+        .iter()
+        .filter_map(|event| if let Event::FinalDelta { text } = event { Some(text.as_ref()) } else { None })
+        .collect();
+    assert!(deltas.len() > 1); // J-039
+    assert_eq!(deltas.concat(), text.trim());
+}
+
+#[test]
+fn valid_thinkingml_has_no_findings_in_either_profile() {
+    for profile in [Profile::Strict, Profile::Lenient] {
+        let sink = read("thinkingml", &judged(profile), REPLY.as_bytes(), &End::stop(), false);
+        assert_eq!(sink.findings, [], "{profile:?}"); // X-002
+        assert_eq!(completed(&sink).metadata.warnings, 0);
+    }
+}
+
+#[test]
+fn writing_and_reading_again_gives_the_same_events() {
+    let first = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
+    for name in ["thinkingml", "jsonseq"] {
+        let write =
+            tambour::dialect::entry(name).ok().and_then(|entry| entry.write).expect("it can be written");
+        let text = write(&first.events);
+        let again = read(name, &judged(Profile::Strict), text.as_bytes(), &End::stop(), true);
+        assert_eq!(contract_events(&first), contract_events(&again), "{text}"); // X-003
+        assert_eq!(again.findings, [], "{text}");
+        assert_eq!(
+            write(&again.events).replace("<think>draft</think>\n", ""),
+            text.replace("<think>draft</think>\n", "")
+        );
+    }
+}
+
+#[test]
+fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
+    let broken = REPLY.replace("id=\"2\"", "id=\"7\"").replace("<title>Goal</title>", "<Title>Goal</Title>");
+    let strict = judged(Profile::Strict);
+    let whole = read("thinkingml", &strict, broken.as_bytes(), &End::stop(), false);
+    // The legacy deltas carry the raw text: joined they are the reply again.
+    let joined: String = broken.split_inclusive('\n').collect();
+    let mut pieces = Collected::default();
+    let mut pipeline = Pipeline::new("thinkingml", &strict).expect("a dialect");
+    for byte in joined.as_bytes() {
+        pipeline.push(&[*byte], &mut pieces);
+    }
+    pipeline.finish(&End::stop(), &mut pieces);
+    assert_eq!(whole.findings, pieces.findings); // T-065
+    assert!(whole.findings.iter().any(|f| f.code == "phase_id_not_consecutive"));
+    assert!(whole.findings.iter().any(|f| f.code == "tag_case"));
+}
+
+#[test]
+fn findings_say_where_and_what() {
+    let sink = plain(
+        "thinkingml",
+        "<thinking>\n<phase id=\"1\">\n<title>增肌</title> 中<b>x</b>\n</phase>\n</thinking>\n<final>\na\n</final>",
+    );
+    let tag = sink.findings.iter().find(|f| f.code == "unexpected_tag").expect("the tag is found");
+    // X-006: rule, code, place, message and repair in one format.
+    assert_eq!((tag.rule.as_ref(), tag.line, tag.column), ("T-037", 3, 20));
+    assert_eq!(tag.span.end - tag.span.start, 3);
+    let json = serde_json::to_value(tag).expect("a finding is JSON");
+    for key in ["rule", "code", "severity", "span", "line", "column", "message", "repair"] {
+        assert!(json.get(key).is_some(), "{key}");
+    }
+}
+
+#[test]
+fn a_reply_over_the_input_limit_is_closed_and_fails() {
+    let options = options(&[("limits.input", "100")]);
+    for size in [100, 101, 5000] {
+        let reply = "a".repeat(size);
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("plain", &options).expect("a dialect");
+        for chunk in reply.as_bytes().chunks(7) {
+            pipeline.push(chunk, &mut sink);
+        }
+        pipeline.finish(&End::stop(), &mut sink);
+        let failed = matches!(sink.events.last(), Some(Event::Error(e)) if e.code == "input_too_large");
+        assert_eq!(failed, size > 100, "{size}"); // X-007
+        let text: String = sink
+            .events
+            .iter()
+            .filter_map(|e| if let Event::FinalDelta { text } = e { Some(text.as_ref()) } else { None })
+            .collect();
+        assert_eq!(text.len(), size.min(100));
+        assert_valid(&sink);
+    }
+}
+
+#[test]
+fn what_exceeds_a_limit_is_text_with_a_finding() {
+    let small = options(&[("limits.hold", "200"), ("limits.phases", "3")]);
+    let long = "word ".repeat(100);
+    let phases: String =
+        (1..=5).map(|id| format!("<phase id=\"{id}\"><title>t{id}</title>x</phase>")).collect();
+    let cases = [
+        (
+            "thinkingml",
+            format!("{long}<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>a</final>"),
+        ),
+        ("thinkingml", format!("<thinking>{phases}</thinking><final>a</final>")),
+        (
+            "thinkingml",
+            format!(
+                "<thinking><phase id=\"1\"><title>t</title>a <final> {long}</phase></thinking><final>b</final>"
+            ),
+        ),
+        ("jsonseq", format!("{long}\n{{\"event\":\"thinking_start\"}}")),
+        (
+            "jsonseq",
+            format!(
+                "{{\"event\":\"thinking_start\",\"data\":{{}}}}\n{{\"event\":\"final_delta\",\"data\":{{\"text\":\"{long}\"}}}}"
+            ),
+        ),
+    ];
+    for (dialect, reply) in cases {
+        let sink = read(dialect, &small, reply.as_bytes(), &End::stop(), false);
+        assert!(sink.findings.iter().any(|f| f.code == "limit_exceeded"), "{reply}\n{:?}", sink.findings); // X-007
+        assert_valid(&sink);
+        let sent: String =
+            sink.events.iter().filter_map(|e| e.data()["text"].as_str().map(str::to_owned)).collect();
+        if reply.contains("word") {
+            assert!(sent.contains(long.trim()), "{reply}\n{sent}");
+        }
+    }
+}
+
+#[test]
+fn reasoning_in_a_field_of_its_own() {
+    // X-012: phase 1 of a plain reply, a draft elsewhere.
+    for (dialect, reply, phase) in
+        [("plain", "It is 4.", "2 + 2"), ("thinkingml", REPLY, "three days a week")]
+    {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect").extensions(true);
+        pipeline.reasoning("2 + 2", &mut sink);
+        pipeline.push(reply.as_bytes(), &mut sink);
+        pipeline.finish(&End::stop(), &mut sink);
+        let first = sink
+            .events
+            .iter()
+            .find_map(|e| if let Event::PhaseDelta { text, .. } = e { Some(text.as_ref()) } else { None });
+        assert_eq!(first, Some(phase));
+        let drafted = sink.events.iter().any(|e| matches!(e, Event::DraftDelta { text } if text == "2 + 2"));
+        assert_eq!(drafted, dialect == "thinkingml");
+        assert_valid(&sink);
+    }
+}
+
+#[test]
+fn a_draft_reaches_nobody_who_did_not_ask() {
+    let without = plain("thinkingml", REPLY);
+    assert!(without.events.iter().all(|event| !event.data().to_string().contains("draft"))); // J-047
+    let with = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
+    assert!(with.events.iter().any(|event| matches!(event, Event::DraftDelta { .. })));
+    // X-010: without the extensions the stream is the same.
+    let kept: Vec<_> =
+        with.joined().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
+    assert_eq!(kept, without.joined());
+}

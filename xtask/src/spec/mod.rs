@@ -1,0 +1,83 @@
+//! `cargo xtask spec`: which rows of the specification have a test, and whether the tests prove them.
+
+mod prove;
+mod scan;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+
+use table::{Level, Row};
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let root = crate::root();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => report(&root, false),
+        ["--all"] => report(&root, true),
+        ["--prove"] => prove::run(&root),
+        _ => anyhow::bail!("usage: cargo xtask spec [--all | --prove]"),
+    }
+}
+
+/// Prints the rows without a test; `all` lists those out of scope too.
+fn report(root: &Path, all: bool) -> anyhow::Result<()> {
+    let (rows, scope) = (table::read(root)?, Scope::read(root)?);
+    let tests = scan::read(root)?;
+    let unknown: Vec<&String> = tests.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
+    anyhow::ensure!(unknown.is_empty(), "tests name rows that do not exist: {unknown:?}");
+    let mut missing = 0;
+    for level in [Level::Must, Level::Should, Level::Later] {
+        let of_level = |row: &&Row| row.level == level && (all || scope.holds(&row.id));
+        let found: Vec<&Row> = rows.iter().filter(of_level).collect();
+        let without: Vec<&&Row> = found.iter().filter(|row| !tests.contains_key(&row.id)).collect();
+        if found.is_empty() {
+            continue;
+        }
+        println!("{}: {} rows, {} without a test", level.name(), found.len(), without.len());
+        for row in &without {
+            println!("  {}  {}", row.id, shortened(&row.rule));
+        }
+        if level == Level::Must {
+            missing = without.iter().filter(|row| scope.holds(&row.id)).count();
+        }
+    }
+    let outside = rows.iter().filter(|row| !scope.holds(&row.id));
+    println!("out of scope: {} rows", outside.count());
+    anyhow::ensure!(missing == 0, "{missing} must rows in scope have no test");
+    Ok(())
+}
+
+fn shortened(rule: &str) -> String {
+    let short: String = rule.chars().take(90).collect();
+    if short.len() < rule.len() { short + "..." } else { short }
+}
+
+/// The rows that must have a test today.
+struct Scope {
+    patterns: BTreeMap<String, bool>,
+}
+
+impl Scope {
+    fn read(root: &Path) -> anyhow::Result<Scope> {
+        let path = root.join("docs/spec/scope.txt");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let pattern = |line: &str| match line.strip_prefix('!') {
+            Some(line) => (line.to_owned(), false),
+            None => (line.to_owned(), true),
+        };
+        Ok(Scope { patterns: lines.map(pattern).collect() })
+    }
+
+    /// The longest pattern that fits decides.
+    fn holds(&self, id: &str) -> bool {
+        let fits = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(prefix) => id.starts_with(prefix),
+            None => id == pattern,
+        };
+        let fitting = self.patterns.iter().filter(|(pattern, _)| fits(pattern));
+        fitting.max_by_key(|(pattern, _)| pattern.len()).is_some_and(|(_, &holds)| holds)
+    }
+}
