@@ -25,11 +25,19 @@ impl JsonSink for Counter {
     }
 }
 
+/// Makes a text of a size.
+type Make = fn(usize) -> String;
+
 fn main() {
     let sizes = [4 << 10, 64 << 10, 1 << 20];
     println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "ns a chunk, events", "4 KB", "64 KB", "1 MB", "1 MB/64 B");
-    let texts: [(&str, fn(usize) -> String); 4] =
-        [("valid", valid), ("broken, fenced", broken), ("one string", string), ("prose string", prose)];
+    let texts: [(&str, Make); 5] = [
+        ("valid", valid),
+        ("broken, fenced", broken),
+        ("broken reply, fenced", reply),
+        ("one string", string),
+        ("prose string", prose),
+    ];
     for (name, make) in texts {
         print!("{name:<28}");
         for (size, chunk) in [(sizes[0], 4), (sizes[1], 4), (sizes[2], 4), (sizes[2], 64)] {
@@ -135,6 +143,26 @@ fn broken(size: usize) -> String {
             text,
             "  {{id: {i}, 'name': 'item number {i}', \"price\": .5, \"tags\": [\"red\" \"green\",], // tags\n   \
              \"note\": \"He said \"yes\", or so.\nWith a line break.\", \"ok\": True,}},\n",
+        );
+        i += 1;
+    }
+    text.push_str("]}\n```\nAnything else?");
+    text
+}
+
+/// What a model writes: sentences in the values, a fault here and there.
+fn reply(size: usize) -> String {
+    let mut text = String::from(
+        "<think>I need {sections}.</think>\nHere is the report [1]:\n\n```json\n{'sections': [\n",
+    );
+    let mut i = 0;
+    while text.len() < size {
+        let _ = write!(
+            text,
+            "  {{\n    \"title\": \"Part {i}\",\n    \"body\": \"This part says what was found when the case was looked at \
+             again, and why it matters (see part {i}). The authors call it \"settled\", which is bold.\n\n\
+             Nothing else was asked for, so the part ends here, after some more words of plain prose that \
+             fill the paragraph as they do in replies.\",\n    \"done\": True,\n  }},\n",
         );
         i += 1;
     }

@@ -204,6 +204,12 @@ impl Reader {
         } else if bytes[at] == b'.' && bytes.len() < at + 3 && !c.last {
             return Err(More);
         }
+        let word = bytes[at..].iter().take(WINDOW / 2).take_while(|&&byte| json::is_word(byte)).count();
+        if word > 0 && bytes.get(at + word) == Some(&b':') {
+            self.key_without_quotes(c, (at, at + word), sink);
+            c.at = at + word;
+            return Ok(());
+        }
         self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, c.last);
         // The words up to what ends a key.

@@ -42,7 +42,7 @@ pub struct Found {
 ///
 /// let found = find("As [1] shows:\n```json\n{'ok': True,}\n```", &Limits::default());
 /// assert_eq!(found.value.unwrap().to_string(), r#"{"ok":true}"#);
-/// assert_eq!(found.reports[0].rule.code, "json_quote");
+/// assert_eq!(found.reports[1].rule.code, "json_quote");
 /// ```
 #[must_use]
 pub fn find(text: &str, limits: &Limits) -> Found {

@@ -17,7 +17,9 @@
 //! - Numbers with leading zeros are kept as strings, since the zeros say something; so are numbers no double can hold.
 
 mod bare;
+mod bracket;
 mod build;
+mod escape;
 mod event;
 mod find;
 mod number;

@@ -4,7 +4,7 @@ use crate::lex::json::{self, PROSE, Quote, is_word};
 
 use super::event::{JsonEvent, JsonSink, Origin};
 use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::{Cursor, Expect, Flow, Frame, Mode, Reader};
+use super::reader::{Cursor, Flow, Mode, Reader};
 
 /// Longest run of backticks or tildes that is counted; a longer one counts as this long.
 const FENCE: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct Outside {
     /// Nothing but white space came at all.
     leading: bool,
     /// Only white space came since the line began.
-    line: bool,
+    pub(super) line: bool,
     thinking: bool,
     /// Text up to the next line break is skipped, since the limits were exceeded on this line.
     pub(super) skipping: bool,
@@ -305,31 +305,6 @@ impl Reader {
             None => true,
             Some(_) => end > at && (newline || matches!(p.mark(next)?, Some(b',' | b']' | b'}'))),
         })
-    }
-
-    /// Opens a bracket, unless that would be too deep.
-    pub(super) fn open_bracket<S: JsonSink + ?Sized>(
-        &mut self,
-        c: &Cursor<'_>,
-        at: usize,
-        mark: u8,
-        sink: &mut S,
-    ) -> bool {
-        if self.stack.len() >= self.depth {
-            self.too_deep(c, at, sink);
-            return false;
-        }
-        let (frame, event) = match mark {
-            b'{' => (Frame::Object, JsonEvent::ObjectStart),
-            b'[' => (Frame::Array, JsonEvent::ArrayStart),
-            _ => (Frame::Tuple, JsonEvent::ArrayStart),
-        };
-        self.stack.push(frame);
-        self.expect = Expect::First;
-        self.newline = false;
-        self.stray = false;
-        sink.event(event);
-        true
     }
 
     /// Whether text around values is allowed.

@@ -27,7 +27,7 @@ impl Reader {
     #[inline]
     pub(super) fn plainly_ends(&self, bytes: &[u8], at: usize) -> bool {
         let Some(&next) = bytes.get(at + 1) else { return false };
-        if self.string.quote != Quote::Double {
+        if !matches!(self.string.quote, Quote::Double | Quote::Single) {
             return false;
         }
         if self.string.in_key {
@@ -274,8 +274,8 @@ impl Reader {
 /// Whether a plain key in quotes stands at `at`, with a colon right behind it.
 fn quoted_key(bytes: &[u8], at: usize) -> bool {
     let spaces = bytes[at..].iter().take(32).take_while(|&&byte| is_space(byte)).count();
-    let Some((b'"', rest)) = bytes[at + spaces..].split_first() else { return false };
+    let Some((&quote @ (b'"' | b'\''), rest)) = bytes[at + spaces..].split_first() else { return false };
     let length =
-        rest.iter().take(64).take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count();
-    rest[length..].starts_with(b"\":")
+        rest.iter().take(64).take_while(|&&byte| byte >= 0x20 && byte != quote && byte != b'\\').count();
+    rest[length..].starts_with(&[quote, b':'])
 }

@@ -67,6 +67,7 @@ fn a_fence_in_a_string_does_not_end_the_value() {
 fn a_fence_between_tokens_ends_the_value() {
     let text = "```json\n{\"a\": [1, 2\n```\nand {\"b\": 3} as well";
     finds(text, json!({"a": [1, 2]}));
+    finds(&text.replace("```", "~~~"), json!({"a": [1, 2]}));
 }
 
 #[test]
