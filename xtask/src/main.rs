@@ -3,6 +3,8 @@
 mod fixtures;
 mod peers;
 mod spec;
+mod test;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +14,9 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
+    ("work", "", "instructions on hostile input under valgrind, which must be linear", work::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
 ];
