@@ -133,10 +133,13 @@ fn value(random: &mut Random, depth: usize) -> Value {
         2 => Value::from(random.bits() as i64 >> random.below(64)),
         3 => Value::from(f64::from_bits(random.bits())),
         4 | 5 => Value::from(random.soup(3)),
-        6 => (0..random.below(4)).map(|_| value(random, depth + 1)).collect(),
+        6 => {
+            let items = random.below(4);
+            (0..items).map(|_| value(random, depth + 1)).collect()
+        }
         _ => {
-            let pair = |_| (random.soup(1), value(random, depth + 1));
-            Value::Object((0..random.below(4)).map(pair).collect())
+            let pairs = random.below(4);
+            Value::Object((0..pairs).map(|_| (random.soup(1), value(random, depth + 1))).collect())
         }
     }
 }
