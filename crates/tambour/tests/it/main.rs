@@ -13,5 +13,6 @@ mod privacy;
 mod prompts;
 mod properties;
 mod queries;
+mod rewrite;
 mod stream;
 mod verdicts;
