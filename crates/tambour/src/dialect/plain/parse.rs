@@ -79,9 +79,12 @@ impl Reader {
             (Part::Reasoning, Token::Text(text)) => out.intent(Intent::PhaseText(text)),
             (Part::Aside, Token::Text(text)) => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
             (Part::Start, Token::Text(text)) => {
-                if !is_blank(text.trim_start_matches('\u{FEFF}')) {
+                // A byte order mark is no text, in whichever chunk it comes.
+                let after = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
+                if !after.is_empty() {
+                    let at = at.after(&text[..text.len() - after.len()]);
                     self.part = Part::Answer;
-                    self.answer(text, at, out);
+                    self.answer(after, at, out);
                 }
             }
             (_, Token::Tag(tag)) => {
