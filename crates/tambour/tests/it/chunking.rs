@@ -9,15 +9,17 @@ use tambour_fixtures::{Case, Cuts, Reading};
 use super::properties::{any_input, config};
 
 /// Reads as every dialect and hands over each reading of the whole.
-fn each_dialect(input: &[u8], check: impl Fn(&Case<'_>, &Reading) -> Result<(), String>) {
+fn each_dialect(
+    input: &[u8],
+    check: impl Fn(&Case<'_>, &Reading) -> Result<(), String>,
+) -> Result<(), TestCaseError> {
     let (options, end) = (Options::default(), tambour::End::stop());
     for entry in DIALECTS {
         let case = Case { dialect: entry.name, options: &options, reasoning: None, input, end: &end };
         let whole = case.read(Cuts::Whole).expect("it is in the table");
-        if let Err(error) = check(&case, &whole) {
-            panic!("{error}");
-        }
+        check(&case, &whole).map_err(TestCaseError::fail)?;
     }
+    Ok(())
 }
 
 proptest! {
@@ -29,7 +31,7 @@ proptest! {
         each_dialect(&input, |case, whole| {
             case.same(whole, Cuts::Every(1))?;
             case.same(whole, Cuts::At(&Random::new(seed).cuts(input.len())))
-        });
+        })?;
     }
 
     /// J-038: cut in two at each place.
@@ -38,7 +40,7 @@ proptest! {
         let input = Random::new(seed).soup(soup).into_bytes();
         each_dialect(&input, |case, whole| {
             (1..input.len()).try_for_each(|at| case.same(whole, Cuts::At(&[at])))
-        });
+        })?;
     }
 }
 

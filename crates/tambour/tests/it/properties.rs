@@ -55,9 +55,8 @@ proptest! {
         for entry in DIALECTS {
             let case = Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };
             let reading = case.read(Cuts::Whole).expect("it is in the table");
-            if let Err(error) = grammar::valid(&reading.events, &options) {
-                panic!("{}: {error}\n{:?}", entry.name, String::from_utf8_lossy(&input));
-            }
+            let valid = grammar::valid(&reading.events, &options);
+            prop_assert!(valid.is_ok(), "{}: {valid:?}\n{:?}", entry.name, String::from_utf8_lossy(&input));
         }
     }
 
@@ -69,9 +68,8 @@ proptest! {
         for entry in DIALECTS {
             let case =
                 Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &End::stop() };
-            if let Err(error) = case.held() {
-                panic!("{error}\n{:?}", String::from_utf8_lossy(&input));
-            }
+            let held = case.held();
+            prop_assert!(held.is_ok(), "{held:?}\n{:?}", String::from_utf8_lossy(&input));
         }
     }
 
@@ -83,9 +81,10 @@ proptest! {
             let case =
                 Case { dialect: entry.name, options: &options, reasoning: Some(&text), input: &input, end: &end };
             let whole = case.read(Cuts::Whole).expect("it is in the table");
-            if let Err(error) = grammar::valid(&whole.events, &options) {
-                panic!("{}: {error}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input));
-            }
+            let valid = grammar::valid(&whole.events, &options);
+            prop_assert!(
+                valid.is_ok(), "{}: {valid:?}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input)
+            );
         }
     }
 }
