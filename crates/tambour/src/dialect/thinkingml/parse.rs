@@ -104,7 +104,7 @@ impl Reader {
             Mode::Dropped(name) => self.dropped(name, token, at, out),
         }
         self.line_blank = match token {
-            Token::Text(text) => match memchr::memrchr(b'\n', text.as_bytes()) {
+            Token::Text(text) => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) => is_blank(&text[last + 1..]),
                 None => self.line_blank && is_blank(text),
             },
