@@ -100,6 +100,47 @@ pub const PLACES: &[&str] = &[
     "event: final_delta\ndata: {\"text\": \"",
 ];
 
+/// Those of [`PATTERNS`] that differ in kind, and those of [`PLACES`], for counts that are dear.
+pub const FEW: (&[&str], &[usize]) = (
+    &[
+        "<",
+        "</",
+        "<a \"",
+        "<a b='x' ",
+        "<!",
+        "<!--",
+        "-->",
+        "&",
+        "[",
+        "{\"a\":",
+        "\"",
+        "\\",
+        "`",
+        "` `` ``` ",
+        "```\n",
+        "`<b>",
+        "<b>\n",
+        " ",
+        "\n",
+        "\u{3000}",
+        "> ",
+        "<think>",
+        "</thinking>",
+        "<thinking><phase id=\"1\"><title>",
+        "<title>t</title>",
+        "<final>",
+        "</final>",
+        "<!-- <serp_queries>\n[]\n</serp_queries> -->\n",
+        "<<ParsingError",
+        "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n",
+        "event: final_delta\n",
+        "中",
+        "a\n",
+        ",",
+    ],
+    &[0, 2, 6, 7, 8, 9, 14, 16],
+);
+
 /// A reply of about `size` bytes: `place`, then `pattern` over and over.
 #[must_use]
 pub fn input(place: &str, pattern: &str, size: usize) -> String {

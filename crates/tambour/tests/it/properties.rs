@@ -38,8 +38,8 @@ fn mutation(replies: &[Vec<u8>], seed: u64) -> Vec<u8> {
 }
 
 fn any_end() -> impl Strategy<Value = End> {
-    let words = ["stop", "length", "content_filter", "cancelled", "unknown", "failed"];
-    prop::sample::select(&words[..]).prop_map(|word| fixture::end(word).expect("these words are known"))
+    const WORDS: &[&str] = &["stop", "length", "content_filter", "cancelled", "unknown", "failed"];
+    prop::sample::select(WORDS).prop_map(|word| fixture::end(word).expect("these words are known"))
 }
 
 proptest! {
