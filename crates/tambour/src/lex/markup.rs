@@ -4,6 +4,7 @@
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
 use super::space::is_space;
+use super::scan;
 use crate::span::Place;
 
 /// One token, borrowed from the chunk or from the lexer's own small buffer.
@@ -189,9 +190,9 @@ impl Markup {
         loop {
             if self.state == State::Text {
                 let found = if self.in_comment {
-                    memchr::memchr2(b'<', b'-', &bytes[at..])
+                    scan::find2(b'<', b'-', &bytes[at..])
                 } else {
-                    memchr::memchr(b'<', &bytes[at..])
+                    scan::find(b'<', &bytes[at..])
                 };
                 let Some(found) = found else {
                     self.text(&text[from..], out);

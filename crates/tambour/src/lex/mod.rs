@@ -5,5 +5,6 @@ pub mod code;
 pub mod entity;
 pub mod json;
 pub mod markup;
+pub mod scan;
 pub mod space;
 pub mod utf8;
