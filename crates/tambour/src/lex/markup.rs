@@ -3,8 +3,8 @@
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
-use super::space::is_space;
 use super::scan;
+use super::space::is_space;
 use crate::span::Place;
 
 /// One token, borrowed from the chunk or from the lexer's own small buffer.
