@@ -10,6 +10,8 @@ pub(super) struct Outside {
     text: String,
     /// Where `text` starts.
     start: Place,
+    /// Whether nothing more is kept.
+    closed: bool,
 }
 
 /// The opening of a fence around the reply.
@@ -22,16 +24,29 @@ pub(super) struct Fence {
 }
 
 impl Outside {
-    /// Adds text that starts at `place`. White space before anything else is not kept.
-    pub(super) fn push(&mut self, text: &str, mut place: Place) {
-        let mut text = text;
-        if self.text.is_empty() {
-            let kept = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
-            place.advance(&text[..text.len() - kept.len()]);
-            self.start = place;
-            text = kept;
+    /// Bytes at the start of `text` that are not kept: white space before anything else.
+    pub(super) fn lead(&self, text: &str) -> usize {
+        if !self.text.is_empty() {
+            return 0;
         }
-        self.text.push_str(text);
+        text.len() - text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']).len()
+    }
+
+    /// Adds text that starts at `place`.
+    pub(super) fn push(&mut self, text: &str, place: Place) {
+        if self.closed || text.is_empty() {
+            return;
+        }
+        let lead = self.lead(text);
+        if self.text.is_empty() {
+            self.start = place.after(&text[..lead]);
+        }
+        self.text.push_str(&text[lead..]);
+    }
+
+    /// Keeps nothing more, until all is taken.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,6 +68,7 @@ impl Outside {
 
     /// Takes everything.
     pub(super) fn take(&mut self) -> (String, Place) {
+        self.closed = false;
         (std::mem::take(&mut self.text), self.start)
     }
 

@@ -185,7 +185,7 @@ impl Reader {
             Token::Tag(tag) if !self.in_comment && self.outside_tag(&tag, at, out) => return,
             Token::Tag(_) | Token::Text(_) => {}
         }
-        self.keep_outside(token.raw(), at, out);
+        self.keep_outside(token, at, out);
     }
 
     /// Takes an open `<!--` from the end of the text outside: it belongs to a queries block.
@@ -243,20 +243,28 @@ impl Reader {
         true
     }
 
-    fn keep_outside(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        let blank = self.outside.len() == 0 && is_blank(raw);
-        if blank {
+    /// Keeps what stands outside the elements. Text is cut at the limit itself, so that the result does not depend on
+    /// the chunks.
+    fn keep_outside(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let lead = self.outside.lead(token.raw());
+        let (at, raw) = (at.after(&token.raw()[..lead]), &token.raw()[lead..]);
+        let room = self.options.limits.hold.saturating_sub(self.outside.len());
+        let fits = match token {
+            Token::Text(_) => raw.floor_char_boundary(room),
+            _ if raw.len() <= room => raw.len(),
+            _ => 0,
+        };
+        let (kept, rest) = raw.split_at(fits);
+        self.outside.push(kept, at);
+        if rest.is_empty() {
             return;
         }
-        let after_final = self.seen.contains(&"final");
-        let fits = self.outside.len() + raw.len() <= self.options.limits.hold;
-        if fits || after_final {
+        if self.seen.contains(&"final") {
             // After the answer only the beginning matters: everything is left out anyway.
-            if fits {
-                self.outside.push(raw, at);
-            }
+            self.outside.close();
             return;
         }
+        let at = at.after(kept);
         // Too much to hold: it is the answer.
         self.report(
             rules::LIMIT_EXCEEDED,
@@ -270,10 +278,9 @@ impl Reader {
         self.answer.implied = true;
         self.give_outside_as_answer(out);
         self.mode = Mode::Final;
-        let (token, limit) = (raw.to_owned(), self.options.limits.tag);
-        let mut lexer = Markup::at(at, MARKER, limit);
+        let mut lexer = Markup::at(at, MARKER, self.options.limits.tag);
         self.answer.quiet = true;
-        lexer.push(&token, &mut |token, at| self.answer_token(token, at, out));
+        lexer.push(rest, &mut |token, at| self.answer_token(token, at, out));
         lexer.finish(&mut |token, at| self.answer_token(token, at, out));
         self.answer.quiet = false;
     }
