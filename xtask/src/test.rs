@@ -90,8 +90,12 @@ fn fuzz(root: &Path, results: &mut Results) -> anyhow::Result<()> {
         tambour_fixtures::files(&root.join("fuzz/fuzz_targets"), "rs").map_err(anyhow::Error::msg)?
     {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
+        // The first corpus gets what is found, the second is only read.
+        let found = root.join("fuzz/target/corpus").join(&name);
+        std::fs::create_dir_all(&found)?;
         let mut command = Command::new("cargo");
-        command.args(["+nightly", "fuzz", "run", &name, "--"]).current_dir(root);
+        command.args(["+nightly", "fuzz", "run", &name]).arg(found).arg(format!("fuzz/corpus/{name}"));
+        command.arg("--").current_dir(root);
         command.args(["-seed=1", "-rss_limit_mb=2048", &format!("-max_total_time={FUZZ_SECONDS}")]);
         results.step(&format!("fuzz {name}"), &mut command);
     }
