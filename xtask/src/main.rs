@@ -1,5 +1,6 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
+mod bench;
 mod fixtures;
 mod peers;
 mod spec;
@@ -16,6 +17,7 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
     ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
+    ("bench", "[lib | json | instructions] [--json]", "speed, or instructions under valgrind", bench::run),
     ("work", "", "instructions on hostile input under valgrind, which must be linear", work::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("cargo xtask COMMAND\n");
     for (name, arguments, purpose, _) in COMMANDS {
-        eprintln!("  {:<28} {purpose}", format!("{name} {arguments}"));
+        eprintln!("  {:<44} {purpose}", format!("{name} {arguments}"));
     }
     ExitCode::from(2)
 }

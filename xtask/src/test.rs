@@ -37,8 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     results.step("docs", &mut cargo(&root, &["doc", "--workspace", "--lib", "--no-deps"]));
     results.step("specification", &mut own(&["spec"])?);
     results.step("specification, proof", &mut own(&["spec", "--prove"])?);
-    // Without `--bench` the benchmark reads small inputs once.
-    results.step("benches", &mut cargo(&root, &["test", "-p", "tambour", "--benches"]));
+    results.step("benches compile", &mut cargo(&root, &["build", "-p", "tambour", "--benches"]));
     let seeded = ["test", "-p", "tambour", "--test", "it", "fuzz::"];
     results.step("fuzz, seeded", cargo(&root, &seeded).env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     fuzz(&root, &mut results)?;

@@ -191,9 +191,8 @@ fn markup(text: &str, full: bool) -> Verdict {
             _ => {
                 // Something other than a phase after `<thinking>`: reasoning that is not ThinkingML, unless it
                 // comes after a preface, which plain reasoning never has.
-                if thinking && led {
-                    verdict = Verdict::Plain;
-                } else if closed && !matches!(token, Token::Text(text) if may_begin(text)) {
+                let other = || closed && !matches!(token, Token::Text(text) if may_begin(text));
+                if thinking && led || other() {
                     verdict = Verdict::Plain;
                 } else if open.is_none() && !closed {
                     led = false;

@@ -1,0 +1,229 @@
+//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, beside the floor of a search
+//! for `<` in each chunk, measured in the same run.
+//!
+//! `cargo xtask bench lib` runs it; `--json` prints one object a line. `--count CASE SIZE CHUNK` reads once, for tools
+//! that count instructions.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use tambour::dialect;
+use tambour::event::Sink;
+use tambour::{End, Event, Finding, Options, Pipeline};
+
+/// Makes a reply of about a size.
+type Make = fn(usize) -> String;
+
+/// Name, dialect, reply.
+const CASES: [(&str, &str, Make); 8] = [
+    ("plain, think", "plain", plain),
+    ("plain, Chinese", "plain", chinese),
+    ("plain, code", "plain", code),
+    ("thinkingml", "thinkingml", thinkingml),
+    ("jsonseq", "jsonseq", jsonseq),
+    ("auto, plain", "auto", plain),
+    ("auto, thinkingml", "auto", thinkingml),
+    ("auto, jsonseq", "auto", jsonseq),
+];
+
+const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+const CHUNKS: [usize; 3] = [4, 64, usize::MAX];
+
+/// Counts bytes of text, so that no event can be left out by the compiler.
+#[derive(Default)]
+struct Counter(usize);
+
+impl Sink for Counter {
+    #[inline]
+    fn event(&mut self, event: Event<'_>) {
+        self.0 += match black_box(&event) {
+            Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text.len(),
+            _ => 1,
+        };
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.0 += finding.message.len();
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--count", case, size, chunk] => count(case, size, chunk),
+        ["--cases"] => cases().for_each(|(name, ..)| println!("{name}")),
+        ["--json"] => measure().iter().for_each(Row::json),
+        _ => table(&measure()),
+    }
+}
+
+/// The cases whose dialect is there.
+fn cases() -> impl Iterator<Item = (&'static str, &'static str, Make)> {
+    CASES.into_iter().filter(|(_, dialect, _)| dialect::entry(dialect).is_ok())
+}
+
+fn count(case: &str, size: &str, chunk: &str) {
+    let (_, dialect, make) = cases().find(|(name, ..)| *name == case).expect("one of `--cases`");
+    let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
+    black_box(read(dialect, make(size).as_bytes(), chunk));
+}
+
+fn read(dialect: &str, reply: &[u8], chunk: usize) -> usize {
+    let mut sink = Counter::default();
+    let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("it is in the table");
+    reply.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    sink.0
+}
+
+/// The least that a reader of markup does.
+fn floor(reply: &[u8], chunk: usize) -> usize {
+    reply.chunks(chunk).map(|chunk| memchr::memchr(b'<', black_box(chunk)).unwrap_or(1)).sum()
+}
+
+/// One measurement.
+struct Row {
+    case: &'static str,
+    bytes: usize,
+    chunk: usize,
+    time: Duration,
+    floor: Duration,
+}
+
+impl Row {
+    fn per_chunk(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.bytes.div_ceil(self.chunk.min(self.bytes)) as f64
+    }
+
+    fn rate(&self, time: Duration) -> f64 {
+        self.bytes as f64 / 1e6 / time.as_secs_f64()
+    }
+
+    fn json(&self) {
+        let chunk = if self.chunk == usize::MAX { "null".to_owned() } else { self.chunk.to_string() };
+        println!(
+            "{{\"case\":\"{}\",\"bytes\":{},\"chunk\":{chunk},\"ns_per_chunk\":{:.1},\"mb_per_s\":{:.1},\
+             \"floor_ns_per_chunk\":{:.1},\"ratio\":{:.2}}}",
+            self.case,
+            self.bytes,
+            self.per_chunk(self.time),
+            self.rate(self.time),
+            self.per_chunk(self.floor),
+            self.time.as_secs_f64() / self.floor.as_secs_f64()
+        );
+    }
+}
+
+fn measure() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (case, dialect, make) in cases() {
+        for size in SIZES {
+            let reply = make(size);
+            let reply = reply.as_bytes();
+            for chunk in CHUNKS {
+                let time = best(|| read(dialect, reply, chunk));
+                let floor = best(|| floor(reply, chunk));
+                rows.push(Row { case, bytes: reply.len(), chunk, time, floor });
+            }
+        }
+    }
+    rows
+}
+
+fn table(rows: &[Row]) {
+    println!(
+        "{:<18} {:^26}  {:^17}  {:^16}  {:^18}",
+        "", "ns per 4 bytes", "64 bytes, 1 MB", "whole, 1 MB", "floor"
+    );
+    println!(
+        "{:<18} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
+        "", "4 KB", "64 KB", "1 MB", "ns", "MB/s", "MB/s", "ns", "times it"
+    );
+    // Three sizes, three chunkings each.
+    for rows in rows.chunks(SIZES.len() * CHUNKS.len()) {
+        let (small, middle, large) = (&rows[0], &rows[3], &rows[6]);
+        let (lines, whole) = (&rows[7], &rows[8]);
+        println!(
+            "{:<18} {:>8.1} {:>8.1} {:>8.1}  {:>8.1} {:>8.0}  {:>16.0}  {:>8.1} {:>9.1}",
+            small.case,
+            small.per_chunk(small.time),
+            middle.per_chunk(middle.time),
+            large.per_chunk(large.time),
+            lines.per_chunk(lines.time),
+            lines.rate(lines.time),
+            whole.rate(whole.time),
+            large.per_chunk(large.floor),
+            large.time.as_secs_f64() / large.floor.as_secs_f64()
+        );
+    }
+}
+
+/// The best of several runs: other work on the machine only ever adds.
+fn best(mut run: impl FnMut() -> usize) -> Duration {
+    let (mut least, begin) = (Duration::MAX, Instant::now());
+    while begin.elapsed() < Duration::from_millis(150) {
+        let start = Instant::now();
+        black_box(run());
+        least = least.min(start.elapsed());
+    }
+    least
+}
+
+const PROSE: &str = "Well, this is prose as models write it, more or less: a sentence, then another one. When the \
+                     first part is settled (a < b holds here), the second follows from it.\n\n- one item\n- **two** items\n\n";
+
+const CHINESE: &str = "先看问题，再找原因：第一步确认现象，第二步查看日志，第三步逐个排除。每一步都记下结果，方便回头核对。\n\n";
+
+const CODE: &str = "Use a map:\n\n```rust\nlet mut seen: HashMap<String, Vec<u8>> = HashMap::new();\nfor (k, v) in input.iter() {\n    \
+                    if v.len() < 3 && k != \"\" { seen.insert(k.clone(), v.to_vec()); }\n}\n```\n\nThen call `get::<T>()` on it.\n\n";
+
+/// `piece` over and over, up to about `size` bytes.
+fn grown(piece: &str, size: usize) -> String {
+    piece.repeat((size / piece.len()).max(1))
+}
+
+/// A quarter reasoning, the rest answer.
+fn plain(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(PROSE, size / 4), grown(PROSE, size * 3 / 4))
+}
+
+fn chinese(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(CHINESE, size / 4), grown(CHINESE, size * 3 / 4))
+}
+
+fn code(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(PROSE, size / 4), grown(CODE, size * 3 / 4))
+}
+
+fn thinkingml(size: usize) -> String {
+    let mut reply = String::from("<serp>The user wants a plan.</serp>\n<thinking>\n");
+    for (id, title) in ["Goal", "Facts", "Plan"].into_iter().enumerate() {
+        let text = grown(PROSE, size / 12);
+        let _ = write!(reply, "<phase id=\"{}\">\n<title>{title}</title>\n{text}</phase>\n", id + 1);
+    }
+    let answer = grown(PROSE, size * 3 / 4);
+    let _ = write!(
+        reply,
+        "</thinking>\n<final>\n{answer}<!-- <serp_queries>\n[\"q1\",\"q2\"]\n</serp_queries> -->\n</final>"
+    );
+    reply
+}
+
+fn jsonseq(size: usize) -> String {
+    let line = |event: &str, data: serde_json::Value| {
+        format!("{}\n", serde_json::json!({"event": event, "data": data}))
+    };
+    let delta = |event: &str, mut data: serde_json::Value| {
+        data["text"] = PROSE.into();
+        line(event, data)
+    };
+    let none = || serde_json::json!({});
+    let mut reply = line("thinking_start", none());
+    reply += &line("phase_start", serde_json::json!({"id": 1, "title": "Goal"}));
+    reply += &grown(&delta("phase_delta", serde_json::json!({"id": 1})), size / 4);
+    reply += &line("thinking_end", none());
+    reply += &grown(&delta("final_delta", none()), size * 3 / 4);
+    reply += &line("serp_queries", serde_json::json!({"queries": ["q1", "q2"]}));
+    reply + &line("final_end", none())
+}
