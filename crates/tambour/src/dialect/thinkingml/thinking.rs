@@ -458,15 +458,10 @@ impl Reader {
             self.thinking.lone = Some((tag.raw.to_owned(), at));
             return;
         }
-        self.hold_from(tag.raw, at, out);
+        self.hold_from(tag.raw, at);
     }
 
-    fn hold_from(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        // The title ends here; the text before it is delivered.
-        if let Part::Title { at: start, .. } = self.thinking.part {
-            self.unclosed(Name::Title, start, at.offset, out);
-            self.end_title(out);
-        }
+    fn hold_from(&mut self, raw: &str, at: Place) {
         self.thinking.hold = Some(Hold {
             raw: raw.to_owned(),
             tag_len: raw.len(),
@@ -497,7 +492,7 @@ impl Reader {
         }
         let tag_len = raw.trim_end().len();
         let blanks = raw.split_off(tag_len);
-        self.hold_from(&raw, start, out);
+        self.hold_from(&raw, start);
         if !blanks.is_empty() {
             self.held_token(Token::Text(&blanks), start.after(&raw), out);
         }
@@ -574,7 +569,7 @@ impl Reader {
     /// The input ends: a held `<final>` was the answer after all.
     pub(super) fn thinking_end_of_input(&mut self, end: Place, out: &mut dyn Output) {
         if let Some((raw, at)) = self.thinking.lone.take() {
-            self.hold_from(raw.trim_end(), at, out);
+            self.hold_from(raw.trim_end(), at);
         }
         let Some(hold) = self.thinking.hold.take() else { return };
         let message = "`<final>` begins inside a phase, and no other one comes";
