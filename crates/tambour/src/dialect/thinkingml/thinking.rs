@@ -154,7 +154,7 @@ impl Reader {
     fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         if is_blank(text) {
             if self.thinking.phased || self.thinking.unphased.is_some() {
-                out.intent(Intent::PhaseText(text));
+                self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
             }
             return;
         }
