@@ -348,7 +348,9 @@ impl Reader {
             (Name::Thinking, _) => (rules::THINKING_DUPLICATE, "a second `<thinking>`".to_owned()),
             _ => (rules::FINAL_DUPLICATE, "a second `<final>`".to_owned()),
         };
-        self.seen.push(text);
+        if !self.seen.contains(&text) {
+            self.seen.push(text);
+        }
         let (mode, repair) = match name {
             Name::Think => (Mode::Think, "read as a draft"),
             Name::Thinking if !after_final => (Mode::SecondThinking, "read as text of the last phase"),
@@ -457,7 +459,9 @@ impl Reader {
 
     fn tag_in_plain_text(&self, name: &str, at: Place, len: usize, repair: &str, out: &mut dyn Output) {
         let message = format!("`{name}` is a tag in plain text");
-        self.report(rules::TAG_IN_PLAIN_TEXT, at, len, message, repair, out);
+        let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
+        let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
+        out.report(report.row(row).repaired(repair));
     }
 
     fn end_think(&mut self, at: Place, out: &mut dyn Output) {
