@@ -82,7 +82,8 @@ impl Thinking {
             Part::Title { before, .. } => before.len(),
             Part::Direct | Part::Text => 0,
         };
-        part + self.hold.as_ref().map_or(0, |hold| hold.raw.len())
+        let lone = self.lone.as_ref().map_or(0, |(raw, _)| raw.len());
+        part + lone + self.hold.as_ref().map_or(0, |hold| hold.raw.len())
     }
 
     /// A closing tag that came after the answer closed what it interrupted.
@@ -137,8 +138,8 @@ impl Reader {
                     let message = "a title is longer than 1,024 bytes";
                     self.report(
                         rules::LIMIT_EXCEEDED,
-                        at,
-                        text.len(),
+                        at.after(&text[..room]),
+                        0,
                         message,
                         "the rest is text of the phase",
                         out,
@@ -477,6 +478,8 @@ impl Reader {
         let Some((mut raw, start)) = self.thinking.lone.take() else { return false };
         if let Token::Text(text) = token {
             let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
+            // Blanks at the end of the line are not kept without limit.
+            let blanks = blanks.min(self.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blanks]);
             if blanks == text.len() {
                 self.thinking.lone = Some((raw, start));
@@ -543,7 +546,18 @@ impl Reader {
             Token::Text(_) | Token::Mark(_) => {}
         }
         let raw = token.raw();
-        if hold.raw.len() + raw.len() > self.options.limits.hold {
+        let room = self.options.limits.hold.saturating_sub(hold.raw.len());
+        if raw.len() > room {
+            // Text is cut at the limit itself, so that the result does not depend on the chunks.
+            let (kept, token) = match token {
+                Token::Text(text) => {
+                    let (kept, rest) = text.split_at(text.floor_char_boundary(room));
+                    (kept, Token::Text(rest))
+                }
+                token => ("", token),
+            };
+            hold.raw.push_str(kept);
+            let at = at.after(kept);
             let message = "more text after `<final>` in a phase than `limits.hold`";
             self.report(rules::LIMIT_EXCEEDED, at, 0, message, "read as text of the phase", out);
             return self.release(token, at, out);
@@ -560,7 +574,8 @@ impl Reader {
         self.token(token, at, out);
     }
 
-    fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+    /// Reads text again, now that it is known what it is.
+    pub(super) fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         let mut lexer = Markup::at(at, MARKER, self.options.limits.tag);
         lexer.push(raw, &mut |token, at| self.token(token, at, out));
         lexer.finish(&mut |token, at| self.token(token, at, out));
