@@ -130,7 +130,7 @@ impl Sequencer {
             }
             Intent::Summary(text) => {
                 let text = space::trim(text);
-                if self.stage == Stage::Before && !self.summary && !text.is_empty() {
+                if self.stage == Stage::Before && !self.summary && !text.trim().is_empty() {
                     self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                 }
             }
@@ -154,6 +154,7 @@ impl Sequencer {
         }
         let fallback = !self.answered;
         if fallback {
+            self.trim.reset();
             let text = self.texts.fallback.clone();
             self.final_text(&text, out);
         }
