@@ -28,6 +28,8 @@ struct Auto {
     seen: String,
     /// Bytes of it that are not blank.
     filled: usize,
+    /// How many of them there were at the last look; white space alone tells nothing new.
+    looked: usize,
     reader: Option<Box<dyn Dialect>>,
 }
 
@@ -41,7 +43,7 @@ enum Verdict {
 
 impl Auto {
     fn new(options: &Options) -> Auto {
-        Auto { options: options.clone(), seen: String::new(), filled: 0, reader: None }
+        Auto { options: options.clone(), seen: String::new(), filled: 0, looked: 0, reader: None }
     }
 
     fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
@@ -70,8 +72,14 @@ impl Dialect for Auto {
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let full =
                 self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
-            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n') || full || after_think(&self.seen);
-            let verdict = if telling { look(&self.seen, full) } else { Verdict::Unknown };
+            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n')
+                || (!c.is_whitespace() && after_think(&self.seen));
+            let verdict = if full || (telling && self.filled > self.looked) {
+                self.looked = self.filled;
+                look(&self.seen, full)
+            } else {
+                Verdict::Unknown
+            };
             if verdict != Verdict::Unknown || full {
                 self.decide(verdict, out);
                 if let Some(reader) = &mut self.reader {
@@ -160,12 +168,19 @@ fn markup(text: &str, full: bool) -> Verdict {
     // Name of a reasoning tag that is open, or whether one has closed at the start.
     let (mut open, mut thinking, mut led) = (None::<&str>, false, true);
     let mut closed = false;
+    // Whether a code span opens directly before this place: what it quotes begins nothing.
+    let mut quoted = false;
     let mut lexer = Markup::new(super::MARKER, 1 << 10);
     let mut see = |token: Token<'_>| {
         if verdict != Verdict::Unknown {
             return;
         }
+        let in_code = std::mem::replace(
+            &mut quoted,
+            matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```")),
+        );
         match token {
+            Token::Tag(_) if in_code => {}
             Token::Tag(tag) => {
                 let name = tag.name.to_ascii_lowercase();
                 let opening = tag.kind == TagKind::Open;
