@@ -8,12 +8,8 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct LeadingThink {
     state: State,
-    /// White space at the start and the unfinished tag.
+    /// The unfinished tag.
     held: String,
-    /// Bytes of that white space, so that none is looked at twice.
-    blank: usize,
-    /// Most bytes of it: after that, no draft begins.
-    limit: usize,
     at: Place,
     opened: Place,
     /// What an unclosed draft breaks.
@@ -31,12 +27,10 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
 impl LeadingThink {
-    pub(super) fn new(rule: &'static Rule, limit: usize) -> LeadingThink {
+    pub(super) fn new(rule: &'static Rule) -> LeadingThink {
         LeadingThink {
             state: State::Start,
             held: String::new(),
-            blank: 0,
-            limit,
             at: Place::START,
             opened: Place::START,
             rule,
@@ -49,9 +43,9 @@ impl LeadingThink {
         self.state == State::Over
     }
 
-    /// Where the reply itself starts, once the draft is over.
+    /// The place after all text so far; once the draft is over, where the reply itself starts.
     pub(super) fn place(&self) -> Place {
-        self.at
+        self.at.after(&self.held)
     }
 
     pub(super) fn held(&self) -> usize {
@@ -62,21 +56,22 @@ impl LeadingThink {
     pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) -> String {
         let mut text = std::mem::take(&mut self.held) + text;
         if self.state == State::Start {
-            let body = text[self.blank..].trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
-            self.blank = text.len() - body.len();
-            let few = self.blank < self.limit;
-            if few && body.len() < OPEN.len() && OPEN.starts_with(body) {
+            // White space in front is not kept: there may be any amount of it.
+            let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
+            let blank = text.len() - body.len();
+            self.at.advance(&text[..blank]);
+            text.drain(..blank);
+            if text.len() < OPEN.len() && OPEN.starts_with(&text) {
                 self.held = text;
                 return String::new();
             }
-            if !few || !body.starts_with(OPEN) {
+            if !text.starts_with(OPEN) {
                 self.state = State::Over;
                 return text;
             }
-            self.at.advance(&text[..self.blank]);
             self.opened = self.at;
             self.at.advance(OPEN);
-            text.drain(..self.blank + OPEN.len());
+            text.drain(..OPEN.len());
             self.state = State::Inside;
         }
         match text.find(CLOSE) {

@@ -256,6 +256,13 @@ impl Markup {
 
     /// Ends the input. An unfinished token is text; `out` gets it as the last token.
     pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, Place)) {
+        if matches!(self.state, State::Mark(_)) {
+            // Half a mark may hold a whole tag: `<<ParsingError>`.
+            let held = std::mem::take(&mut self.carry);
+            self.state = State::Text;
+            self.text(&held[..1], out);
+            self.push(&held[1..], out);
+        }
         self.state = State::Text;
         self.in_comment = false;
         self.token("", out, text_token);

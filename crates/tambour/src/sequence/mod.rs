@@ -149,6 +149,7 @@ impl Sequencer {
         }
         let fallback = !self.answered;
         if fallback {
+            self.trim.reset();
             let text = self.texts.fallback.clone();
             self.final_text(&text, out);
         }

@@ -92,7 +92,7 @@ impl Lines {
         }
         match event {
             JsonEvent::Text(text) => {
-                // Line by line, so that findings keep their order however the text was cut.
+                // Line by line, so that findings come in order however the reply was cut.
                 for piece in text.split_inclusive('\n') {
                     if let Some((name, place)) = self.text.push(piece, out) {
                         self.finish_event(&name, &Map::new(), place, place.offset, out);

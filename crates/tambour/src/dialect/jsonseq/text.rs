@@ -30,8 +30,7 @@ impl Between {
         self.at = place;
     }
 
-    /// Text outside of objects, up to the end of its line at most. Gives the name of an event whose frame has ended
-    /// without data.
+    /// Text of one line outside of objects. Gives the name of an event whose frame has ended without data.
     pub(super) fn push(&mut self, piece: &str, out: &mut dyn Output) -> Option<(String, Place)> {
         let room = piece.floor_char_boundary(KEPT.saturating_sub(self.line.len()));
         self.line.push_str(&piece[..room]);
