@@ -443,25 +443,14 @@ impl Reader {
         self.hold
     }
 
-    /// Adds to the key being read, up to the limit.
-    pub(super) fn add_to_key<S: JsonSink + ?Sized>(&mut self, part: &str, sink: &mut S) {
-        let room = self.hold.saturating_sub(self.key.len());
-        if part.len() <= room {
-            self.key.push_str(part);
+    /// Adds to the key being read, up to the limit; nothing after it, however small.
+    pub(super) fn add_to_key(&mut self, part: &str) {
+        if self.key_cut {
             return;
         }
-        let mut cut = room;
-        while !part.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        self.key.push_str(&part[..cut]);
-        if !std::mem::replace(&mut self.key_cut, true) {
-            let what = ("the key is longer than the limit", "cut the key");
-            let place = match self.key_at {
-                Mark::Was(place) => place,
-                Mark::At(_) => self.base,
-            };
-            self.mend_at(place, 0, &rules::LIMIT_EXCEEDED, what, sink);
-        }
+        let room = self.hold.saturating_sub(self.key.len());
+        let kept = part.floor_char_boundary(room);
+        self.key.push_str(&part[..kept]);
+        self.key_cut = kept < part.len();
     }
 }

@@ -237,7 +237,7 @@ impl Reader {
     pub(super) fn add<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
         self.string.empty = false;
         if self.string.in_key {
-            self.add_to_key(text, sink);
+            self.add_to_key(text);
             return;
         }
         if !self.string.brackets {
@@ -270,6 +270,10 @@ impl Reader {
         } else {
             self.piece(c, (from, to), control, sink);
             let place = self.key_place(c.text);
+            if self.key_cut {
+                let what = ("the key is longer than the limit", "cut the key");
+                self.mend_at(place.get(), 0, &rules::LIMIT_EXCEEDED, what, sink);
+            }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
     }
