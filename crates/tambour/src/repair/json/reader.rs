@@ -53,6 +53,8 @@ pub struct Reader {
     pub(super) key: String,
     pub(super) key_at: Mark,
     pub(super) key_cut: bool,
+    /// Offset after the last full-width mark that was reported.
+    pub(super) odd_end: usize,
     pub(super) comma: Mark,
     /// Brackets of calls such as `ObjectId(` that are open.
     pub(super) calls: usize,
@@ -208,6 +210,7 @@ impl Reader {
             key: String::new(),
             key_at: Mark::Was(Place::START),
             key_cut: false,
+            odd_end: 0,
             comma: Mark::Was(Place::START),
             calls: 0,
             newline: false,
