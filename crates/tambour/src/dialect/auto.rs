@@ -129,8 +129,9 @@ impl Dialect for Auto {
 
 /// Whether the text just passed a closed leading `<think>` by its first visible character.
 fn after_think(seen: &str) -> bool {
-    seen.rfind("</think>").is_some_and(|at| {
-        let after = &seen[at + "</think>".len()..];
+    ["</think>", "</thinking>"].iter().any(|tag| {
+        let Some(at) = seen.rfind(tag) else { return false };
+        let after = &seen[at + tag.len()..];
         after.chars().filter(|c| !c.is_whitespace()).count() == 1
     })
 }
@@ -186,10 +187,11 @@ fn markup(text: &str, full: bool) -> Verdict {
                 let opening = tag.kind == TagKind::Open;
                 match (name.as_str(), opening) {
                     ("phase", true) if thinking => verdict = Verdict::Dialect("thinkingml"),
-                    ("serp" | "final", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
+                    ("serp", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
+                    ("final", true) if open != Some("think") => verdict = Verdict::Dialect("thinkingml"),
                     ("thinking", true) if open.is_none() => thinking = true,
                     ("think", true) if led && open.is_none() && !thinking => open = Some("think"),
-                    ("think", false) if open.is_some() => {
+                    ("think" | "thinking", false) if open == Some(name.as_str()) => {
                         open = None;
                         closed = true;
                     }
@@ -199,10 +201,10 @@ fn markup(text: &str, full: bool) -> Verdict {
             Token::Text(text) if is_blank(text) => {}
             Token::Mark(_) => {}
             _ => {
-                // Something other than a phase after `<thinking>`: reasoning that is not ThinkingML, unless it
-                // comes after a preface, which plain reasoning never has.
-                if thinking && led {
-                    verdict = Verdict::Plain;
+                // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it
+                // is plain reasoning or ThinkingML without phases.
+                if thinking && led && open.is_none() && !closed {
+                    open = Some("thinking");
                 } else if closed && !matches!(token, Token::Text(text) if may_begin(text)) {
                     verdict = Verdict::Plain;
                 } else if open.is_none() && !closed {

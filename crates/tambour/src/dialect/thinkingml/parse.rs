@@ -566,6 +566,9 @@ impl Reader {
         self.thinking_end_of_input(end, out);
         self.close_at_end(end, out);
         self.thinking_left_open(end, out);
+        if !self.seen.contains(&"final") && self.outside.is_blank() {
+            self.quoted_answer(out);
+        }
         let has_final = self.seen.contains(&"final");
         if !has_final {
             self.finish_without_answer(end, out);

@@ -36,6 +36,8 @@ pub(super) struct Thinking {
     literal: bool,
     /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
     lone: Option<(String, Place)>,
+    /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
+    quoted: Option<Hold>,
     phase_open_late: bool,
     thinking_open_late: bool,
 }
@@ -571,6 +573,9 @@ impl Reader {
         self.thinking.literal = true;
         self.in_comment = false;
         self.replay(&hold.raw, hold.at, out);
+        if hold.raw.to_ascii_lowercase().contains("</final>") {
+            self.thinking.quoted = Some(hold);
+        }
         self.token(token, at, out);
     }
 
@@ -604,6 +609,19 @@ impl Reader {
         if self.thinking.thinking_open_late {
             self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
+    }
+
+    /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.
+    pub(super) fn quoted_answer(&mut self, out: &mut dyn Output) -> bool {
+        let Some(hold) = self.thinking.quoted.take() else { return false };
+        let message = "`<final>` begins inside a phase, and no other one comes";
+        let at = hold.at;
+        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer too", out);
+        self.mode = Mode::Outside;
+        self.answer.moved = true;
+        self.begin(Name::Final, at, hold.tag_len, out);
+        self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
+        true
     }
 
     /// Whether `</thinking>` never came although `<final>` did.
