@@ -444,7 +444,7 @@ impl Reader {
     }
 
     /// Adds to the key being read, up to the limit.
-    pub(super) fn add_to_key<S: JsonSink + ?Sized>(&mut self, part: &str, sink: &mut S) {
+    pub(super) fn add_to_key(&mut self, part: &str) {
         let room = self.hold.saturating_sub(self.key.len());
         if part.len() <= room {
             self.key.push_str(part);
@@ -455,13 +455,6 @@ impl Reader {
             cut -= 1;
         }
         self.key.push_str(&part[..cut]);
-        if !std::mem::replace(&mut self.key_cut, true) {
-            let what = ("the key is longer than the limit", "cut the key");
-            let place = match self.key_at {
-                Mark::Was(place) => place,
-                Mark::At(_) => self.base,
-            };
-            self.mend_at(place, 0, &rules::LIMIT_EXCEEDED, what, sink);
-        }
+        self.key_cut = true;
     }
 }

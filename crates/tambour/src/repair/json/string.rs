@@ -237,7 +237,7 @@ impl Reader {
     pub(super) fn add<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
         self.string.empty = false;
         if self.string.in_key {
-            self.add_to_key(text, sink);
+            self.add_to_key(text);
             return;
         }
         if !self.string.brackets {
@@ -269,6 +269,12 @@ impl Reader {
             sink.event(JsonEvent::Key { text, place, depth });
         } else {
             self.piece(c, (from, to), control, sink);
+            if self.key_cut {
+                // Told at the key's own place, which does not depend on the pieces it came in.
+                let place = self.key_place(c.text).get();
+                let what = ("the key is longer than the limit", "cut the key");
+                self.mend_at(place, 0, &rules::LIMIT_EXCEEDED, what, sink);
+            }
             let place = self.key_place(c.text);
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
