@@ -6,4 +6,5 @@ pub mod entity;
 pub mod json;
 pub mod markup;
 pub mod space;
+pub mod sse;
 pub mod utf8;

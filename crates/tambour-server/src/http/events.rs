@@ -1,0 +1,253 @@
+//! Event streams: a reader goes along the log of a message at its own pace.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tambour::Event;
+use tambour::encode::sse::{Envelope, frame};
+use tambour::encode::{Protocol, data, jsonseq, string};
+use tambour::event::{EventKind, kind_of};
+
+use super::keys::Caller;
+use super::messages::{NewMessage, owned};
+use super::problem::Problem;
+use crate::app::App;
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::record;
+use crate::store::live::Reading;
+use crate::store::{Batch, Kind, MessageRow, StoreError};
+
+/// Bytes of frames that are made at once; more only when the client has taken these.
+const PIECE: usize = 16 << 10;
+
+/// Goes along the log of one message.
+pub(super) struct Reader {
+    message: String,
+    envelope: Envelope,
+    protocol: Protocol,
+    extensions: bool,
+    findings: bool,
+    /// Number of the last entry that was sent or passed over.
+    after: u64,
+    /// Present while the message is running.
+    reading: Option<Reading>,
+    /// Batches that were read and not sent.
+    waiting: VecDeque<Arc<Batch>>,
+    ended: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct After {
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// `GET /api/v1/messages/{id}/events`
+pub(super) async fn follow(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(query): Query<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // Running or not is asked before the row is read: a message that ends in between has its log in the store.
+    let reading = app.live.get(&id).map(|live| live.read());
+    let row = owned(&app, &caller, &id).await?;
+    let asked: NewMessage = serde_json::from_str(&row.request)
+        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read"))?;
+    let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?").to_owned());
+    let cursor = last_id.or(query.after);
+    let after = match cursor.as_deref().map(str::trim) {
+        None | Some("") => 0,
+        Some(cursor) => cursor.parse::<u64>().map_err(|_| {
+            let detail = format!("a cursor is the id of an event, not `{cursor}`");
+            Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail)
+        })?,
+    };
+    let reader = Reader::new(&row, &asked, reading, after)?;
+    if reader.reading.is_none() && reader.nothing_left(&app).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(response(app, reader))
+}
+
+/// The answer that streams what a reader reads.
+pub(super) fn response(app: Arc<App>, reader: Reader) -> Response {
+    Metrics::count(&app.metrics.streams);
+    let heartbeat = Duration::from_millis(app.config.heartbeat_ms.max(10));
+    let mut beat = tokio::time::interval(heartbeat);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let stream = futures_util::stream::unfold((app, reader, beat, false), |(app, mut reader, mut beat, greeted)| async move {
+        if !greeted {
+            // The first bytes are there at once, so that clients and proxies see the headers.
+            beat.reset();
+            let first = Bytes::from(reader.greeting());
+            return Some((Ok::<_, Infallible>(first), (app, reader, beat, true)));
+        }
+        if reader.ended {
+            return None;
+        }
+        let mut out = Vec::new();
+        tokio::select! {
+            read = reader.next(&app, &mut out) => {
+                if let Err(error) = read {
+                    // The client comes back with its cursor.
+                    tracing::error!(%error, message = reader.message, "a stream ends early");
+                    return None;
+                }
+            }
+            _ = beat.tick() => reader.heartbeat(&mut out),
+        }
+        Some((Ok(Bytes::from(out)), (app, reader, beat, true)))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (StatusCode::OK, headers, Body::from_stream(stream)).into_response()
+}
+
+impl Reader {
+    pub(super) fn new(
+        row: &MessageRow,
+        asked: &NewMessage,
+        reading: Option<Reading>,
+        after: u64,
+    ) -> Result<Reader, Problem> {
+        Ok(Reader {
+            message: row.id.clone(),
+            envelope: Envelope::new(&row.id, &row.request_id),
+            protocol: asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default(),
+            extensions: asked.extensions,
+            findings: asked.findings,
+            after,
+            reading,
+            waiting: VecDeque::new(),
+            ended: false,
+        })
+    }
+
+    /// Whether the message has ended and nothing follows the cursor.
+    async fn nothing_left(&self, app: &App) -> Result<bool, StoreError> {
+        Ok(app.store.read(&self.message, self.after, 1).await?.is_empty())
+    }
+
+    /// What is sent at once: whether it runs, and a sign of life.
+    fn greeting(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(384);
+        let state = if self.reading.is_some() { "running" } else { "ended" };
+        jsonseq::event(&Event::Status { state: state.into() }, 0, &self.envelope, &mut out);
+        self.heartbeat(&mut out);
+        out
+    }
+
+    fn heartbeat(&self, out: &mut Vec<u8>) {
+        jsonseq::event(&Event::Heartbeat { ts: ids::now().into() }, 0, &self.envelope, out);
+    }
+
+    /// Waits for entries and appends their frames, at most about `PIECE` bytes.
+    async fn next(&mut self, app: &App, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        loop {
+            if self.waiting.is_empty() {
+                self.fetch(app).await?;
+            }
+            while let Some(batch) = self.waiting.pop_front() {
+                self.frames(&batch, app, out).await?;
+                if self.ended {
+                    self.waiting.clear();
+                    return Ok(());
+                }
+                if out.len() >= PIECE {
+                    return Ok(());
+                }
+            }
+            if !out.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the next batches, from memory if it still has them. Waits while there are none.
+    async fn fetch(&mut self, app: &App) -> Result<(), StoreError> {
+        if let Some(reading) = &mut self.reading {
+            let progress = reading.more(self.after).await;
+            if progress.last > self.after
+                && let Some(batches) = reading.live().since(self.after)
+            {
+                self.waiting.extend(batches);
+                return Ok(());
+            }
+        }
+        let batches = app.store.read(&self.message, self.after, PIECE * 4).await?;
+        if batches.is_empty() {
+            // The log is over without an end that this client could see; there is nothing to wait for.
+            self.ended = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
+        }
+        self.waiting.extend(batches);
+        Ok(())
+    }
+
+    /// Appends the frames of a batch that this client sees.
+    async fn frames(&mut self, batch: &Batch, app: &App, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        for entry in batch.entries().filter(|entry| entry.number > self.after) {
+            match entry.kind {
+                Kind::Raw(seq) if self.protocol == Protocol::Legacy => {
+                    frame("content_delta", Some(entry.number), &self.envelope, out, |out| {
+                        out.extend_from_slice(format!("{{\"seq\":{seq},\"delta\":").as_bytes());
+                        out.extend_from_slice(entry.json.as_bytes());
+                        out.push(b'}');
+                    });
+                }
+                Kind::Event("completed") if self.protocol == Protocol::Legacy => {
+                    let reply = record::fold(&app.store, &self.message).await?.reply;
+                    frame("completed", Some(entry.number), &self.envelope, out, |out| {
+                        out.extend_from_slice(entry.json.strip_suffix('}').unwrap_or("{").as_bytes());
+                        out.extend_from_slice(b",\"reply\":");
+                        string(&reply, out);
+                        out.push(b'}');
+                    });
+                    self.ended = true;
+                }
+                Kind::Event(name) if self.sees(name) => {
+                    frame(name, Some(entry.number), &self.envelope, out, |out| {
+                        out.extend_from_slice(entry.json.as_bytes());
+                    });
+                    self.ended |= matches!(name, "completed" | "error");
+                }
+                Kind::Raw(_) | Kind::Reasoning | Kind::Event(_) => {}
+            }
+        }
+        self.after = self.after.max(batch.last());
+        Ok(())
+    }
+
+    fn sees(&self, name: &str) -> bool {
+        match kind_of(name) {
+            Some(EventKind::System) => true,
+            Some(EventKind::Contract) => self.protocol == Protocol::JsonSeqV1,
+            Some(EventKind::Extension) => {
+                self.protocol == Protocol::JsonSeqV1
+                    && if name == "finding" { self.findings } else { self.extensions }
+            }
+            None => false,
+        }
+    }
+}
+
+/// The data of an event in one line, for other parts of the interface.
+pub(super) fn line(event: &Event<'_>) -> String {
+    let mut out = Vec::new();
+    data(event, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}

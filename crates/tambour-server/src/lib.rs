@@ -1,0 +1,1 @@
+//! Tambour as a service.
