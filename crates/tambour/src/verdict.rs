@@ -164,8 +164,7 @@ fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
 }
 
 fn transcript(text: &[u8], options: Options) -> Verdict {
-    let mut check = CheckOptions::default();
-    check.options = options;
+    let check = CheckOptions { options, ..CheckOptions::default() };
     Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
 }
 

@@ -36,7 +36,7 @@ impl Report for Junit {
         suite.tests += 1;
         let verdict = &checked.verdict;
         let name = match &checked.part {
-            Part::Whole => checked.path.to_owned(),
+            Part::Whole => checked.name(),
             part => part.to_string(),
         };
         let _ = write!(
@@ -46,7 +46,7 @@ impl Report for Junit {
             escape(&name)
         );
         let listed: String =
-            verdict.findings.iter().map(|finding| output::line(checked.path, finding) + "\n").collect();
+            verdict.findings.iter().map(|finding| output::line(&checked.name(), finding) + "\n").collect();
         let listed = escape(&listed);
         match verdict.first_error() {
             Some(first) => {

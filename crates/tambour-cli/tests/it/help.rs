@@ -84,3 +84,26 @@ fn shells_get_completions() {
     }
     assert_eq!(run(&["completions", "nonsense"], "").code, Some(2));
 }
+
+#[test]
+fn every_command_in_the_documents_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    assert!(commands.len() > 10);
+    for command in commands {
+        let ran = shell(&format!("cd '{}' && {command}", root.display()));
+        // Some of the replies are broken, but no command is.
+        assert!(matches!(ran.code, Some(0 | 1)), "{command}: {ran:?}");
+        assert!(!ran.stdout.is_empty(), "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_document_names_every_option() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
+    for name in tambour::options::NAMES.iter().filter(|name| **name != "profile") {
+        assert!(text.contains(&format!("`{name}`")), "{name} is not in docs/cli.md");
+    }
+}

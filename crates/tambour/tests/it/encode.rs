@@ -91,7 +91,8 @@ fn frames_have_one_event_line_and_one_data_line() {
         let count = |name: &str| fields.iter().filter(|(found, _)| found == name).count();
         assert_eq!((count("event"), count("data")), (1, 1)); // J-034
         assert_eq!(value(&fields, "event").as_deref(), Some(event.name()));
-        let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("one line of JSON");
+        let data: Value =
+            serde_json::from_str(&value(&fields, "data").expect("data")).expect("one line of JSON");
         let mut expected = event.data();
         expected["message_id"] = json!("m-1"); // J-030
         expected["request_id"] = json!("r \"1\"");

@@ -9,5 +9,6 @@ mod layers;
 mod privacy;
 mod prompts;
 mod queries;
+mod rewrite;
 mod stream;
 mod verdicts;

@@ -9,7 +9,10 @@ use tambour::{Options, Profile};
 fn prompts() -> impl Iterator<Item = (&'static str, &'static Prompt)> {
     DIALECTS.iter().flat_map(|entry| {
         let languages = [Language::Zh, Language::En];
-        entry.prompt.into_iter().flat_map(move |prompt| languages.map(|language| (entry.name, prompt(language))))
+        entry
+            .prompt
+            .into_iter()
+            .flat_map(move |prompt| languages.map(|language| (entry.name, prompt(language))))
     })
 }
 
@@ -20,7 +23,8 @@ fn examples_pass_the_strict_check() {
     assert!(prompts().count() >= 4);
     for (name, prompt) in prompts() {
         for contract in [name, "auto"] {
-            let verdict = Contract::named(contract).expect("it exists").check(prompt.example.as_bytes(), &options);
+            let verdict =
+                Contract::named(contract).expect("it exists").check(prompt.example.as_bytes(), &options);
             assert_eq!(verdict.findings, [], "{name}"); // T-066
             assert_eq!(verdict.contract, name);
         }
@@ -56,7 +60,10 @@ fn the_jsonseq_schema_describes_the_example() {
             };
             assert_eq!(names(&event["data"]), names(&data["properties"]));
             assert_eq!(data["additionalProperties"], false);
-            assert_eq!(data["required"].as_array().map(Vec::len), event["data"].as_object().map(|data| data.len()));
+            assert_eq!(
+                data["required"].as_array().map(Vec::len),
+                event["data"].as_object().map(|data| data.len())
+            );
             seen.push(event["event"].clone());
         }
     }

@@ -70,7 +70,11 @@ fn a_reply_over_the_limit_fails() {
     assert!(contract("thinkingml").check(REPLY.as_bytes(), &options).passed());
     options.limits.input -= 1;
     let verdict = contract("thinkingml").check(REPLY.as_bytes(), &options);
-    assert!(verdict.findings.iter().any(|finding| finding.code == "input_too_large"), "{:?}", verdict.findings);
+    assert!(
+        verdict.findings.iter().any(|finding| finding.code == "input_too_large"),
+        "{:?}",
+        verdict.findings
+    );
 }
 
 #[test]
@@ -121,7 +125,8 @@ fn blocks_in_other_languages_are_no_examples() {
     let shown = examples(&document);
     let languages: Vec<&str> = shown.iter().map(|example| example.language.as_str()).collect();
     assert_eq!(languages, ["rust", "", "text", "json"]);
-    let by = |name: &str| -> Vec<bool> { shown.iter().map(|example| contract(name).shown_by(example)).collect() };
+    let by =
+        |name: &str| -> Vec<bool> { shown.iter().map(|example| contract(name).shown_by(example)).collect() };
     assert_eq!(by("thinkingml"), [false, true, false, false]);
     assert_eq!(by("jsonseq"), [false, false, false, true]); // P-037: every fenced JSON example
     assert_eq!(by("auto"), [false, true, false, false]);
