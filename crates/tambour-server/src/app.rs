@@ -14,7 +14,7 @@ use crate::store::{Live, Store};
 use crate::upstream::{OpenAi, Replay, Upstream};
 
 /// The state of the server.
-pub struct App {
+pub(crate) struct App {
     /// How it was configured.
     pub config: Config,
     /// What survives.
@@ -37,13 +37,13 @@ pub struct App {
 
 /// The messages that are running, by id.
 #[derive(Default)]
-pub struct Running {
+pub(crate) struct Running {
     by_id: Mutex<HashMap<String, (String, Arc<Live>)>>,
 }
 
 impl Running {
     /// Adds a message of an owner, unless that one has `most` already.
-    pub fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
+    pub(crate) fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         if by_id.len() >= most && by_id.values().filter(|(of, _)| of == owner).count() >= most {
             return false;
@@ -53,37 +53,37 @@ impl Running {
     }
 
     /// The running message of that id.
-    pub fn get(&self, id: &str) -> Option<Arc<Live>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         by_id.get(id).map(|(_, live)| live.clone())
     }
 
     /// Removes a message that has ended.
-    pub fn remove(&self, id: &str) {
+    pub(crate) fn remove(&self, id: &str) {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     /// All of them.
-    pub fn all(&self) -> Vec<Arc<Live>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         by_id.values().map(|(_, live)| live.clone()).collect()
     }
 
     /// How many there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
 /// Settings that can be changed while the server runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Stored values by dotted name.
     pub values: BTreeMap<String, Value>,
 }
 
 /// Names of settings, and whether a value fits.
-pub const SETTINGS: &[(&str, fn(&Value) -> bool)] = &[
+pub(crate) const SETTINGS: &[(&str, fn(&Value) -> bool)] = &[
     // An unknown protocol is stored and means the legacy one (J-032).
     ("llm_app_settings.app_output_protocol", Value::is_string),
     ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
@@ -103,13 +103,13 @@ impl Settings {
 
     /// The output protocol of requests that name none.
     #[must_use]
-    pub fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
     }
 
     /// The default texts.
     #[must_use]
-    pub fn texts(&self) -> Texts {
+    pub(crate) fn texts(&self) -> Texts {
         let language = if self.text("text_language") == Some("en") { Language::En } else { Language::Zh };
         let mut texts = Texts::of(language);
         if let Some(text) = self.text("texts.fallback") {
@@ -125,14 +125,14 @@ impl Settings {
 impl App {
     /// The upstream of that name, or the default one.
     #[must_use]
-    pub fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
+    pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
         let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
         upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
     }
 
     /// The settings as they are now.
     #[must_use]
-    pub fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -140,7 +140,8 @@ impl App {
 /// Makes the upstreams of a configuration.
 pub(crate) fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made = upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;
+        let made =
+            upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;
         Ok((name.clone(), Arc::new(made)))
     };
     config.upstreams.iter().map(make).collect()

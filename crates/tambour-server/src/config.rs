@@ -71,7 +71,13 @@ pub struct UpstreamConfig {
 
 impl Default for Config {
     fn default() -> Config {
-        let demo = UpstreamConfig { kind: "demo".into(), url: String::new(), model: None, key_env: None, key_file: None };
+        let demo = UpstreamConfig {
+            kind: "demo".into(),
+            url: String::new(),
+            model: None,
+            key_env: None,
+            key_file: None,
+        };
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
             data: PathBuf::from("tambour-data"),
@@ -103,15 +109,19 @@ impl Config {
     ///
     /// # Errors
     /// The file cannot be read or has a field that does not exist; a variable has a value that does not fit.
-    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (String, String)>) -> Result<Config, ConfigError> {
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
         let standard = Path::new("tambour.toml");
         let text = match file.or_else(|| standard.exists().then_some(standard)) {
             Some(path) => std::fs::read_to_string(path)
                 .map_err(|error| ConfigError(format!("{}: {error}", path.display())))?,
             None => String::new(),
         };
-        let mut table: toml::Table =
-            text.parse().map_err(|error| ConfigError(format!("the configuration file is not TOML: {error}")))?;
+        let mut table: toml::Table = text
+            .parse()
+            .map_err(|error| ConfigError(format!("the configuration file is not TOML: {error}")))?;
         for (name, value) in environment {
             if let Some(field) = name.strip_prefix("TAMBOUR_") {
                 set(&mut table, &field.to_ascii_lowercase(), &value);
@@ -156,7 +166,9 @@ impl Config {
             shown.api_key = Some("***".to_owned());
         }
         for upstream in shown.upstreams.values_mut() {
-            if let Some((before, after)) = upstream.url.split_once('@').filter(|_| upstream.url.contains("://")) {
+            if let Some((before, after)) =
+                upstream.url.split_once('@').filter(|_| upstream.url.contains("://"))
+            {
                 let scheme = before.split("://").next().unwrap_or("");
                 upstream.url = format!("{scheme}://***@{after}");
             }
@@ -185,7 +197,8 @@ fn set(table: &mut toml::Table, field: &str, value: &str) {
         // These name no field: the key of `--upstream`, and flags of the command.
         "upstream_api_key" | "config" | "upstream" | "model" => {}
         "cors_origins" => {
-            let origins = value.split(',').map(|origin| toml::Value::String(origin.trim().to_owned())).collect();
+            let origins =
+                value.split(',').map(|origin| toml::Value::String(origin.trim().to_owned())).collect();
             table.insert(field.to_owned(), toml::Value::Array(origins));
         }
         _ => {

@@ -208,7 +208,10 @@ impl Attempt {
         let (before, after) = if chinese {
             ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
         } else {
-            ("The reply above does not keep the format:", "Please give the whole reply again, exactly in the format asked for.")
+            (
+                "The reply above does not keep the format:",
+                "Please give the whole reply again, exactly in the format asked for.",
+            )
         };
         let findings = self.gather.findings.join("\n");
         [

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of the server.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     /// Messages begun.
     pub messages: AtomicU64,
     /// Messages that ended with `error`.
@@ -21,13 +21,17 @@ pub struct Metrics {
 impl Metrics {
     /// All of them as text.
     #[must_use]
-    pub fn render(&self, running: usize) -> String {
+    pub(crate) fn render(&self, running: usize) -> String {
         let mut out = String::new();
         let counters = [
             ("tambour_messages_total", "Messages begun.", &self.messages),
             ("tambour_messages_failed_total", "Messages that ended with an error.", &self.failed),
             ("tambour_unauthorized_total", "Requests refused for lack of a key.", &self.unauthorized),
-            ("tambour_limited_total", "Requests refused since too many messages were running.", &self.limited),
+            (
+                "tambour_limited_total",
+                "Requests refused since too many messages were running.",
+                &self.limited,
+            ),
             ("tambour_streams_total", "Event streams opened.", &self.streams),
         ];
         for (name, help, counter) in counters {
@@ -42,7 +46,7 @@ impl Metrics {
     }
 
     /// Counts one.
-    pub fn count(counter: &AtomicU64) {
+    pub(crate) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }

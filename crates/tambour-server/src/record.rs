@@ -13,7 +13,7 @@ use crate::store::{Batch, Kind, Live, MessageRow, Store, StoreError};
 
 /// How long things took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timings {
+pub(crate) struct Timings {
     /// From the request to the first item of the upstream.
     pub first_byte_ms: Option<u64>,
     /// From the request to the end.

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tambour::Event;
 use tambour::encode::sse::{Envelope, frame};
-use tambour::encode::{Protocol, data, jsonseq, string};
+use tambour::encode::{Protocol, jsonseq, string};
 use tambour::event::{EventKind, kind_of};
 
 use super::keys::Caller;
@@ -42,6 +42,8 @@ pub(super) struct Reader {
     reading: Option<Reading>,
     /// Batches that were read and not sent.
     waiting: VecDeque<Arc<Batch>>,
+    /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
+    out: Vec<u8>,
     ended: bool,
 }
 
@@ -63,8 +65,9 @@ pub(super) async fn follow(
     // Running or not is asked before the row is read: a message that ends in between has its log in the store.
     let reading = app.live.get(&id).map(|live| live.read());
     let row = owned(&app, &caller, &id).await?;
-    let asked: NewMessage = serde_json::from_str(&row.request)
-        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read"))?;
+    let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
+    })?;
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?").to_owned());
     let cursor = last_id.or(query.after);
     let after = match cursor.as_deref().map(str::trim) {
@@ -87,29 +90,37 @@ pub(super) fn response(app: Arc<App>, reader: Reader) -> Response {
     let heartbeat = Duration::from_millis(app.config.heartbeat_ms.max(10));
     let mut beat = tokio::time::interval(heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let stream = futures_util::stream::unfold((app, reader, beat, false), |(app, mut reader, mut beat, greeted)| async move {
-        if !greeted {
-            // The first bytes are there at once, so that clients and proxies see the headers.
-            beat.reset();
-            let first = Bytes::from(reader.greeting());
-            return Some((Ok::<_, Infallible>(first), (app, reader, beat, true)));
-        }
-        if reader.ended {
-            return None;
-        }
-        let mut out = Vec::new();
-        tokio::select! {
-            read = reader.next(&app, &mut out) => {
-                if let Err(error) = read {
-                    // The client comes back with its cursor.
-                    tracing::error!(%error, message = reader.message, "a stream ends early");
-                    return None;
-                }
+    let stream = futures_util::stream::unfold(
+        (app, reader, beat, false),
+        |(app, mut reader, mut beat, greeted)| async move {
+            if !greeted {
+                // The first bytes are there at once, so that clients and proxies see the headers.
+                beat.reset();
+                reader.greet();
+                let first = Bytes::from(std::mem::take(&mut reader.out));
+                return Some((Ok::<_, Infallible>(first), (app, reader, beat, true)));
             }
-            _ = beat.tick() => reader.heartbeat(&mut out),
-        }
-        Some((Ok(Bytes::from(out)), (app, reader, beat, true)))
-    });
+            if reader.ended {
+                return None;
+            }
+            let silent = tokio::select! {
+                read = reader.next(&app) => {
+                    if let Err(error) = read {
+                        // The client comes back with its cursor.
+                        tracing::error!(%error, message = reader.message, "a stream ends early");
+                        return None;
+                    }
+                    false
+                }
+                _ = beat.tick() => true,
+            };
+            if silent {
+                reader.heartbeat();
+            }
+            let frames = Bytes::from(std::mem::take(&mut reader.out));
+            Some((Ok(frames), (app, reader, beat, true)))
+        },
+    );
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
@@ -134,6 +145,7 @@ impl Reader {
             after,
             reading,
             waiting: VecDeque::new(),
+            out: Vec::new(),
             ended: false,
         })
     }
@@ -144,38 +156,31 @@ impl Reader {
     }
 
     /// What is sent at once: whether it runs, and a sign of life.
-    fn greeting(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(384);
+    fn greet(&mut self) {
         let state = if self.reading.is_some() { "running" } else { "ended" };
-        jsonseq::event(&Event::Status { state: state.into() }, 0, &self.envelope, &mut out);
-        self.heartbeat(&mut out);
-        out
+        jsonseq::event(&Event::Status { state: state.into() }, 0, &self.envelope, &mut self.out);
+        self.heartbeat();
     }
 
-    fn heartbeat(&self, out: &mut Vec<u8>) {
-        jsonseq::event(&Event::Heartbeat { ts: ids::now().into() }, 0, &self.envelope, out);
+    fn heartbeat(&mut self) {
+        jsonseq::event(&Event::Heartbeat { ts: ids::now().into() }, 0, &self.envelope, &mut self.out);
     }
 
-    /// Waits for entries and appends their frames, at most about `PIECE` bytes.
-    async fn next(&mut self, app: &App, out: &mut Vec<u8>) -> Result<(), StoreError> {
-        loop {
+    /// Waits for entries and makes their frames, at most about `PIECE` bytes.
+    async fn next(&mut self, app: &App) -> Result<(), StoreError> {
+        while self.out.is_empty() && !self.ended {
             if self.waiting.is_empty() {
                 self.fetch(app).await?;
             }
-            while let Some(batch) = self.waiting.pop_front() {
-                self.frames(&batch, app, out).await?;
-                if self.ended {
-                    self.waiting.clear();
-                    return Ok(());
-                }
-                if out.len() >= PIECE {
-                    return Ok(());
-                }
-            }
-            if !out.is_empty() {
-                return Ok(());
+            while self.out.len() < PIECE
+                && !self.ended
+                && let Some(batch) = self.waiting.front().cloned()
+            {
+                self.frames(&batch, app).await?;
+                self.waiting.pop_front();
             }
         }
+        Ok(())
     }
 
     /// Reads the next batches, from memory if it still has them. Waits while there are none.
@@ -199,11 +204,12 @@ impl Reader {
     }
 
     /// Appends the frames of a batch that this client sees.
-    async fn frames(&mut self, batch: &Batch, app: &App, out: &mut Vec<u8>) -> Result<(), StoreError> {
-        for entry in batch.entries().filter(|entry| entry.number > self.after) {
+    async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
+        let after = self.after;
+        for entry in batch.entries().filter(|entry| entry.number > after) {
             match entry.kind {
                 Kind::Raw(seq) if self.protocol == Protocol::Legacy => {
-                    frame("content_delta", Some(entry.number), &self.envelope, out, |out| {
+                    frame("content_delta", Some(entry.number), &self.envelope, &mut self.out, |out| {
                         out.extend_from_slice(format!("{{\"seq\":{seq},\"delta\":").as_bytes());
                         out.extend_from_slice(entry.json.as_bytes());
                         out.push(b'}');
@@ -211,7 +217,7 @@ impl Reader {
                 }
                 Kind::Event("completed") if self.protocol == Protocol::Legacy => {
                     let reply = record::fold(&app.store, &self.message).await?.reply;
-                    frame("completed", Some(entry.number), &self.envelope, out, |out| {
+                    frame("completed", Some(entry.number), &self.envelope, &mut self.out, |out| {
                         out.extend_from_slice(entry.json.strip_suffix('}').unwrap_or("{").as_bytes());
                         out.extend_from_slice(b",\"reply\":");
                         string(&reply, out);
@@ -220,13 +226,14 @@ impl Reader {
                     self.ended = true;
                 }
                 Kind::Event(name) if self.sees(name) => {
-                    frame(name, Some(entry.number), &self.envelope, out, |out| {
+                    frame(name, Some(entry.number), &self.envelope, &mut self.out, |out| {
                         out.extend_from_slice(entry.json.as_bytes());
                     });
                     self.ended |= matches!(name, "completed" | "error");
                 }
                 Kind::Raw(_) | Kind::Reasoning | Kind::Event(_) => {}
             }
+            self.after = entry.number;
         }
         self.after = self.after.max(batch.last());
         Ok(())
@@ -243,11 +250,4 @@ impl Reader {
             None => false,
         }
     }
-}
-
-/// The data of an event in one line, for other parts of the interface.
-pub(super) fn line(event: &Event<'_>) -> String {
-    let mut out = Vec::new();
-    data(event, &mut out);
-    String::from_utf8(out).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ use crate::store::Key;
 
 /// The keys that exist. Only hashes are kept.
 #[derive(Default)]
-pub struct Keys {
+pub(crate) struct Keys {
     known: RwLock<Vec<Key>>,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Caller {
 impl Keys {
     /// These keys.
     #[must_use]
-    pub fn new(known: Vec<Key>) -> Keys {
+    pub(crate) fn new(known: Vec<Key>) -> Keys {
         Keys { known: RwLock::new(known) }
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
@@ -73,7 +73,8 @@ pub(crate) fn hash(secret: &str) -> Vec<u8> {
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let secret = given.and_then(|given| given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer ")));
+    let secret =
+        given.and_then(|given| given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer ")));
     match app.keys.caller(secret.map(str::trim)) {
         Some(caller) => {
             request.extensions_mut().insert(caller);
@@ -81,9 +82,15 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         }
         None => {
             Metrics::count(&app.metrics.unauthorized);
-            let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "give a valid key: Authorization: Bearer KEY");
+            let problem = Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "give a valid key: Authorization: Bearer KEY",
+            );
             let mut response = problem.into_response();
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             response
         }
     }
@@ -134,7 +141,12 @@ pub(super) async fn create(
     let admin = match new.rights.as_deref() {
         None | Some("plain") => false,
         Some("admin") => true,
-        Some(other) => return Err(Problem::invalid("invalid_field", format!("`rights` is admin or plain, not `{other}`"))),
+        Some(other) => {
+            return Err(Problem::invalid(
+                "invalid_field",
+                format!("`rights` is admin or plain, not `{other}`"),
+            ));
+        }
     };
     // The first key locks the door: without the right to make others nobody could open it again.
     if app.keys.is_empty() && !admin {

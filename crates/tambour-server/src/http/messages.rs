@@ -201,7 +201,10 @@ fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     Protocol::named(name).ok_or_else(|| {
         let known: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
-        Problem::invalid("unknown_protocol", format!("`{name}` is no output protocol; known: {}", known.join(", ")))
+        Problem::invalid(
+            "unknown_protocol",
+            format!("`{name}` is no output protocol; known: {}", known.join(", ")),
+        )
     })
 }
 
@@ -219,7 +222,8 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
     }
     match (&new.messages, &new.text) {
         (Some(_), Some(_)) => {
-            return Err(Problem::invalid("invalid_field", "give `messages` or `text`, not both").with("field", "text"));
+            return Err(Problem::invalid("invalid_field", "give `messages` or `text`, not both")
+                .with("field", "text"));
         }
         (None, None) => {
             return Err(Problem::invalid("missing_field", "give `messages` or `text`").with("field", "text"));
@@ -247,13 +251,17 @@ async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
     let mut said = Vec::new();
     for row in app.store.messages_of(id).await? {
         let asked: Option<NewMessage> = serde_json::from_str(&row.request).ok();
-        let record: Value = row.record.and_then(|record| serde_json::from_str(&record).ok()).unwrap_or_default();
-        let (Some(asked), Some(reply)) = (asked, record["reply"].as_str().filter(|reply| !reply.is_empty())) else {
+        let record: Value =
+            row.record.and_then(|record| serde_json::from_str(&record).ok()).unwrap_or_default();
+        let (Some(asked), Some(reply)) = (asked, record["reply"].as_str().filter(|reply| !reply.is_empty()))
+        else {
             continue;
         };
         match (asked.text, asked.messages) {
             (Some(text), _) => said.push(Message { role: "user".into(), content: text }),
-            (None, Some(messages)) => said.extend(messages.into_iter().filter(|message| message.role != "system")),
+            (None, Some(messages)) => {
+                said.extend(messages.into_iter().filter(|message| message.role != "system"))
+            }
             (None, None) => {}
         }
         said.push(Message { role: "assistant".into(), content: reply.to_owned() });

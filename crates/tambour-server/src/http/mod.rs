@@ -48,7 +48,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(home))
         .fallback(|| async { Problem::not_found("there is no such page") })
         .method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "the page does not take this method")
+            Problem::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "the page does not take this method",
+            )
         })
         .layer(DefaultBodyLimit::max(app.config.max_request))
         .layer(middleware::from_fn_with_state(app.clone(), cross_origin))

@@ -69,7 +69,8 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         tracing::error!(%error, "the store failed");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer").retry_after(1)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer")
+            .retry_after(1)
     }
 }
 
@@ -80,7 +81,8 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
         Err(error) => error,
     };
     if !error.is_data() {
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "malformed_json", format!("the body is not JSON: {error}"));
+        let problem =
+            Problem::new(StatusCode::BAD_REQUEST, "malformed_json", format!("the body is not JSON: {error}"));
         return Err(problem.with("line", error.line()).with("column", error.column()));
     }
     let detail = error.to_string();

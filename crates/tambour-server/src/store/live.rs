@@ -114,10 +114,9 @@ impl Live {
 impl Reading {
     /// Waits until there is something after `after`, or nothing will come.
     pub async fn more(&mut self, after: u64) -> Progress {
-        match self.progress.wait_for(|progress| progress.last > after || progress.ended).await {
-            Ok(progress) => *progress,
-            Err(_) => Progress { ended: true, ..*self.progress.borrow() },
-        }
+        let waited = self.progress.wait_for(|progress| progress.last > after || progress.ended).await;
+        let waited = waited.map(|progress| *progress);
+        waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
     }
 
     /// The message.

@@ -135,8 +135,9 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn conversations(&self, owner: &str, most: u32) -> Result<Vec<(String, String)>, StoreError> {
-        let query =
-            sqlx::query_as("select id, created from conversations where owner = ? order by created desc limit ?");
+        let query = sqlx::query_as(
+            "select id, created from conversations where owner = ? order by created desc limit ?",
+        );
         Ok(query.bind(owner).bind(most).fetch_all(&self.pool).await?)
     }
 

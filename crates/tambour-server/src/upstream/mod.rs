@@ -105,7 +105,9 @@ impl Upstream {
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
         match self {
-            Upstream::OpenAi(service) => service.open(ask).await.map(|stream| Reply::OpenAi(Box::new(stream))),
+            Upstream::OpenAi(service) => {
+                service.open(ask).await.map(|stream| Reply::OpenAi(Box::new(stream)))
+            }
             Upstream::Replay(replay) => replay.open(ask).map(Reply::Replay),
         }
     }

@@ -54,7 +54,9 @@ impl OpenAi {
         let mut attempt = 1;
         loop {
             let (failure, wait) = match self.send(&body).await {
-                Ok(response) if response.status().is_success() => return Stream::new(response, self.timeouts),
+                Ok(response) if response.status().is_success() => {
+                    return Stream::new(response, self.timeouts);
+                }
                 Ok(response) => {
                     let status = response.status();
                     let wait = retry::worth(status)
@@ -203,7 +205,11 @@ impl Stream {
                 return self.read(&body, items);
             }
             if whole.len() > FRAME * 16 {
-                items.push(Item::End(End::Failed(failure("upstream_error", "the answer is too long", false))));
+                items.push(Item::End(End::Failed(failure(
+                    "upstream_error",
+                    "the answer is too long",
+                    false,
+                ))));
             }
             return;
         }
@@ -290,7 +296,11 @@ fn frame_read(frame: &Frame<'_>, finish: &mut Option<FinishReason>, done: &mut b
     };
     if let Some(error) = chunk.error.filter(|error| error.get() != "null") {
         let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-        items.push(Item::End(End::Failed(failure("upstream_error", format!("the upstream failed: {said}"), true))));
+        items.push(Item::End(End::Failed(failure(
+            "upstream_error",
+            format!("the upstream failed: {said}"),
+            true,
+        ))));
         return;
     }
     if let Some(usage) = chunk.usage.filter(|usage| usage.is_object()) {

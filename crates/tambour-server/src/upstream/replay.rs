@@ -81,7 +81,8 @@ impl Replay {
             None => self.turn(&ask.dialect),
         };
         let record = record.ok_or_else(|| {
-            let wanted = ask.model.as_ref().map_or_else(|| format!("for `{}`", ask.dialect), |id| format!("`{id}`"));
+            let wanted =
+                ask.model.as_ref().map_or_else(|| format!("for `{}`", ask.dialect), |id| format!("`{id}`"));
             failure("recording_not_found", format!("there is no recording {wanted}"), false)
         })?;
         Ok(Playing { record, at: 0, pace: self.pace })
@@ -89,7 +90,9 @@ impl Replay {
 
     fn turn(&self, dialect: &str) -> Option<Arc<Record>> {
         let any = matches!(dialect, "auto" | "plain");
-        let fits = |record: &&Arc<Record>| any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect);
+        let fits = |record: &&Arc<Record>| {
+            any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect)
+        };
         let of_dialect: Vec<&Arc<Record>> = self.records.iter().filter(fits).collect();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = next.entry(dialect.to_owned()).or_default();

@@ -227,7 +227,9 @@ impl<'a> Event<'a> {
             "final_delta" => Event::FinalDelta { text: text("text")? },
             "serp_queries" => {
                 let queries = data.get("queries")?.as_array()?;
-                Event::SerpQueries { queries: queries.iter().filter_map(|q| q.as_str().map(str::to_owned)).collect() }
+                Event::SerpQueries {
+                    queries: queries.iter().filter_map(|q| q.as_str().map(str::to_owned)).collect(),
+                }
             }
             "final_end" => Event::FinalEnd,
             _ => return None,

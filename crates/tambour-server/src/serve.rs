@@ -1,0 +1,168 @@
+//! Start, serve, stop.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{self, App, Running, Settings};
+use crate::config::{Config, ConfigError};
+use crate::http::keys::{self, Keys};
+use crate::http::router;
+use crate::metrics::Metrics;
+use crate::store::{Key, Store, StoreError};
+use crate::{ids, record};
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// Others could reach the server, and no key protects it.
+    #[error(
+        "refusing to listen on {0} without an API key: set TAMBOUR_API_KEY, or make an admin key while listening on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+}
+
+/// A server that is listening.
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Opens the store, closes what a crash left open, and listens.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(config: Config) -> Result<Server, StartError> {
+        // The one provider of the process; a second start in it finds it installed.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let upstreams = app::upstreams(&config)?;
+        let store = Store::open(&config.data, config.durable).await?;
+        let mut known = store.keys().await?;
+        if let Some(secret) = &config.api_key {
+            let hash = keys::hash(secret);
+            known.push(Key {
+                id: "configured".into(),
+                name: "configured".into(),
+                hash,
+                admin: true,
+                created: ids::now(),
+            });
+        }
+        if known.is_empty() && !config.listen.ip().is_loopback() {
+            return Err(StartError::Unprotected(config.listen));
+        }
+        let settings = Settings {
+            values: store
+                .settings()
+                .await?
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)))
+                .collect(),
+        };
+        let interrupted = record::recover(&store).await?;
+        if interrupted > 0 {
+            tracing::warn!(interrupted, "messages that were running have been closed");
+        }
+        let listener = TcpListener::bind(config.listen)
+            .await
+            .map_err(|error| StartError::Listen(config.listen, error))?;
+        let address = listener.local_addr().map_err(|error| StartError::Listen(config.listen, error))?;
+        let app = App {
+            config,
+            store,
+            live: Running::default(),
+            settings: RwLock::new(settings),
+            upstreams: RwLock::new(upstreams),
+            keys: Keys::new(known),
+            metrics: Metrics::default(),
+            closing: CancellationToken::new(),
+            runs: TaskTracker::new(),
+        };
+        Ok(Server { app: Arc::new(app), listener, address })
+    }
+
+    /// The address it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`, then drains: no new messages, running ones get `drain_ms`, then they are cancelled.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let Server { app, listener, .. } = self;
+        let service = TowerToHyperService::new(router(app.clone()));
+        let connections = TaskTracker::new();
+        let hang_up = CancellationToken::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            match accepted {
+                Ok((socket, _)) => {
+                    connections.spawn(connection(socket, service.clone(), hang_up.clone()));
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: others may free some.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(listener);
+        app.closing.cancel();
+        app.runs.close();
+        let drain = Duration::from_millis(app.config.drain_ms);
+        if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
+            for live in app.live.all() {
+                live.cancel.cancel();
+            }
+            let _ = tokio::time::timeout(Duration::from_secs(5), app.runs.wait()).await;
+        }
+        hang_up.cancel();
+        connections.close();
+        let _ = tokio::time::timeout(Duration::from_secs(5), connections.wait()).await;
+        app.store.close().await;
+    }
+}
+
+/// Serves one connection. After `hang_up` it takes no further request and ends with the one under way.
+async fn connection(
+    socket: TcpStream,
+    service: TowerToHyperService<axum::Router>,
+    hang_up: CancellationToken,
+) {
+    // Small frames leave at once.
+    let _ = socket.set_nodelay(true);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        served = connection.as_mut() => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended");
+            }
+            return;
+        }
+        () = hang_up.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
