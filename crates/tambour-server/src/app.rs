@@ -7,32 +7,110 @@ use serde_json::Value;
 use tambour::encode::Protocol;
 use tambour::options::{Language, Texts};
 
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::keys::Keys;
+use crate::http::problem::Problem;
 use crate::metrics::Metrics;
-use crate::store::{Live, Store};
+use crate::store::{Live, Store, StoreError};
 use crate::upstream::{OpenAi, Replay, Upstream};
+
+/// The state as handlers get it.
+pub(crate) type AppState = Arc<App>;
 
 /// The state of the server.
 pub(crate) struct App {
-    /// How it was configured.
-    pub config: Config,
+    /// What a reload replaces.
+    loaded: RwLock<Arc<Loaded>>,
     /// What survives.
     pub store: Store,
     /// Messages that are running.
     pub live: Running,
+    /// Event streams that are open.
+    pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
     pub settings: RwLock<Settings>,
-    /// Upstreams by name.
-    pub upstreams: RwLock<BTreeMap<String, Arc<Upstream>>>,
     /// API keys.
     pub keys: Keys,
     /// Counters.
     pub metrics: Metrics,
     /// Ends when the server stops taking requests.
-    pub closing: tokio_util::sync::CancellationToken,
+    pub closing: CancellationToken,
+    /// Ends when running messages get no more time.
+    pub halting: CancellationToken,
     /// The runs.
-    pub runs: tokio_util::task::TaskTracker,
+    pub runs: TaskTracker,
+}
+
+/// The configuration, and what was made of it.
+pub(crate) struct Loaded {
+    /// How the server is configured.
+    pub config: Config,
+    /// Upstreams by name.
+    pub upstreams: BTreeMap<String, Arc<Upstream>>,
+}
+
+impl Loaded {
+    /// Makes what a configuration describes.
+    pub(crate) fn new(config: Config) -> Result<Loaded, ConfigError> {
+        let upstreams = upstreams(&config)?;
+        match config.default_upstream() {
+            Some(name) if !upstreams.contains_key(name) => {
+                Err(ConfigError(format!("`default_upstream` names `{name}`, and there is no such upstream")))
+            }
+            _ => Ok(Loaded { config, upstreams }),
+        }
+    }
+
+    /// The upstream of that name, or the default one.
+    #[must_use]
+    pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
+        self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
+    }
+}
+
+/// Counts the open event streams of each key.
+#[derive(Default)]
+pub(crate) struct Streams {
+    by_owner: Mutex<HashMap<String, usize>>,
+}
+
+/// One open event stream, counted as long as it lives.
+pub(crate) struct Opened {
+    streams: Arc<Streams>,
+    owner: String,
+}
+
+impl Streams {
+    /// One more stream of an owner, unless that one has `most` already.
+    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize) -> Option<Opened> {
+        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = by_owner.entry(owner.to_owned()).or_default();
+        if *open >= most {
+            return None;
+        }
+        *open += 1;
+        Some(Opened { streams: self.clone(), owner: owner.to_owned() })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut by_owner = self.streams.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = by_owner.get_mut(&self.owner) {
+            *open -= 1;
+            if *open == 0 {
+                by_owner.remove(&self.owner);
+            }
+        }
+    }
 }
 
 /// The messages that are running, by id.
@@ -63,12 +141,6 @@ impl Running {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().map(|(_, live)| live.clone()).collect()
-    }
-
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -97,6 +169,13 @@ fn is_text(value: &Value) -> bool {
 }
 
 impl Settings {
+    /// The stored settings.
+    pub(crate) async fn load(store: &Store) -> Result<Settings, StoreError> {
+        let stored = store.settings().await?.into_iter();
+        let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
+        Ok(Settings { values: values.collect() })
+    }
+
     fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.as_str()
     }
@@ -123,11 +202,31 @@ impl Settings {
 }
 
 impl App {
-    /// The upstream of that name, or the default one.
+    /// The state of a server that starts.
+    pub(crate) fn new(loaded: Loaded, store: Store, settings: Settings, keys: Keys) -> App {
+        App {
+            loaded: RwLock::new(Arc::new(loaded)),
+            store,
+            live: Running::default(),
+            streams: Arc::default(),
+            settings: RwLock::new(settings),
+            keys,
+            metrics: Metrics::default(),
+            closing: CancellationToken::new(),
+            halting: CancellationToken::new(),
+            runs: TaskTracker::new(),
+        }
+    }
+
+    /// The configuration as it is now. What is running keeps the one it began with.
     #[must_use]
-    pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
-        let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
-        upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
+    pub(crate) fn loaded(&self) -> Arc<Loaded> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the configuration for what begins from now on.
+    pub(crate) fn replace(&self, loaded: Loaded) {
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
     }
 
     /// The settings as they are now.
@@ -135,10 +234,18 @@ impl App {
     pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Does work to its end, also when the client that asked for it goes away half-way.
+    pub(crate) async fn undisturbed<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.runs.spawn(work).await.unwrap_or_else(|_| Err(Problem::internal()))
+    }
 }
 
 /// Makes the upstreams of a configuration.
-pub(crate) fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
+fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
         let made =
             upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;

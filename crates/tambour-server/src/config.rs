@@ -10,7 +10,7 @@ use tambour::limits::Limits;
 use crate::upstream::Timeouts;
 
 /// Everything that can be configured. The defaults work with no file at all.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
@@ -18,6 +18,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database.
     pub data: PathBuf,
+    /// `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// Whether a power cut may not lose what was acknowledged (slower).
     pub durable: bool,
     /// Upstreams by name.
@@ -37,10 +40,14 @@ pub struct Config {
     pub drain_ms: u64,
     /// Running messages of one key.
     pub max_running: usize,
+    /// Open event streams of one key.
+    pub max_streams: usize,
     /// Bytes of a request.
     pub max_request: usize,
     /// Whether prompts and replies may be in the server's own log.
     pub log_content: bool,
+    /// What is in the server's own log, such as `info` or `tambour_server=debug`.
+    pub log: String,
     /// Log lines as JSON.
     pub log_json: bool,
     /// Limits on replies.
@@ -81,6 +88,7 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
             data: PathBuf::from("tambour-data"),
+            database: None,
             durable: false,
             upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
             default_upstream: None,
@@ -90,8 +98,10 @@ impl Default for Config {
             heartbeat_ms: 15_000,
             drain_ms: 10_000,
             max_running: 2000,
+            max_streams: 4000,
             max_request: 4 << 20,
             log_content: false,
+            log: "info".to_owned(),
             log_json: false,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
@@ -122,16 +132,40 @@ impl Config {
         let mut table: toml::Table = text
             .parse()
             .map_err(|error| ConfigError(format!("the configuration file is not TOML: {error}")))?;
+        let (mut upstream, mut model) = (None, None);
         for (name, value) in environment {
-            if let Some(field) = name.strip_prefix("TAMBOUR_") {
-                set(&mut table, &field.to_ascii_lowercase(), &value);
+            match name.strip_prefix("TAMBOUR_") {
+                None => {}
+                Some("UPSTREAM") => upstream = Some(value),
+                Some("MODEL") => model = Some(value),
+                // These name no field: the key of `--upstream`, and the file itself.
+                Some("UPSTREAM_API_KEY" | "CONFIG") => {}
+                Some(field) => set(&mut table, &name, &field.to_ascii_lowercase(), &value)?,
             }
         }
-        Config::try_from(table)
+        let mut config: Config =
+            table.try_into().map_err(|error| ConfigError(format!("the configuration: {error}")))?;
+        config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
+        if let Some(upstream) = upstream {
+            config.add_upstream(&upstream, model)?;
+        }
+        config.database_file()?;
+        Ok(config)
     }
 
-    fn try_from(table: toml::Table) -> Result<Config, ConfigError> {
-        table.try_into().map_err(|error| ConfigError(format!("the configuration: {error}")))
+    /// The file of the database.
+    ///
+    /// # Errors
+    /// `database` names another kind of database.
+    pub fn database_file(&self) -> Result<PathBuf, ConfigError> {
+        let Some(url) = &self.database else { return Ok(self.data.join("tambour.sqlite")) };
+        let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+        match file {
+            Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
+            _ => {
+                Err(ConfigError("`database` takes sqlite:FILE; other databases are not there yet".to_owned()))
+            }
+        }
     }
 
     /// Adds an upstream given as `KIND=WHERE` (`openai=URL`, `replay=FILE`, `demo`) and makes it the default.
@@ -166,43 +200,62 @@ impl Config {
             shown.api_key = Some("***".to_owned());
         }
         for upstream in shown.upstreams.values_mut() {
-            if let Some((before, after)) =
-                upstream.url.split_once('@').filter(|_| upstream.url.contains("://"))
-            {
-                let scheme = before.split("://").next().unwrap_or("");
-                upstream.url = format!("{scheme}://***@{after}");
-            }
+            upstream.url = without_secrets(&upstream.url);
         }
         toml::to_string_pretty(&shown).unwrap_or_else(|error| format!("# {error}\n"))
     }
 }
 
-/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours.
-fn set(table: &mut toml::Table, field: &str, value: &str) {
-    let parsed = match value {
-        "true" => toml::Value::Boolean(true),
-        "false" => toml::Value::Boolean(false),
-        _ => value.parse().map_or_else(|_| toml::Value::String(value.to_owned()), toml::Value::Integer),
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+/// A URL without the password and the query that may stand in it.
+fn without_secrets(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let address =
+        address.rsplit_once('@').map_or_else(|| address.to_owned(), |(_, host)| format!("***@{host}"));
+    let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
+    format!("{scheme}://{address}{path}")
+}
+
+/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field
+/// takes is known from its default, so that a key made of digits stays text.
+fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<(), ConfigError> {
+    let defaults = toml::Table::try_from(Config::default())
+        .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
+    let grouped = ["limits", "timeouts"]
+        .into_iter()
+        .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
+    let (default, table, field) = match grouped {
+        Some((group, field)) => {
+            let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            let toml::Value::Table(inner) = inner else {
+                return Err(ConfigError(format!("`{group}` is not a table in the configuration file")));
+            };
+            (defaults[group].get(field), inner, field)
+        }
+        None => (defaults.get(field), table, field),
     };
-    for group in ["limits", "timeouts"] {
-        if let Some(inner) = field.strip_prefix(group).and_then(|rest| rest.strip_prefix('_')) {
-            let entry = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            if let toml::Value::Table(entry) = entry {
-                entry.insert(inner.to_owned(), parsed);
-            }
-            return;
+    let wrong = |wanted| ConfigError(format!("{variable} takes {wanted}, not `{value}`"));
+    let value = match default {
+        Some(toml::Value::Integer(_)) => {
+            toml::Value::Integer(value.trim().parse().map_err(|_| wrong("a whole number"))?)
         }
-    }
-    match field {
-        // These name no field: the key of `--upstream`, and flags of the command.
-        "upstream_api_key" | "config" | "upstream" | "model" => {}
-        "cors_origins" => {
-            let origins =
-                value.split(',').map(|origin| toml::Value::String(origin.trim().to_owned())).collect();
-            table.insert(field.to_owned(), toml::Value::Array(origins));
+        Some(toml::Value::Boolean(_)) => {
+            toml::Value::Boolean(value.trim().parse().map_err(|_| wrong("true or false"))?)
         }
-        _ => {
-            table.insert(field.to_owned(), parsed);
+        Some(toml::Value::Array(_)) => {
+            let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
+            toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
-    }
+        Some(toml::Value::Table(_)) => return Err(wrong("nothing by itself; it is a table")),
+        // A name that does not exist is refused when the table is read.
+        Some(_) | None => toml::Value::String(value.to_owned()),
+    };
+    table.insert(field.to_owned(), value);
+    Ok(())
 }

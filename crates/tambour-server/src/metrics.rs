@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// All of them as text.
     #[must_use]
-    pub(crate) fn render(&self, running: usize) -> String {
+    pub(crate) fn render(&self, running: usize, open: usize) -> String {
         let mut out = String::new();
         let counters = [
             ("tambour_messages_total", "Messages begun.", &self.messages),
@@ -38,10 +38,13 @@ impl Metrics {
             let value = counter.load(Ordering::Relaxed);
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
         }
-        let _ = writeln!(
-            out,
-            "# HELP tambour_running Messages running.\n# TYPE tambour_running gauge\ntambour_running {running}"
-        );
+        let gauges = [
+            ("tambour_running", "Messages running.", running),
+            ("tambour_streams_open", "Event streams open.", open),
+        ];
+        for (name, help, value) in gauges {
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
+        }
         out
     }
 

@@ -1,15 +1,16 @@
 //! What came of a message, made from its log alone; making it again gives the same.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tambour::event::Failure;
+use tambour::options::Texts;
 use tambour::sequence::Sequencer;
 use tambour::{Event, Options};
 
 use crate::drive::interrupted;
-use crate::store::{Batch, Kind, Live, MessageRow, Store, StoreError};
+use crate::store::{Batch, Kind, Live, Log, MessageRow, Store, StoreError};
 
 /// How long things took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +101,11 @@ impl Fold {
         }
     }
 
+    /// The raw reply of a message that has ended.
+    pub(crate) fn ended_reply(self) -> Option<String> {
+        self.end.is_some().then_some(self.reply)
+    }
+
     /// The record, without what the row has.
     pub(crate) fn into_record(self, timings: Timings) -> (&'static str, Value) {
         let status = self.status();
@@ -127,30 +133,46 @@ impl Fold {
 }
 
 /// Stores the record of a message whose log has ended.
-pub(crate) async fn materialise(store: &Store, row: &MessageRow, timings: Timings) -> Result<(), StoreError> {
+pub(crate) async fn materialise(
+    store: &Store,
+    row: &MessageRow,
+    timings: Timings,
+) -> Result<&'static str, StoreError> {
     let (status, record) = fold(store, &row.id).await?.into_record(timings);
-    store.finish_message(&row.id, status, &record).await
+    store.finish_message(&row.id, status, &record).await?;
+    Ok(status)
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.
-pub(crate) async fn recover(store: &Store) -> Result<usize, StoreError> {
-    let mut rows: VecDeque<MessageRow> = store.running().await?.into();
+pub(crate) async fn recover(store: &Store, texts: &Texts) -> Result<usize, StoreError> {
+    let rows = store.running().await?;
     let count = rows.len();
-    while let Some(row) = rows.pop_front() {
-        let folded = fold(store, &row.id).await?;
-        if folded.end.is_none() {
-            let batch = closing(&folded, &Options::default());
-            let live: Arc<Live> = Live::new(row.id.clone());
-            store.append(&live, batch).await?;
-            store.flush().await?;
-        }
+    for row in rows {
+        close(store, &Live::new(row.id.clone()), interrupted(), texts).await?;
         materialise(store, &row, Timings::default()).await?;
     }
     Ok(count)
 }
 
+/// Ends a log that has no end: the events that are missing, then `error`.
+pub(crate) async fn close(
+    store: &Store,
+    live: &Arc<Live>,
+    failure: Failure,
+    texts: &Texts,
+) -> Result<(), StoreError> {
+    let folded = fold(store, &live.id).await?;
+    if folded.end.is_some() {
+        return Ok(());
+    }
+    let mut options = Options::default();
+    options.texts = texts.clone();
+    store.append(live, closing(&folded, &options, failure)).await?;
+    store.flush().await
+}
+
 /// The events that close a stream that was cut off.
-fn closing(folded: &Fold, options: &Options) -> Batch {
+fn closing(folded: &Fold, options: &Options, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
     let mut sequencer = Sequencer::new(options);
     for event in &folded.events {
@@ -163,6 +185,6 @@ fn closing(folded: &Fold, options: &Options) -> Batch {
     if sequencer.begun() {
         sequencer.finish(&mut send);
     }
-    send(Event::Error(interrupted()));
+    send(Event::Error(failure));
     batch
 }

@@ -1,7 +1,7 @@
 //! Start, serve, stop.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{self, App, Running, Settings};
+use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
-use crate::http::keys::{self, Keys};
+use crate::http::keys::Keys;
 use crate::http::router;
-use crate::metrics::Metrics;
-use crate::store::{Key, Store, StoreError};
-use crate::{ids, record};
+use crate::record;
+use crate::reload::{HangUps, Reload};
+use crate::store::{Store, StoreError};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,11 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
+    load: Option<Load>,
 }
+
+/// Makes a configuration.
+type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
 impl Server {
     /// Opens the store, closes what a crash left open, and listens.
@@ -52,50 +56,40 @@ impl Server {
     pub async fn start(config: Config) -> Result<Server, StartError> {
         // The one provider of the process; a second start in it finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let upstreams = app::upstreams(&config)?;
-        let store = Store::open(&config.data, config.durable).await?;
-        let mut known = store.keys().await?;
-        if let Some(secret) = &config.api_key {
-            let hash = keys::hash(secret);
-            known.push(Key {
-                id: "configured".into(),
-                name: "configured".into(),
-                hash,
-                admin: true,
-                created: ids::now(),
-            });
+        let loaded = Loaded::new(config)?;
+        let config = &loaded.config;
+        let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
+        let store = Store::open(&config.database_file()?, config.durable).await?;
+        let keys = Keys::new(store.keys().await?, configured.as_deref());
+        if keys.is_empty() && !listen.ip().is_loopback() {
+            return Err(StartError::Unprotected(listen));
         }
-        if known.is_empty() && !config.listen.ip().is_loopback() {
-            return Err(StartError::Unprotected(config.listen));
-        }
-        let settings = Settings {
-            values: store
-                .settings()
-                .await?
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)))
-                .collect(),
-        };
-        let interrupted = record::recover(&store).await?;
+        let settings = Settings::load(&store).await?;
+        // Another server with the same data would be refused here, before its running messages are taken for dead ones.
+        let failed = |error| StartError::Listen(listen, error);
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let interrupted = record::recover(&store, &settings.texts()).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(|error| StartError::Listen(config.listen, error))?;
-        let address = listener.local_addr().map_err(|error| StartError::Listen(config.listen, error))?;
-        let app = App {
-            config,
-            store,
-            live: Running::default(),
-            settings: RwLock::new(settings),
-            upstreams: RwLock::new(upstreams),
-            keys: Keys::new(known),
-            metrics: Metrics::default(),
-            closing: CancellationToken::new(),
-            runs: TaskTracker::new(),
-        };
-        Ok(Server { app: Arc::new(app), listener, address })
+        Ok(Server { app: Arc::new(App::new(loaded, store, settings, keys)), listener, address, load: None })
+    }
+
+    /// Loads the configuration again with `load` when the process gets SIGHUP; streams go on.
+    #[must_use]
+    pub fn reloading(
+        mut self,
+        load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+    ) -> Server {
+        self.load = Some(Box::new(load));
+        self
+    }
+
+    /// What replaces the configuration while the server runs.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        Reload { app: self.app.clone() }
     }
 
     /// The address it listens on.
@@ -106,7 +100,9 @@ impl Server {
 
     /// Serves until `stop`, then drains: no new messages, running ones get `drain_ms`, then they are cancelled.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Server { app, listener, .. } = self;
+        let reload = self.reload();
+        let Server { app, listener, load, .. } = self;
+        let mut hang_ups = HangUps::new(load.is_some());
         let service = TowerToHyperService::new(router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
@@ -115,6 +111,12 @@ impl Server {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
+                () = hang_ups.next() => {
+                    if let Some(load) = &load {
+                        reload.read_again(load).await;
+                    }
+                    continue;
+                }
             };
             match accepted {
                 Ok((socket, _)) => {
@@ -130,11 +132,9 @@ impl Server {
         drop(listener);
         app.closing.cancel();
         app.runs.close();
-        let drain = Duration::from_millis(app.config.drain_ms);
+        let drain = Duration::from_millis(app.loaded().config.drain_ms);
         if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
-            for live in app.live.all() {
-                live.cancel.cancel();
-            }
+            app.halting.cancel();
             let _ = tokio::time::timeout(Duration::from_secs(5), app.runs.wait()).await;
         }
         hang_up.cancel();

@@ -34,7 +34,8 @@ fetch("/openapi.json").then((answer) => answer.json()).then((api) => {
       const body = operation.requestBody?.content["application/json"].schema;
       if (body) details.append(make("p", `body: ${shape(body)}`));
       for (const [status, answer] of Object.entries(operation.responses)) {
-        details.append(make("p", `${status}: ${answer.description}`));
+        const schema = Object.values(answer.content ?? {})[0]?.schema;
+        details.append(make("p", `${status}: ${answer.description}${schema ? `: ${shape(schema)}` : ""}`));
       }
       operations.append(details);
     }

@@ -1,14 +1,13 @@
 //! Event streams: a reader goes along the log of a message at its own pace.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tambour::Event;
@@ -19,12 +18,12 @@ use tambour::event::{EventKind, kind_of};
 use super::keys::Caller;
 use super::messages::{NewMessage, owned};
 use super::problem::Problem;
-use crate::app::App;
+use crate::app::{App, Opened};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::record;
 use crate::store::live::Reading;
-use crate::store::{Batch, Kind, MessageRow, StoreError};
+use crate::store::{Batch, Kind, Log, MessageRow, StoreError};
 
 /// Bytes of frames that are made at once; more only when the client has taken these.
 const PIECE: usize = 16 << 10;
@@ -60,45 +59,73 @@ pub(super) async fn follow(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Query(query): Query<After>,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // Running or not is asked before the row is read: a message that ends in between has its log in the store.
-    let reading = app.live.get(&id).map(|live| live.read());
+    let live = app.live.get(&id);
     let row = owned(&app, &caller, &id).await?;
     let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?").to_owned());
-    let cursor = last_id.or(query.after);
-    let after = match cursor.as_deref().map(str::trim) {
-        None | Some("") => 0,
-        Some(cursor) => cursor.parse::<u64>().map_err(|_| {
-            let detail = format!("a cursor is the id of an event, not `{cursor}`");
-            Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail)
-        })?,
+    let after = cursor(&headers, query.after.as_deref())?;
+    let nothing_left = match &live {
+        // What a client has seen is committed; a number beyond that is nobody's.
+        Some(live) => after > live.progress().last,
+        None => app.store.read(&id, after, 1).await?.is_empty(),
     };
-    let reader = Reader::new(&row, &asked, reading, after)?;
-    if reader.reading.is_none() && reader.nothing_left(&app).await? {
+    if nothing_left {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(response(app, reader))
+    let opened = open(&app, &caller)?;
+    if method == Method::HEAD {
+        return Ok(stream_headers(Body::empty()));
+    }
+    // Only now does the client count as one who reads.
+    let reading = live.map(|live| app.store.follow(&live));
+    Ok(response(app, Reader::new(&row, &asked, reading, after), opened))
+}
+
+/// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
+fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
+    let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
+    let given = last_id.or(after).unwrap_or("").trim();
+    if given.is_empty() {
+        return Ok(0);
+    }
+    // Digits that are no number of ours are past the end.
+    if given.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(given.parse().unwrap_or(u64::MAX));
+    }
+    let detail = format!("a cursor is the id of an event, not `{given}`");
+    Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
+}
+
+/// Counts a stream of the caller, or refuses it.
+pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
+    let most = app.loaded().config.max_streams;
+    app.streams.open(&caller.owner, most).ok_or_else(|| {
+        Metrics::count(&app.metrics.limited);
+        let detail = format!("{most} event streams of this key are open; wait until one has ended");
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail).retry_after(1)
+    })
 }
 
 /// The answer that streams what a reader reads.
-pub(super) fn response(app: Arc<App>, reader: Reader) -> Response {
+pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Response {
     Metrics::count(&app.metrics.streams);
-    let heartbeat = Duration::from_millis(app.config.heartbeat_ms.max(10));
+    let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
     let mut beat = tokio::time::interval(heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let stream = futures_util::stream::unfold(
-        (app, reader, beat, false),
-        |(app, mut reader, mut beat, greeted)| async move {
+        (app, reader, beat, false, opened),
+        |(app, mut reader, mut beat, greeted, opened)| async move {
             if !greeted {
                 // The first bytes are there at once, so that clients and proxies see the headers.
                 beat.reset();
                 reader.greet();
                 let first = Bytes::from(std::mem::take(&mut reader.out));
-                return Some((Ok::<_, Infallible>(first), (app, reader, beat, true)));
+                return Some((Ok::<_, StoreError>(first), (app, reader, beat, true, opened)));
             }
             if reader.ended {
                 return None;
@@ -106,9 +133,10 @@ pub(super) fn response(app: Arc<App>, reader: Reader) -> Response {
             let silent = tokio::select! {
                 read = reader.next(&app) => {
                     if let Err(error) = read {
-                        // The client comes back with its cursor.
-                        tracing::error!(%error, message = reader.message, "a stream ends early");
-                        return None;
+                        // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
+                        tracing::error!(%error, message = reader.message, "a stream breaks");
+                        reader.ended = true;
+                        return Some((Err(error), (app, reader, beat, true, opened)));
                     }
                     false
                 }
@@ -118,25 +146,25 @@ pub(super) fn response(app: Arc<App>, reader: Reader) -> Response {
                 reader.heartbeat();
             }
             let frames = Bytes::from(std::mem::take(&mut reader.out));
-            Some((Ok(frames), (app, reader, beat, true)))
+            Some((Ok(frames), (app, reader, beat, true, opened)))
         },
     );
+    stream_headers(Body::from_stream(stream))
+}
+
+/// The answer around a stream: nothing between us and the client may keep it, change it or hold it back.
+fn stream_headers(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    (StatusCode::OK, headers, Body::from_stream(stream)).into_response()
+    (StatusCode::OK, headers, body).into_response()
 }
 
 impl Reader {
-    pub(super) fn new(
-        row: &MessageRow,
-        asked: &NewMessage,
-        reading: Option<Reading>,
-        after: u64,
-    ) -> Result<Reader, Problem> {
-        Ok(Reader {
+    pub(super) fn new(row: &MessageRow, asked: &NewMessage, reading: Option<Reading>, after: u64) -> Reader {
+        Reader {
             message: row.id.clone(),
             envelope: Envelope::new(&row.id, &row.request_id),
             protocol: asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default(),
@@ -147,12 +175,7 @@ impl Reader {
             waiting: VecDeque::new(),
             out: Vec::new(),
             ended: false,
-        })
-    }
-
-    /// Whether the message has ended and nothing follows the cursor.
-    async fn nothing_left(&self, app: &App) -> Result<bool, StoreError> {
-        Ok(app.store.read(&self.message, self.after, 1).await?.is_empty())
+        }
     }
 
     /// What is sent at once: whether it runs, and a sign of life.
@@ -196,8 +219,9 @@ impl Reader {
         }
         let batches = app.store.read(&self.message, self.after, PIECE * 4).await?;
         if batches.is_empty() {
-            // The log is over without an end that this client could see; there is nothing to wait for.
-            self.ended = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
+            // The log is over without an end: the server is stopping, and the next start writes one.
+            let over = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
+            return if over { Err(StoreError::Closed) } else { Ok(()) };
         }
         self.waiting.extend(batches);
         Ok(())

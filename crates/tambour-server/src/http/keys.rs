@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -20,10 +20,14 @@ use crate::metrics::Metrics;
 use crate::store::Key;
 
 /// The keys that exist. Only hashes are kept.
-#[derive(Default)]
 pub(crate) struct Keys {
     known: RwLock<Vec<Key>>,
+    /// One change at a time, so that what a change rests on still holds when it is made.
+    changing: tokio::sync::Mutex<()>,
 }
+
+/// Whose everything is while no key exists.
+const LOCAL: &str = "local";
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +39,17 @@ pub(crate) struct Caller {
 }
 
 impl Keys {
-    /// These keys.
+    /// The stored keys, and the configured one.
     #[must_use]
-    pub(crate) fn new(known: Vec<Key>) -> Keys {
-        Keys { known: RwLock::new(known) }
+    pub(crate) fn new(mut known: Vec<Key>, configured: Option<&str>) -> Keys {
+        known.extend(configured.map(|secret| Key {
+            id: "configured".into(),
+            name: "configured".into(),
+            hash: hash(secret),
+            admin: true,
+            created: ids::now(),
+        }));
+        Keys { known: RwLock::new(known), changing: tokio::sync::Mutex::default() }
     }
 
     /// Whether there is none.
@@ -47,11 +58,21 @@ impl Keys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// Whether a caller may still change keys.
+    fn may_change(&self, caller: &Caller) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            caller.owner == LOCAL
+        } else {
+            known.iter().any(|key| key.id == caller.owner && key.admin)
+        }
+    }
+
     /// The caller behind a secret. Every key is compared, in constant time each.
     fn caller(&self, secret: Option<&str>) -> Option<Caller> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if known.is_empty() {
-            return Some(Caller { owner: "local".to_owned(), admin: true });
+            return Some(Caller { owner: LOCAL.to_owned(), admin: true });
         }
         let hash = Sha256::digest(secret?.as_bytes());
         let mut found = None;
@@ -69,31 +90,59 @@ pub(crate) fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }
 
-/// Lets requests with a key through, and all of them while no key exists.
+/// Lets requests with a key through, and those of this machine while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let secret =
-        given.and_then(|given| given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer ")));
-    match app.keys.caller(secret.map(str::trim)) {
-        Some(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        None => {
-            Metrics::count(&app.metrics.unauthorized);
-            let problem = Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "unauthorized",
-                "give a valid key: Authorization: Bearer KEY",
-            );
-            let mut response = problem.into_response();
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
-            response
-        }
+    let secret = given
+        .and_then(|given| given.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, secret)| secret.trim());
+    let Some(caller) = app.keys.caller(secret) else {
+        Metrics::count(&app.metrics.unauthorized);
+        let detail = "give a valid key: Authorization: Bearer KEY";
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
+        let mut response = problem.into_response();
+        let scheme = header::HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        return response;
+    };
+    if caller.owner == LOCAL
+        && let Err(problem) = from_here(headers, &app.loaded().config.cors_origins)
+    {
+        return problem.into_response();
     }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+/// Without a key, only the local user is let in: a page of another site that the user's browser shows is not the user, and
+/// neither is one whose name was made to point here.
+fn from_here(headers: &HeaderMap, allowed: &[String]) -> Result<(), Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let foreign = |detail| Err(Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail));
+    if text(header::HOST).is_some_and(|host| !is_local(host)) {
+        return foreign("without a key only requests to a local address are answered");
+    }
+    match text(header::ORIGIN) {
+        Some(origin) if !is_local(origin.split_once("://").map_or("", |(_, host)| host)) => {
+            if allowed.iter().any(|known| known == origin) {
+                return Ok(());
+            }
+            foreign("without a key pages of other sites are not answered")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a host, with or without a port, is this machine.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => host.split(':').next().unwrap_or(""),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Refuses callers without the `admin` right.
@@ -148,17 +197,32 @@ pub(super) async fn create(
             ));
         }
     };
-    // The first key locks the door: without the right to make others nobody could open it again.
-    if app.keys.is_empty() && !admin {
-        return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
+    let work = app.clone();
+    let answer = app.undisturbed(async move {
+        let _changing = work.keys.changing.lock().await;
+        still(&work, &caller)?;
+        // The first key locks the door: without the right to make others nobody could open it again.
+        if work.keys.is_empty() && !admin {
+            return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
+        }
+        let secret = ids::secret();
+        let key =
+            Key { id: ids::new("key"), name: new.name, hash: hash(&secret), admin, created: ids::now() };
+        work.store.insert_key(&key).await?;
+        let mut answer = shown(&key);
+        answer["key"] = json!(secret);
+        work.keys.known.write().unwrap_or_else(PoisonError::into_inner).push(key);
+        Ok(answer)
+    });
+    Ok((StatusCode::CREATED, Json(answer.await?)))
+}
+
+/// Refuses a caller whose key was removed, or who came before the first key, while this change waited.
+fn still(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if app.keys.may_change(caller) {
+        return Ok(());
     }
-    let secret = ids::secret();
-    let key = Key { id: ids::new("key"), name: new.name, hash: hash(&secret), admin, created: ids::now() };
-    app.store.insert_key(&key).await?;
-    let mut answer = shown(&key);
-    answer["key"] = json!(secret);
-    app.keys.known.write().unwrap_or_else(PoisonError::into_inner).push(key);
-    Ok((StatusCode::CREATED, Json(answer)))
+    Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more"))
 }
 
 /// `DELETE /api/v1/keys/{id}`
@@ -171,9 +235,15 @@ pub(super) async fn remove(
     if caller.owner == id {
         return Err(Problem::new(StatusCode::CONFLICT, "own_key", "a key cannot remove itself"));
     }
-    if !app.store.delete_key(&id).await? {
-        return Err(Problem::not_found("there is no such key"));
-    }
-    app.keys.known.write().unwrap_or_else(PoisonError::into_inner).retain(|key| key.id != id);
-    Ok(StatusCode::NO_CONTENT)
+    let work = app.clone();
+    app.undisturbed(async move {
+        let _changing = work.keys.changing.lock().await;
+        still(&work, &caller)?;
+        if !work.store.delete_key(&id).await? {
+            return Err(Problem::not_found("there is no such key"));
+        }
+        work.keys.known.write().unwrap_or_else(PoisonError::into_inner).retain(|key| key.id != id);
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }

@@ -17,11 +17,13 @@ use tambour::{Options, dialect};
 use super::events::{self, Reader};
 use super::keys::Caller;
 use super::problem::{Problem, body};
+use super::request::RequestId;
 use crate::app::App;
 use crate::drive::{self, Run};
 use crate::ids;
 use crate::metrics::Metrics;
-use crate::store::{Live, MessageRow};
+use crate::record::fold;
+use crate::store::{Live, Log, MessageRow};
 use crate::upstream::{Ask, Message};
 
 /// What is asked of `POST /api/v1/messages`.
@@ -75,6 +77,9 @@ pub(crate) struct NewMessage {
     stream: bool,
 }
 
+/// Most re-asks of one message.
+const MOST_REASKS: u32 = 5;
+
 fn auto() -> String {
     "auto".to_owned()
 }
@@ -94,7 +99,7 @@ pub(crate) struct Contract {
 /// The options of a request: the server's limits and texts, then the contract.
 pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options, Problem> {
     let mut options = Options::default();
-    options.limits = app.config.limits.clone();
+    options.limits = app.loaded().config.limits.clone();
     options.texts = app.settings().texts();
     let Some(contract) = contract else { return Ok(options) };
     let profile = contract.profile.iter().map(|profile| ("profile", Value::from(profile.as_str())));
@@ -113,6 +118,7 @@ pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options,
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     if app.closing.is_cancelled() {
@@ -122,47 +128,42 @@ pub(super) async fn create(
     let mut new: NewMessage = body(&bytes)?;
     let protocol = protocol(&app, &new)?;
     new.output_protocol = Some(protocol.name().to_owned());
-    dialect::entry(&new.dialect).map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
+    dialect::entry(&new.dialect)
+        .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect"))?;
+    if new.max_reasks > MOST_REASKS {
+        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {}", new.max_reasks);
+        return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
+    }
     let options = options(&app, new.contract.as_ref())?;
-    let upstream = app.upstream(new.upstream.as_deref()).ok_or_else(|| {
+    let loaded = app.loaded();
+    let upstream = loaded.upstream(new.upstream.as_deref()).ok_or_else(|| {
         let name = new.upstream.as_deref().unwrap_or("any");
         Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
+            .with("field", "upstream")
     })?;
     let messages = prompt(&app, &caller, &new).await?;
     let row = MessageRow {
         id: ids::new("msg"),
         conversation_id: new.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
-        request_id: ids::new("req"),
+        request_id,
         owner: caller.owner.clone(),
         created: ids::now(),
         status: "running".to_owned(),
         request: json!(new).to_string(),
         record: None,
     };
-    let live = Live::new(row.id.clone());
-    if !app.live.add(&caller.owner, live.clone(), app.config.max_running) {
-        Metrics::count(&app.metrics.limited);
-        let most = app.config.max_running;
-        let problem = Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_running",
-            format!("{most} messages of this key are running; wait until one has ended"),
-        );
-        return Err(problem.retry_after(1));
-    }
-    if let Err(error) = app.store.insert_message(&row).await {
-        app.live.remove(&row.id);
-        return Err(error.into());
-    }
-    Metrics::count(&app.metrics.messages);
-    if app.config.log_content {
-        tracing::info!(message = row.id, prompt = %json!(messages), "message");
+    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
+    if loaded.config.log_content {
+        tracing::info!(message = row.id, request = row.request_id, prompt = %json!(messages), "message");
     } else {
         tracing::info!(message = row.id, request = row.request_id, dialect = new.dialect, "message");
     }
+    let live = Live::new(row.id.clone());
+    // The first reader is there before the run begins, so that its going away is noticed.
+    let reading = new.stream.then(|| app.store.follow(&live));
     let run = Run {
         row: row.clone(),
-        live: live.clone(),
+        live,
         upstream,
         ask: Ask {
             messages,
@@ -173,27 +174,37 @@ pub(super) async fn create(
         },
         options,
         legacy: protocol == Protocol::Legacy,
-        max_reasks: new.max_reasks.min(5),
-        grace: Duration::from_millis(app.config.grace_ms),
+        max_reasks: new.max_reasks,
+        grace: Duration::from_millis(loaded.config.grace_ms),
     };
-    // The first reader is there before the run begins, so that its going away is noticed.
-    let reading = new.stream.then(|| live.read());
-    app.runs.spawn(drive::run(app.clone(), run));
-    match reading {
-        Some(reading) => {
-            let reader = Reader::new(&row, &new, Some(reading), 0)?;
-            Ok(events::response(app, reader))
-        }
-        None => {
-            let answer = json!({
-                "message_id": row.id,
-                "conversation_id": row.conversation_id,
-                "request_id": row.request_id,
-            });
-            let place = format!("/api/v1/messages/{}/events", row.id);
-            Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
-        }
+    app.undisturbed(begin(app.clone(), run, loaded.config.max_running)).await?;
+    if let Some(opened) = opened {
+        return Ok(events::response(app, Reader::new(&row, &new, reading, 0), opened));
     }
+    let answer = json!({
+        "message_id": row.id,
+        "conversation_id": row.conversation_id,
+        "request_id": row.request_id,
+    });
+    let place = format!("/api/v1/messages/{}/events", row.id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
+}
+
+/// Stores a message and runs it. From here on it ends by itself, whatever becomes of the client.
+async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
+    if !app.live.add(&run.row.owner, run.live.clone(), most) {
+        Metrics::count(&app.metrics.limited);
+        let detail = format!("{most} messages of this key are running; wait until one has ended");
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_running", detail);
+        return Err(problem.retry_after(1));
+    }
+    if let Err(error) = app.store.insert_message(&run.row).await {
+        app.live.remove(&run.row.id);
+        return Err(error.into());
+    }
+    Metrics::count(&app.metrics.messages);
+    app.runs.spawn(drive::run(app.clone(), run));
+    Ok(())
 }
 
 /// The protocol of a new message, fixed here (J-033).
@@ -201,10 +212,8 @@ fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     Protocol::named(name).ok_or_else(|| {
         let known: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
-        Problem::invalid(
-            "unknown_protocol",
-            format!("`{name}` is no output protocol; known: {}", known.join(", ")),
-        )
+        let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
+        Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
     })
 }
 
@@ -228,6 +237,9 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
         (None, None) => {
             return Err(Problem::invalid("missing_field", "give `messages` or `text`").with("field", "text"));
         }
+        (Some(messages), None) if messages.is_empty() => {
+            return Err(Problem::invalid("invalid_field", "`messages` is empty").with("field", "messages"));
+        }
         (Some(messages), None) => {
             let role = |message: &&Message| !matches!(message.role.as_str(), "system" | "user" | "assistant");
             if let Some(message) = messages.iter().find(role) {
@@ -250,13 +262,15 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
 async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
     let mut said = Vec::new();
     for row in app.store.messages_of(id).await? {
-        let asked: Option<NewMessage> = serde_json::from_str(&row.request).ok();
-        let record: Value =
-            row.record.and_then(|record| serde_json::from_str(&record).ok()).unwrap_or_default();
-        let (Some(asked), Some(reply)) = (asked, record["reply"].as_str().filter(|reply| !reply.is_empty()))
-        else {
-            continue;
+        let Ok(asked) = serde_json::from_str::<NewMessage>(&row.request) else { continue };
+        let reply = match row.record.as_deref().map(serde_json::from_str::<Value>) {
+            Some(record) => record.unwrap_or_default()["reply"].as_str().unwrap_or("").to_owned(),
+            // Its end may be on the log already, and the record not yet made.
+            None => fold(&app.store, &row.id).await?.ended_reply().unwrap_or_default(),
         };
+        if reply.is_empty() {
+            continue;
+        }
         match (asked.text, asked.messages) {
             (Some(text), _) => said.push(Message { role: "user".into(), content: text }),
             (None, Some(messages)) => {
@@ -264,7 +278,7 @@ async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
             }
             (None, None) => {}
         }
-        said.push(Message { role: "assistant".into(), content: reply.to_owned() });
+        said.push(Message { role: "assistant".into(), content: reply });
     }
     Ok(said)
 }
@@ -277,7 +291,9 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = owned(&app, &caller, &id).await?;
     let Some(live) = app.live.get(&id) else {
-        let status = if row.status == "running" { "completed" } else { &row.status };
+        // It has ended since, if it was running a moment ago.
+        let status =
+            if row.status == "running" { owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));
     };
     live.cancel.cancel();

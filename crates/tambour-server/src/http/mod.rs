@@ -6,60 +6,46 @@ mod events;
 pub(crate) mod keys;
 mod messages;
 mod openapi;
-mod problem;
+pub(crate) mod problem;
 mod record;
+mod request;
+mod routes;
+mod schemas;
 mod settings;
-
-use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
 
-use crate::app::App;
+use crate::app::AppState;
 use problem::Problem;
 
 /// The routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
-    let api = Router::new()
-        .route("/messages", post(messages::create))
-        .route("/messages/{id}", get(record::show))
-        .route("/messages/{id}/events", get(events::follow))
-        .route("/messages/{id}/cancel", post(messages::cancel))
-        .route("/decode", post(decode::decode))
-        .route("/check", post(decode::check))
-        .route("/settings", get(settings::show).put(settings::change))
-        .route("/conversations", get(conversations::list).post(conversations::create))
-        .route("/conversations/{id}", get(conversations::show))
-        .route("/keys", get(keys::list).post(keys::create))
-        .route("/keys/{id}", delete(keys::remove))
-        .layer(middleware::from_fn_with_state(app.clone(), keys::authenticate));
-    Router::new()
-        .nest("/api/v1", api)
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .route("/openapi.json", get(openapi::document))
-        .route("/docs", get(openapi::page))
-        .route("/docs.js", get(openapi::script))
-        .route("/", get(home))
+pub(crate) fn router(app: AppState) -> Router {
+    let (mut api, mut open) = (Router::new(), Router::new());
+    for operation in routes::OPERATIONS {
+        let routes = if operation.path.starts_with("/api/") { &mut api } else { &mut open };
+        *routes = std::mem::take(routes).route(operation.path, (operation.serve)());
+    }
+    open.merge(api.layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(|| async { Problem::not_found("there is no such page") })
         .method_not_allowed_fallback(|| async {
-            Problem::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "the page does not take this method",
-            )
+            let detail = "the page does not take this method";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
-        .layer(DefaultBodyLimit::max(app.config.max_request))
+        .layer(DefaultBodyLimit::max(app.loaded().config.max_request))
         .layer(middleware::from_fn_with_state(app.clone(), cross_origin))
+        .layer(middleware::from_fn(request::identify))
         .with_state(app)
 }
 
-async fn ready(State(app): State<Arc<App>>) -> Response {
+async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+async fn ready(State(app): State<AppState>) -> Response {
     if app.closing.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "closing\n").into_response();
     }
@@ -69,8 +55,8 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let text = app.metrics.render(app.live.count());
+async fn metrics(State(app): State<AppState>) -> Response {
+    let text = app.metrics.render(app.live.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
@@ -83,10 +69,11 @@ async fn home() -> Response {
 }
 
 /// Answers browsers of configured origins, and nobody else's.
-async fn cross_origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn cross_origin(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let loaded = app.loaded();
     let allowed = origin.filter(|origin| {
-        app.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
+        loaded.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
     });
     let asks = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -99,10 +86,15 @@ async fn cross_origin(State(app): State<Arc<App>>, request: Request, next: Next)
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        let readable = HeaderValue::from_static("location, retry-after, x-request-id");
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, readable);
         if asks {
             let set = [
                 (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
-                (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, last-event-id"),
+                (
+                    header::ACCESS_CONTROL_ALLOW_HEADERS,
+                    "authorization, content-type, last-event-id, x-request-id",
+                ),
                 (header::ACCESS_CONTROL_MAX_AGE, "600"),
             ];
             for (name, value) in set {

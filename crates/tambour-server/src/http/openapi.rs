@@ -3,147 +3,32 @@
 use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::keys::NewKey;
 use super::messages::{Contract, NewMessage};
+use super::routes::{Answer, OPERATIONS, Operation};
+use super::schemas;
 use crate::upstream::Message;
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(NewMessage, Message, Contract, Decode, Check, NewKey, NewConversation)))]
 struct Schemas;
 
-/// One operation: method, path, summary, request schema, success status and what it answers.
-type Operation = (&'static str, &'static str, &'static str, Option<&'static str>, &'static str, &'static str);
-
-/// All operations of the interface.
-pub(crate) const OPERATIONS: &[Operation] = &[
-    (
-        "post",
-        "/api/v1/messages",
-        "Ask a model",
-        Some("NewMessage"),
-        "202",
-        "ids, or with `stream: true` (200) the event stream",
-    ),
-    (
-        "get",
-        "/api/v1/messages/{id}",
-        "The record of a message",
-        None,
-        "200",
-        "raw reply, events, findings, request, usage, timings",
-    ),
-    (
-        "get",
-        "/api/v1/messages/{id}/events",
-        "Follow a message",
-        None,
-        "200",
-        "Server-Sent Events; 204 after the last one",
-    ),
-    (
-        "post",
-        "/api/v1/messages/{id}/cancel",
-        "Stop a message and its upstream call",
-        None,
-        "202",
-        "its status",
-    ),
-    ("post", "/api/v1/decode", "Events of one reply", Some("Decode"), "200", "events and findings"),
-    (
-        "post",
-        "/api/v1/check",
-        "Hold one reply against its contract",
-        Some("Check"),
-        "200",
-        "verdict and findings",
-    ),
-    ("get", "/api/v1/settings", "Settings", None, "200", "all settings"),
-    ("put", "/api/v1/settings", "Change settings", Some("Object"), "200", "all settings"),
-    ("get", "/api/v1/conversations", "Conversations, newest first", None, "200", "ids and times"),
-    ("post", "/api/v1/conversations", "Begin a conversation", Some("NewConversation"), "201", "its id"),
-    (
-        "get",
-        "/api/v1/conversations/{id}",
-        "A conversation and its messages",
-        None,
-        "200",
-        "messages, oldest first",
-    ),
-    ("get", "/api/v1/keys", "Keys, without secrets", None, "200", "all keys"),
-    ("post", "/api/v1/keys", "Make a key", Some("NewKey"), "201", "the key with its secret, once"),
-    ("delete", "/api/v1/keys/{id}", "Remove a key", None, "204", "nothing"),
-    ("get", "/healthz", "Whether the process lives", None, "200", "ok"),
-    ("get", "/readyz", "Whether it takes requests", None, "200", "ready"),
-    ("get", "/metrics", "Counters, Prometheus text", None, "200", "counters"),
-];
-
 /// `GET /openapi.json`
 pub(super) async fn document() -> Json<Value> {
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        entry[operation.method] = described(operation);
+    }
     let mut schemas =
         serde_json::to_value(Schemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
-    schemas["Object"] = json!({"type": "object"});
-    schemas["Problem"] = json!({
-        "type": "object",
-        "required": ["type", "title", "status", "code", "detail"],
-        "properties": {
-            "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
-            "code": {"type": "string", "description": "stable"}, "detail": {"type": "string"},
-            "field": {"type": "string"},
-        },
-    });
-    let mut paths = serde_json::Map::new();
-    for (method, path, summary, request, status, answer) in OPERATIONS {
-        let kind = match *path {
-            "/api/v1/messages/{id}/events" => "text/event-stream",
-            "/healthz" | "/readyz" | "/metrics" => "text/plain",
-            _ => "application/json",
-        };
-        let mut content = json!({});
-        if *status != "204" {
-            content[kind] = json!({"schema": {}});
-        }
-        let problem =
-            json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
-        let mut operation = json!({
-            "summary": summary,
-            "responses": {
-                *status: {"description": answer, "content": content},
-                "default": {"description": "a problem", "content": problem},
-            },
-        });
-        if *path == "/api/v1/messages" {
-            operation["responses"]["200"] =
-                json!({"description": "the event stream", "content": {"text/event-stream": {"schema": {}}}});
-        }
-        if let Some(schema) = request {
-            let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
-            operation["requestBody"] = json!({"required": *schema != "NewConversation", "content": {"application/json": {"schema": reference}}});
-        }
-        if path.contains("{id}") {
-            operation["parameters"] =
-                json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]);
-        }
-        if path.ends_with("/events") {
-            let cursor = "number of the last event that was seen";
-            for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {
-                let parameter =
-                    json!({"name": name, "in": place, "schema": {"type": "string"}, "description": cursor});
-                operation["parameters"]
-                    .as_array_mut()
-                    .into_iter()
-                    .for_each(|all| all.push(parameter.clone()));
-            }
-        }
-        if path.starts_with("/api/") {
-            operation["security"] = json!([{"key": []}, {}]);
-        }
-        let entry = paths.entry(*path).or_insert_with(|| json!({}));
-        entry[*method] = operation;
+    for (name, schema) in schemas::answers() {
+        schemas[name] = schema;
     }
     Json(json!({
         "openapi": "3.1.0",
@@ -158,6 +43,67 @@ pub(super) async fn document() -> Json<Value> {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }))
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn described(operation: &Operation) -> Value {
+    let events = || json!({"text/event-stream": {"schema": reference("Event")}});
+    let content = match operation.answer {
+        Answer::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
+        Answer::Events => events(),
+        Answer::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        Answer::Empty => json!({}),
+    };
+    let problem = json!({"application/problem+json": {"schema": reference("Problem")}});
+    let mut described = json!({
+        "summary": operation.summary,
+        "responses": {
+            operation.status: {"description": "done", "content": content},
+            "default": {"description": "a problem", "content": problem},
+        },
+    });
+    let mut parameters = Vec::new();
+    if operation.path.contains("{id}") {
+        parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}));
+    }
+    if let Some(schema) = operation.request {
+        described["requestBody"] = json!({
+            "required": schema != "NewConversation",
+            "content": {"application/json": {"schema": reference(schema)}},
+        });
+    }
+    match operation.path {
+        "/api/v1/messages" => {
+            described["responses"]["200"] =
+                json!({"description": "with `stream: true`, the event stream itself", "content": events()});
+        }
+        "/api/v1/messages/{id}/cancel" => {
+            described["responses"]["200"] = json!({
+                "description": "it has ended before",
+                "content": {"application/json": {"schema": reference("Cancelled")}},
+            });
+        }
+        "/api/v1/messages/{id}/events" => {
+            described["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
+            for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {
+                let about = "number of the last event that was seen";
+                parameters.push(
+                    json!({"name": name, "in": place, "schema": {"type": "string"}, "description": about}),
+                );
+            }
+        }
+        _ => {}
+    }
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
+    }
+    if operation.path.starts_with("/api/") {
+        described["security"] = json!([{"key": []}, {}]);
+    }
+    described
 }
 
 /// `GET /docs`

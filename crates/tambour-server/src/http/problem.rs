@@ -27,6 +27,11 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    /// Something of ours broke.
+    pub(crate) fn internal() -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
+    }
+
     /// A request that is well formed and cannot be carried out.
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)

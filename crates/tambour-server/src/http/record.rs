@@ -23,9 +23,10 @@ pub(super) async fn show(
     let stored = row.record.as_deref().and_then(|record| serde_json::from_str(record).ok());
     let (status, record) = match stored {
         Some(record) => (row.status.clone(), record),
+        // The end may be on the log already: a client that has seen it is told the same here.
         None => {
-            let (_, record) = fold(&app.store, &id).await?.into_record(Timings::default());
-            ("running".to_owned(), record)
+            let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default());
+            (status.to_owned(), record)
         }
     };
     Ok(Json(joined(&row, &status, record)))

@@ -17,11 +17,11 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Json<Value> {
 }
 
 fn shown(app: &App) -> Value {
-    let settings = app.settings();
+    let (settings, loaded) = (app.settings(), app.loaded());
+    let config = &loaded.config;
     let texts = settings.texts();
     let value = |name: &str, default: Value| settings.values.get(name).cloned().unwrap_or(default);
-    let names: Vec<Value> = app
-        .config
+    let names: Vec<Value> = config
         .upstreams
         .iter()
         .map(|(name, upstream)| json!({"name": name, "kind": upstream.kind, "model": upstream.model}))
@@ -34,8 +34,8 @@ fn shown(app: &App) -> Value {
         "thought_display": value("thought_display", json!("collapsed")),
         "texts": {"fallback": texts.fallback, "phase_title": texts.phase_title},
         "upstreams": names,
-        "default_upstream": app.config.default_upstream(),
-        "limits": app.config.limits,
+        "default_upstream": config.default_upstream(),
+        "limits": config.limits,
     })
 }
 
@@ -63,10 +63,13 @@ pub(super) async fn change(
             return Err(Problem::invalid("invalid_field", detail).with("field", name.as_str()));
         }
     }
-    for (name, value) in changes {
-        app.store.set(&name, &value.to_string()).await?;
-        app.settings.write().unwrap_or_else(PoisonError::into_inner).values.insert(name, value);
-    }
+    let work = app.clone();
+    app.undisturbed(async move {
+        work.store.set(&changes).await?;
+        work.settings.write().unwrap_or_else(PoisonError::into_inner).values.extend(changes);
+        Ok(())
+    })
+    .await?;
     Ok(Json(shown(&app)))
 }
 

@@ -67,6 +67,13 @@ impl Batch {
         self.end_line();
     }
 
+    /// Adds the entries of a batch that follows this one.
+    pub(super) fn join(&mut self, next: Batch) {
+        debug_assert_eq!(self.last + 1, next.first, "numbers have no gaps");
+        self.last = next.last;
+        self.body.extend_from_slice(&next.body);
+    }
+
     fn text(&mut self, text: &str) {
         tambour::encode::string(text, &mut self.body);
         self.end_line();

@@ -1,10 +1,10 @@
 //! A message that is running: the end of its log in memory, and who waits for more.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Batch;
@@ -21,9 +21,7 @@ pub struct Live {
     pub cancel: CancellationToken,
     window: Mutex<Window>,
     committed: watch::Sender<Progress>,
-    readers: AtomicUsize,
-    /// Told when the last reader has gone.
-    pub(crate) deserted: Notify,
+    readers: watch::Sender<Readers>,
 }
 
 /// How far a log is committed.
@@ -33,6 +31,15 @@ pub struct Progress {
     pub last: u64,
     /// Whether it is the last one of all.
     pub ended: bool,
+}
+
+/// Who reads a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Readers {
+    /// How many there are.
+    now: usize,
+    /// How many have gone.
+    gone: u64,
 }
 
 #[derive(Debug, Default)]
@@ -57,12 +64,11 @@ impl Live {
             cancel: CancellationToken::new(),
             window: Mutex::default(),
             committed: watch::Sender::new(Progress::default()),
-            readers: AtomicUsize::new(0),
-            deserted: Notify::new(),
+            readers: watch::Sender::new(Readers::default()),
         })
     }
 
-    /// Batches have been committed: readers may see them.
+    /// A batch has been committed: readers may see it.
     pub(super) fn publish(&self, batch: Batch) {
         let last = batch.last();
         {
@@ -78,7 +84,7 @@ impl Live {
     }
 
     /// Nothing follows any more.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.committed.send_modify(|progress| progress.ended = true);
     }
 
@@ -93,21 +99,34 @@ impl Live {
     pub fn since(&self, after: u64) -> Option<Vec<Arc<Batch>>> {
         let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = window.batches.front()?.first();
-        (after + 1 >= oldest)
+        (after >= oldest.saturating_sub(1))
             .then(|| window.batches.iter().filter(|batch| batch.last() > after).cloned().collect())
     }
 
     /// Number of readers.
     #[must_use]
     pub fn readers(&self) -> usize {
-        self.readers.load(Ordering::Acquire)
+        self.readers.borrow().now
     }
 
     /// A new reader.
-    #[must_use]
-    pub fn read(self: &Arc<Live>) -> Reading {
-        self.readers.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn read(self: &Arc<Live>) -> Reading {
+        self.readers.send_modify(|readers| readers.now += 1);
         Reading { live: self.clone(), progress: self.committed.subscribe() }
+    }
+
+    /// Waits until the last reader has gone and none has come for `grace`. A message nobody has begun to read waits for ever.
+    pub(crate) async fn deserted(&self, grace: Duration) {
+        let mut readers = self.readers.subscribe();
+        let mut gone = 0;
+        loop {
+            let left = readers.wait_for(|readers| readers.now == 0 && readers.gone > gone).await;
+            gone = left.map_or(gone, |readers| readers.gone);
+            let came = readers.wait_for(|readers| readers.now > 0 || readers.gone > gone);
+            if tokio::time::timeout(grace, came).await.is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -128,8 +147,9 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        if self.live.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.live.deserted.notify_one();
-        }
+        self.live.readers.send_modify(|readers| {
+            readers.now -= 1;
+            readers.gone += 1;
+        });
     }
 }

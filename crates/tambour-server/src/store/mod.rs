@@ -5,11 +5,11 @@
 
 pub mod batch;
 pub mod live;
+mod log;
 mod rows;
 mod writer;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::SqlitePool;
@@ -17,6 +17,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 pub use batch::{Batch, Entry, Kind};
 pub use live::Live;
+pub use log::Log;
 pub use rows::{Key, MessageRow};
 
 /// Why the store did not do what it was asked.
@@ -44,16 +45,18 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database in `folder`, and makes both if need be.
+    /// Opens the database in `file`, and makes it and its folder if need be.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
-    pub async fn open(folder: &Path, durable: bool) -> Result<Store, StoreError> {
-        std::fs::create_dir_all(folder)?;
+    pub async fn open(file: &Path, durable: bool) -> Result<Store, StoreError> {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
         // NORMAL survives a killed process, FULL a power cut too.
         let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
         let options = SqliteConnectOptions::new()
-            .filename(folder.join("tambour.sqlite"))
+            .filename(file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(synchronous)
@@ -71,43 +74,12 @@ impl Store {
         Ok(Store { writer: writer::Writer::start(pool.clone()), pool })
     }
 
-    /// Puts a batch on the log of a message. Readers see it once it is committed.
-    ///
-    /// # Errors
-    /// The store has been closed.
-    pub async fn append(&self, live: &Arc<Live>, batch: Batch) -> Result<(), StoreError> {
-        self.writer.append(live.clone(), batch).await
-    }
-
     /// Waits until everything appended so far is committed.
     ///
     /// # Errors
     /// The store has been closed, or a write failed.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.writer.flush().await
-    }
-
-    /// Batches that hold entries after number `after`, oldest first, at most about `bytes` of them.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn read(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Arc<Batch>>, StoreError> {
-        use futures_util::TryStreamExt;
-        let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(
-            "select first, last, body from log where message_id = ? and last > ? order by first",
-        )
-        .bind(message)
-        .bind(after.cast_signed())
-        .fetch(&self.pool);
-        let (mut batches, mut read) = (Vec::new(), 0);
-        while let Some((first, last, body)) = rows.try_next().await? {
-            read += body.len();
-            batches.push(Arc::new(Batch::stored(first.cast_unsigned(), last.cast_unsigned(), body)));
-            if read >= bytes {
-                break;
-            }
-        }
-        Ok(batches)
     }
 
     /// Stops the writer after what it has, and closes the database.

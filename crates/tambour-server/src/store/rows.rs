@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Store, StoreError};
+use crate::fail;
 
 /// A message as it is stored.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -46,6 +47,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn insert_message(&self, row: &MessageRow) -> Result<(), StoreError> {
+        fail::point("message.before");
         let mut transaction = self.pool.begin().await?;
         sqlx::query("insert or ignore into conversations (id, owner, created) values (?, ?, ?)")
             .bind(&row.conversation_id)
@@ -67,6 +69,7 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
+        fail::point("message.after");
         Ok(())
     }
 
@@ -102,12 +105,14 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn finish_message(&self, id: &str, status: &str, record: &Value) -> Result<(), StoreError> {
+        fail::point("record.before");
         sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'")
             .bind(status)
             .bind(record.to_string())
             .bind(id)
             .execute(&self.pool)
             .await?;
+        fail::point("record.after");
         Ok(())
     }
 
@@ -116,8 +121,10 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn insert_conversation(&self, id: &str, owner: &str, created: &str) -> Result<(), StoreError> {
+        fail::point("conversation.before");
         let query = sqlx::query("insert into conversations (id, owner, created) values (?, ?, ?)");
         query.bind(id).bind(owner).bind(created).execute(&self.pool).await?;
+        fail::point("conversation.after");
         Ok(())
     }
 
@@ -149,15 +156,22 @@ impl Store {
         Ok(sqlx::query_as("select name, value from settings").fetch_all(&self.pool).await?)
     }
 
-    /// Changes a setting; `value` is JSON.
+    /// Changes settings, all or none; values are JSON.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn set(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        let query = sqlx::query(
-            "insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
-        );
-        query.bind(name).bind(value).execute(&self.pool).await?;
+    pub async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+        fail::point("settings.before");
+        let mut transaction = self.pool.begin().await?;
+        for (name, value) in changes {
+            let query = sqlx::query(
+                "insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
+            );
+            query.bind(name).bind(value.to_string()).execute(&mut *transaction).await?;
+            fail::point("settings.amid");
+        }
+        transaction.commit().await?;
+        fail::point("settings.after");
         Ok(())
     }
 
@@ -176,7 +190,9 @@ impl Store {
     pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
         let query = sqlx::query("insert into keys (id, name, hash, admin, created) values (?, ?, ?, ?, ?)");
         let query = query.bind(&key.id).bind(&key.name).bind(&key.hash).bind(key.admin).bind(&key.created);
+        fail::point("key.before");
         query.execute(&self.pool).await?;
+        fail::point("key.after");
         Ok(())
     }
 

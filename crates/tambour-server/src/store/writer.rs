@@ -1,5 +1,7 @@
-//! Group commit: what arrives while a commit runs is one transaction, the next one.
+//! Group commit: what arrives while a commit runs is one transaction, the next one, with one row a message.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use sqlx::SqlitePool;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Batch, Live, StoreError};
+use crate::fail;
 
 /// Batches that may wait for the disk; a run that is faster waits itself.
 const QUEUE: usize = 1024;
@@ -45,14 +48,15 @@ impl Writer {
 async fn run(pool: SqlitePool, mut work: mpsc::Receiver<Work>) {
     let mut group = Vec::with_capacity(64);
     while work.recv_many(&mut group, GROUP).await > 0 {
-        let (mut batches, mut flushes) = (Vec::with_capacity(group.len()), Vec::new());
-        for item in group.drain(..) {
-            match item {
-                Work::Append(live, batch) => batches.push((live, batch)),
-                Work::Flush(done) => flushes.push(done),
+        let (batches, flushes) = joined(group.drain(..));
+        if !batches.is_empty() {
+            fail::point("log.before");
+            if !commit(&pool, &batches).await {
+                // The server has stopped. What is not committed is not seen, and nobody is told that it is.
+                return;
             }
+            fail::point("log.after");
         }
-        commit(&pool, &batches).await;
         for (live, batch) in batches {
             live.publish(batch);
         }
@@ -62,45 +66,63 @@ async fn run(pool: SqlitePool, mut work: mpsc::Receiver<Work>) {
     }
 }
 
+/// What arrived together: one batch a message, in the order in which the messages came.
+fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<oneshot::Sender<()>>) {
+    let (mut batches, mut flushes) = (Vec::<(Arc<Live>, Batch)>::new(), Vec::new());
+    let mut places = HashMap::new();
+    for item in group {
+        match item {
+            Work::Flush(done) => flushes.push(done),
+            Work::Append(live, batch) => match places.entry(Arc::as_ptr(&live)) {
+                Entry::Occupied(place) => {
+                    let place: &usize = place.get();
+                    batches[*place].1.join(batch);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(batches.len());
+                    batches.push((live, batch));
+                }
+            },
+        }
+    }
+    (batches, flushes)
+}
+
 /// Writes until it succeeds: what cannot be written must not be seen. A disk that is full holds every run; they go on when
-/// there is room.
-async fn commit(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) {
+/// there is room. False when the database has been closed.
+async fn commit(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) -> bool {
     let mut wait = Duration::from_millis(50);
     while let Err(error) = insert(pool, batches).await {
         if matches!(error, sqlx::Error::PoolClosed) {
-            return;
+            return false;
         }
         tracing::error!(%error, "the log cannot be written; trying again");
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(5));
     }
+    true
 }
 
 async fn insert(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) -> sqlx::Result<()> {
     const INSERT: &str = "insert or ignore into log (message_id, first, last, body) values (?, ?, ?, ?)";
-    if let [(live, batch)] = batches {
-        // One statement is a transaction of its own.
-        sqlx::query(INSERT)
-            .bind(&live.id)
-            .bind(batch.first().cast_signed())
-            .bind(batch.last().cast_signed())
-            .bind(batch.body())
-            .execute(pool)
-            .await?;
-        return Ok(());
+    // A commit that seemed to fail and did not is not written twice.
+    macro_rules! query {
+        ($entry:expr) => {
+            sqlx::query(INSERT)
+                .bind(&$entry.0.id)
+                .bind($entry.1.first().cast_signed())
+                .bind($entry.1.last().cast_signed())
+                .bind($entry.1.body())
+        };
     }
-    if batches.is_empty() {
-        return Ok(());
+    if let [one] = batches {
+        // One statement is a transaction of its own.
+        return query!(one).execute(pool).await.map(|_| ());
     }
     let mut transaction = pool.begin().await?;
-    for (live, batch) in batches {
-        sqlx::query(INSERT)
-            .bind(&live.id)
-            .bind(batch.first().cast_signed())
-            .bind(batch.last().cast_signed())
-            .bind(batch.body())
-            .execute(&mut *transaction)
-            .await?;
+    for batch in batches {
+        query!(batch).execute(&mut *transaction).await?;
+        fail::point("log.amid");
     }
     transaction.commit().await
 }

@@ -59,11 +59,21 @@ pub struct Timeouts {
     pub first_byte_ms: u64,
     /// Milliseconds without any byte.
     pub silence_ms: u64,
+    /// Attempts in all, while nothing has come.
+    pub attempts: u32,
+    /// Milliseconds before the second attempt; doubled for each further one.
+    pub retry_ms: u64,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect_ms: 10_000, first_byte_ms: 120_000, silence_ms: 60_000 }
+        Timeouts {
+            connect_ms: 10_000,
+            first_byte_ms: 120_000,
+            silence_ms: 60_000,
+            attempts: 3,
+            retry_ms: 250,
+        }
     }
 }
 
@@ -123,6 +133,7 @@ impl Reply {
     }
 }
 
-fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
+/// A failure with its stable code.
+pub(crate) fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
     Failure { code: code.into(), message: message.into(), retryable }
 }

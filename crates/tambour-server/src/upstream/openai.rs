@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::End;
 use tambour::event::{Failure, FinishReason};
 use tambour::lex::sse::{Frame, Frames};
+use tokio::time::Instant;
 
 use super::{Ask, Item, Timeouts, failure, retry};
 
@@ -39,11 +39,16 @@ impl OpenAi {
         key: Option<String>,
         timeouts: Timeouts,
     ) -> Result<OpenAi, reqwest::Error> {
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(timeouts.connect_ms))
             .tcp_nodelay(true)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+            .redirect(reqwest::redirect::Policy::none());
+        let host = reqwest::Url::parse(base).ok().and_then(|url| url.host_str().map(str::to_owned));
+        if host.is_some_and(|host| is_local(&host)) {
+            // A proxy of the environment is for the world outside.
+            client = client.no_proxy();
+        }
+        let client = client.build()?;
         let url = format!("{}/chat/completions", base.trim_end_matches('/'));
         Ok(OpenAi { client, url, model, key, timeouts })
     }
@@ -53,19 +58,21 @@ impl OpenAi {
         let body = self.body(ask);
         let mut attempt = 1;
         loop {
-            let (failure, wait) = match self.send(&body).await {
+            let deadline = Instant::now() + self.timeouts.first_byte();
+            let (failure, wait) = match self.send(&body, deadline).await {
                 Ok(response) if response.status().is_success() => {
-                    return Stream::new(response, self.timeouts);
+                    return Ok(Stream::new(response, self.timeouts, deadline));
                 }
                 Ok(response) => {
                     let status = response.status();
                     let wait = retry::worth(status)
-                        .then(|| retry::wait(attempt + 1, Some(response.headers())))
+                        .then(|| retry::wait(attempt + 1, Some(response.headers()), &self.timeouts))
                         .flatten();
                     (refused(status, response).await, wait)
                 }
                 Err(failure) => {
-                    let wait = failure.retryable.then(|| retry::wait(attempt + 1, None)).flatten();
+                    let wait =
+                        failure.retryable.then(|| retry::wait(attempt + 1, None, &self.timeouts)).flatten();
                     (failure, wait)
                 }
             };
@@ -94,12 +101,12 @@ impl OpenAi {
         body
     }
 
-    async fn send(&self, body: &Value) -> Result<reqwest::Response, Failure> {
+    async fn send(&self, body: &Value, deadline: Instant) -> Result<reqwest::Response, Failure> {
         let mut request = self.client.post(&self.url).header("accept", "text/event-stream").json(body);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
-        match tokio::time::timeout(self.timeouts.first_byte(), request.send()).await {
+        match tokio::time::timeout_at(deadline, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() && error.is_timeout() => {
                 Err(failure("upstream_timeout", "the upstream did not accept the connection in time", true))
@@ -150,101 +157,195 @@ fn error_text(body: &Value) -> Option<String> {
 /// A reply that is arriving.
 pub struct Stream {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
-    frames: Frames,
-    /// The service answered with one JSON body although a stream was asked for.
-    whole: Option<Vec<u8>>,
+    form: Form,
     timeouts: Timeouts,
-    started: bool,
+    /// Until when the first byte must come; `None` once it has.
+    first: Option<Instant>,
+    reading: Reading,
+}
+
+/// What the bytes are. Found out from the first of them, since content types are not to be trusted.
+enum Form {
+    /// Nothing but blanks has come.
+    Unknown,
+    /// Frames of a stream.
+    Frames(Frames),
+    /// One JSON body, although a stream was asked for.
+    Whole(Vec<u8>),
+}
+
+/// What was learnt from the frames so far.
+#[derive(Default)]
+struct Reading {
     finish: Option<FinishReason>,
+    /// `[DONE]` has come.
     done: bool,
+    /// Whether bytes have come, and whether a frame of them could be read.
+    some: bool,
+    understood: bool,
 }
 
 impl Stream {
-    fn new(response: reqwest::Response, timeouts: Timeouts) -> Result<Stream, Failure> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-        let whole = kind.starts_with("application/json").then(Vec::new);
-        Ok(Stream {
+    fn new(response: reqwest::Response, timeouts: Timeouts, deadline: Instant) -> Stream {
+        Stream {
             bytes: response.bytes_stream().boxed(),
-            frames: Frames::new(FRAME),
-            whole,
+            form: Form::Unknown,
             timeouts,
-            started: false,
-            finish: None,
-            done: false,
-        })
+            first: Some(deadline),
+            reading: Reading::default(),
+        }
     }
 
     pub(super) async fn next(&mut self, items: &mut Vec<Item>) {
         while items.is_empty() {
-            let wait = if self.started { self.timeouts.silence() } else { self.timeouts.first_byte() };
-            match tokio::time::timeout(wait, self.bytes.next()).await {
+            let until = self.first.unwrap_or_else(|| Instant::now() + self.timeouts.silence());
+            match tokio::time::timeout_at(until, self.bytes.next()).await {
                 Ok(Some(Ok(chunk))) => {
-                    self.started = true;
+                    self.first = None;
                     self.read(&chunk, items);
                 }
                 Ok(Some(Err(_))) => {
                     let broken = failure("upstream_closed", "the connection to the upstream broke", true);
-                    items.push(Item::End(if self.done { self.end() } else { End::Failed(broken) }));
+                    items.push(Item::End(End::Failed(broken)));
                 }
                 Ok(None) => self.finish(items),
                 Err(_) => {
-                    let silent = failure("upstream_timeout", "the upstream fell silent", true);
-                    items.push(Item::End(End::Failed(silent)));
+                    let message = match self.first {
+                        Some(_) => "the upstream sent nothing in time",
+                        None => "the upstream fell silent",
+                    };
+                    items.push(Item::End(End::Failed(failure("upstream_timeout", message, true))));
                 }
             }
         }
     }
 
     fn read(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
-        if let Some(whole) = &mut self.whole {
-            whole.extend_from_slice(chunk);
-            // A body that begins like a frame is a stream under a wrong type.
-            if !whole.trim_ascii_start().starts_with(b"{") && whole.trim_ascii_start().len() > 5 {
-                let body = std::mem::take(whole);
-                self.whole = None;
-                return self.read(&body, items);
-            }
-            if whole.len() > FRAME * 16 {
-                items.push(Item::End(End::Failed(failure(
-                    "upstream_error",
-                    "the answer is too long",
-                    false,
-                ))));
-            }
-            return;
+        let mut chunk = chunk;
+        if matches!(self.form, Form::Unknown) {
+            // A byte order mark and blanks may come before anything.
+            chunk = chunk.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(chunk).trim_ascii_start();
+            self.form = match chunk.first() {
+                None => return,
+                Some(b'{' | b'[') => Form::Whole(Vec::new()),
+                Some(_) => Form::Frames(Frames::new(FRAME)),
+            };
         }
-        let Stream { frames, finish, done, .. } = self;
-        frames.push(chunk, &mut |frame| frame_read(&frame, finish, done, items));
-        if self.done && !items.iter().any(|item| matches!(item, Item::End(_))) {
-            // Nothing that counts follows `[DONE]`.
-            items.push(Item::End(self.end()));
+        self.reading.some = true;
+        let Stream { form, reading, .. } = self;
+        match form {
+            Form::Unknown => {}
+            Form::Whole(whole) if whole.len() + chunk.len() > FRAME * 16 => {
+                let failure = failure("upstream_error", "the answer is too long", false);
+                items.push(Item::End(End::Failed(failure)));
+            }
+            Form::Whole(whole) => whole.extend_from_slice(chunk),
+            Form::Frames(frames) => {
+                frames.push(chunk, &mut |frame| reading.frame(&frame, items));
+                if reading.done && !ended(items) {
+                    // Nothing that counts follows `[DONE]`.
+                    items.push(Item::End(reading.end()));
+                }
+            }
         }
     }
 
     fn finish(&mut self, items: &mut Vec<Item>) {
-        if let Some(whole) = self.whole.take() {
-            let mut data = whole;
-            if data.trim_ascii().is_empty() {
-                data = b"{}".to_vec();
-            }
-            frame_read(&Frame { name: "", data: &data, cut: false }, &mut self.finish, &mut self.done, items);
-        } else {
-            let Stream { frames, finish, done, .. } = self;
-            frames.finish(&mut |frame| frame_read(&frame, finish, done, items));
+        let Stream { form, reading, .. } = self;
+        match form {
+            Form::Unknown => {}
+            Form::Whole(whole) => reading.frame(&Frame { name: "", data: whole, cut: false }, items),
+            Form::Frames(frames) => frames.finish(&mut |frame| reading.frame(&frame, items)),
         }
-        if !items.iter().any(|item| matches!(item, Item::End(_))) {
-            items.push(Item::End(self.end()));
+        if !ended(items) {
+            items.push(Item::End(reading.end()));
         }
     }
+}
 
+/// Whether the end is among the items.
+fn ended(items: &[Item]) -> bool {
+    items.iter().any(|item| matches!(item, Item::End(_)))
+}
+
+impl Reading {
     /// The end of a clean stream.
     fn end(&self) -> End {
+        if self.some && !self.understood && !self.done {
+            let message = "the upstream sent something that is no reply";
+            return End::Failed(failure("upstream_malformed", message, false));
+        }
         match (self.finish, self.done) {
             (Some(reason), _) => End::Finished(reason),
             (None, true) => End::stop(),
             (None, false) => End::Unknown,
         }
     }
+
+    /// One frame to items. A frame that is no JSON is passed over: the rest of the reply is still good.
+    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+        let data = frame.data.trim_ascii();
+        if self.done || ended(items) || data.is_empty() {
+            return;
+        }
+        if data == b"[DONE]" {
+            self.done = true;
+            return;
+        }
+        let chunk: Chunk<'_> = match serde_json::from_slice(data) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                let bytes = data.len();
+                tracing::warn!(%error, bytes, "a frame of the upstream is not what it should be; passed over");
+                return;
+            }
+        };
+        self.understood = true;
+        let error = chunk.error.filter(|error| error.get() != "null");
+        if error.is_some() || frame.name == "error" {
+            // It stays an error whatever follows, `[DONE]` too.
+            let said = match error {
+                Some(error) => error_text(&json!({ "error": error })),
+                None => serde_json::from_slice(data)
+                    .ok()
+                    .and_then(|body: Value| error_text(&json!({ "error": body }))),
+            };
+            let said = said.unwrap_or_else(|| "no reason given".to_owned());
+            let failed = failure("upstream_error", format!("the upstream failed: {said}"), true);
+            items.push(Item::End(End::Failed(failed)));
+            return;
+        }
+        if let Some(usage) = chunk.usage.filter(Value::is_object) {
+            items.push(Item::Usage(usage));
+        }
+        let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return };
+        let delta = choice.delta.or(choice.message).unwrap_or_default();
+        let Delta { content, reasoning_content, reasoning, reasoning_details } = delta;
+        // All names of the field mean the same; a service that sends several sends the same text several times.
+        let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
+        let reasoning = named.map(Cow::into_owned).or_else(|| detailed(&reasoning_details?));
+        if let Some(text) = reasoning {
+            items.push(Item::Reasoning(text));
+        }
+        if let Some(text) = content.filter(|text| !text.is_empty()) {
+            items.push(Item::Text(text.into_owned()));
+        }
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.finish = Some(match reason.as_ref() {
+                "length" | "max_tokens" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                "tool_calls" | "function_call" => FinishReason::ToolCalls,
+                _ => FinishReason::Stop,
+            });
+        }
+    }
+}
+
+/// The text of `reasoning_details`, a list of objects.
+fn detailed(details: &Value) -> Option<String> {
+    let parts =
+        details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
+    Some(parts.collect::<String>()).filter(|text| !text.is_empty())
 }
 
 #[derive(Deserialize)]
@@ -275,52 +376,12 @@ struct Delta<'a> {
     reasoning_content: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     reasoning: Option<Cow<'a, str>>,
+    #[serde(default)]
+    reasoning_details: Option<Value>,
 }
 
-/// One frame to items. A frame that is no JSON is passed over: the rest of the reply is still good.
-fn frame_read(frame: &Frame<'_>, finish: &mut Option<FinishReason>, done: &mut bool, items: &mut Vec<Item>) {
-    if items.iter().any(|item| matches!(item, Item::End(_))) || *done {
-        return;
-    }
-    let data = frame.data.trim_ascii();
-    if data == b"[DONE]" {
-        *done = true;
-        return;
-    }
-    let chunk: Chunk<'_> = match serde_json::from_slice(data) {
-        Ok(chunk) => chunk,
-        Err(error) => {
-            tracing::warn!(%error, bytes = data.len(), "a frame of the upstream is not what it should be; passed over");
-            return;
-        }
-    };
-    if let Some(error) = chunk.error.filter(|error| error.get() != "null") {
-        let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-        items.push(Item::End(End::Failed(failure(
-            "upstream_error",
-            format!("the upstream failed: {said}"),
-            true,
-        ))));
-        return;
-    }
-    if let Some(usage) = chunk.usage.filter(|usage| usage.is_object()) {
-        items.push(Item::Usage(usage));
-    }
-    let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return };
-    let delta = choice.delta.or(choice.message).unwrap_or_default();
-    // Both names of the field mean the same; a service that sends both sends the same text twice.
-    if let Some(text) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
-        items.push(Item::Reasoning(text.into_owned()));
-    }
-    if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
-        items.push(Item::Text(text.into_owned()));
-    }
-    if let Some(reason) = choice.finish_reason {
-        *finish = Some(match reason.as_ref() {
-            "length" | "max_tokens" => FinishReason::Length,
-            "content_filter" => FinishReason::ContentFilter,
-            "tool_calls" | "function_call" => FinishReason::ToolCalls,
-            _ => FinishReason::Stop,
-        });
-    }
+/// Whether a host is this machine.
+fn is_local(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// Attempts in all.
-pub(super) const ATTEMPTS: u32 = 3;
+use super::Timeouts;
+
 /// The longest wait that is worth it.
 const LONGEST: Duration = Duration::from_secs(20);
 
@@ -16,21 +16,32 @@ pub(super) fn worth(status: StatusCode) -> bool {
 }
 
 /// How long to wait before attempt `next` (from 2), `None` when it is not worth it.
-pub(super) fn wait(next: u32, headers: Option<&HeaderMap>) -> Option<Duration> {
-    if next > ATTEMPTS {
+pub(super) fn wait(next: u32, headers: Option<&HeaderMap>, timeouts: &Timeouts) -> Option<Duration> {
+    if next > timeouts.attempts {
         return None;
     }
-    let asked = headers.and_then(asked_for);
-    let own = Duration::from_millis(250 << (next - 2));
-    Some(asked.unwrap_or(own)).filter(|wait| *wait <= LONGEST)
+    // Up to a quarter more, so that those who were refused together do not come back together.
+    let spread = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
+    let own = || (timeouts.retry_ms << (next - 2).min(10)).saturating_mul(spread) / 256;
+    let wait = headers.and_then(asked_for).unwrap_or_else(|| Duration::from_millis(own()));
+    Some(wait).filter(|wait| *wait <= LONGEST)
 }
 
-/// What the service asked for: `retry-after-ms`, or `retry-after` in seconds.
+/// What the service asked for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 fn asked_for(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = match headers.get("retry-after-ms") {
-        Some(_) => number("retry-after-ms")? / 1000.0,
-        None => number(RETRY_AFTER.as_str())?,
+    let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
+    let seconds = match text("retry-after-ms") {
+        Some(milliseconds) => milliseconds.parse::<f64>().ok()? / 1000.0,
+        None => {
+            let asked = text(RETRY_AFTER.as_str())?;
+            asked.parse().ok().or_else(|| until(asked))?
+        }
     };
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Seconds until a date; none for one that is past.
+fn until(date: &str) -> Option<f64> {
+    let then = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some((then.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)
 }

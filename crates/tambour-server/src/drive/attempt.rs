@@ -1,88 +1,32 @@
-//! Runs one message: asks the upstream, reads the reply, puts it on the log. The only place that waits for a model.
+//! One call of the model: its text through the pipeline, what comes of it gathered until it may go on the log.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
-use tambour::event::{Completed, EventKind, Failure, FinishReason};
-use tambour::options::Hold;
+use tambour::event::{Completed, EventKind, FinishReason};
+use tambour::options::{Hold, Texts};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
-use crate::app::App;
-use crate::record::{self, Timings};
-use crate::store::{Batch, Live, MessageRow};
-use crate::upstream::{Ask, Item, Message, Upstream};
-
-/// Everything a run needs.
-pub(crate) struct Run {
-    pub(crate) row: MessageRow,
-    pub(crate) live: Arc<Live>,
-    pub(crate) upstream: Arc<Upstream>,
-    pub(crate) ask: Ask,
-    pub(crate) options: Options,
-    /// Raw text counts as delivered as soon as it is on the log.
-    pub(crate) legacy: bool,
-    pub(crate) max_reasks: u32,
-    /// How long a run goes on when nobody reads it any more.
-    pub(crate) grace: Duration,
-}
-
-/// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`.
-pub(crate) async fn run(app: Arc<App>, run: Run) {
-    let started = Instant::now();
-    let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
-    let mut timings = Timings::default();
-    let mut ask = run.ask.clone();
-    let (mut reasks, mut usage) = (0, Value::Null);
-    // One wait for the whole run: the time of grace goes on while the model writes.
-    let mut stop = std::pin::pin!(stopped(&run));
-    loop {
-        let mut attempt = Attempt::new(&run, reasks, log.next, log.seq);
-        let end = attempt.read(&run, &ask, &mut log, (started, &mut timings), stop.as_mut()).await;
-        add_usage(&mut usage, attempt.usage.take());
-        attempt.finish(&end, usage.clone());
-        let again = !attempt.sent && attempt.gather.unusable && reasks < run.max_reasks;
-        if again && matches!(end, End::Finished(FinishReason::Stop)) && !run.live.cancel.is_cancelled() {
-            reasks += 1;
-            ask.messages.extend(attempt.complaint(&run.options));
-            continue;
-        }
-        attempt.send(&mut log).await;
-        break;
-    }
-    // Nobody may be told that it has ended before the end is on the log.
-    if app.store.flush().await.is_err() {
-        tracing::warn!(message = run.live.id, "the server stopped before the end was written");
-    }
-    timings.total_ms = millis(started);
-    if let Err(error) = record::materialise(&app.store, &run.row, timings).await {
-        tracing::error!(%error, message = run.live.id, "the record was not written; it will be at the next start");
-    }
-    run.live.end();
-    app.live.remove(&run.live.id);
-}
-
-/// The log of the message, as far as this run has written it.
-struct Log {
-    app: Arc<App>,
-    live: Arc<Live>,
-    next: u64,
-    seq: u64,
-}
+use super::{Log, Run, millis};
+use crate::record::Timings;
+use crate::store::{Batch, Log as _};
+use crate::upstream::{Ask, Item, Message, failure};
 
 /// One call of the model.
-struct Attempt {
+pub(super) struct Attempt {
     pipeline: Pipeline,
     gather: Gather,
     hold: Hold,
     /// Whether something of it is on the log.
-    sent: bool,
-    usage: Option<Value>,
+    pub(super) sent: bool,
+    pub(super) usage: Option<Value>,
+    /// Bytes of reasoning that may still come.
+    room: usize,
 }
 
 /// What came of the text so far and is not on the log.
-struct Gather {
+pub(super) struct Gather {
     batch: Batch,
     seq: u64,
     reasks: u32,
@@ -93,10 +37,12 @@ struct Gather {
     unusable: bool,
     raw: String,
     findings: Vec<String>,
+    /// The end has been gathered: nothing may follow it.
+    ended: bool,
 }
 
 impl Attempt {
-    fn new(run: &Run, reasks: u32, next: u64, seq: u64) -> Attempt {
+    pub(super) fn new(run: &Run, reasks: u32, next: u64, seq: u64) -> Attempt {
         let pipeline = Pipeline::new(&run.ask.dialect, &run.options)
             .or_else(|_| Pipeline::new("plain", &run.options))
             .expect("`plain` is in the table of dialects");
@@ -111,25 +57,27 @@ impl Attempt {
                 unusable: false,
                 raw: String::new(),
                 findings: Vec::new(),
+                ended: false,
             },
             hold: run.options.hold,
             sent: false,
             usage: None,
+            room: run.options.limits.input,
         }
     }
 
     /// Reads the reply to its end, and says what that was.
-    async fn read(
+    pub(super) async fn read(
         &mut self,
         run: &Run,
         ask: &Ask,
         log: &mut Log,
         (started, timings): (Instant, &mut Timings),
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        mut stop: Pin<&mut impl Future<Output = End>>,
     ) -> End {
         let opened = tokio::select! {
             opened = run.upstream.open(ask) => opened,
-            () = stop.as_mut() => return End::Finished(FinishReason::Cancelled),
+            end = stop.as_mut() => return end,
         };
         let mut reply = match opened {
             Ok(reply) => reply,
@@ -140,7 +88,7 @@ impl Attempt {
             // Dropping the reply ends the call of the model.
             tokio::select! {
                 () = reply.next(&mut items) => {}
-                () = stop.as_mut() => return End::Finished(FinishReason::Cancelled),
+                end = stop.as_mut() => return end,
             }
             if timings.first_byte_ms.is_none() {
                 timings.first_byte_ms = Some(millis(started));
@@ -148,15 +96,24 @@ impl Attempt {
             for item in items.drain(..) {
                 match item {
                     Item::Text(text) => self.gather_text(&text, run),
+                    Item::Reasoning(text) if text.len() > self.room => {
+                        let message = "the reasoning is longer than the limit `limits.input`";
+                        return End::Failed(failure("input_too_large", message, false));
+                    }
                     Item::Reasoning(text) => {
+                        self.room -= text.len();
                         self.gather.batch.reasoning(&text);
                         self.pipeline.reasoning(&text, &mut self.gather);
                     }
                     Item::Usage(usage) => self.usage = Some(usage),
                     Item::End(end) => return end,
                 }
+                if self.gather.ended {
+                    // The reply was too long. The end is made; the model is not listened to any more.
+                    return End::Finished(FinishReason::Length);
+                }
             }
-            if self.may_go(run.legacy) {
+            if self.may_go(run) {
                 self.send(log).await;
             }
         }
@@ -172,22 +129,23 @@ impl Attempt {
     }
 
     /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
-    /// be thrown away; readers of the legacy protocol see the raw text itself and wait for nothing.
-    fn may_go(&self, legacy: bool) -> bool {
+    /// be thrown away; readers of the legacy protocol see the raw text itself, and wait for nothing unless the caller
+    /// wants unusable replies asked for again.
+    fn may_go(&self, run: &Run) -> bool {
         let begun = match self.hold {
-            Hold::None => self.gather.begun || legacy,
+            Hold::None => self.gather.begun || (run.legacy && run.max_reasks == 0),
             Hold::UntilFinal => self.gather.answering,
             Hold::All => false,
         };
         !self.gather.batch.is_empty() && (self.sent || begun)
     }
 
-    fn finish(&mut self, end: &End, usage: Value) {
+    pub(super) fn finish(&mut self, end: &End, usage: Value) {
         self.pipeline.set_usage(usage);
         self.pipeline.finish(end, &mut self.gather);
     }
 
-    async fn send(&mut self, log: &mut Log) {
+    pub(super) async fn send(&mut self, log: &mut Log) {
         let next = self.gather.batch.last() + 1;
         let batch = std::mem::replace(&mut self.gather.batch, Batch::new(next));
         if batch.is_empty() {
@@ -202,9 +160,15 @@ impl Attempt {
         }
     }
 
+    /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
+    /// delivered.
+    pub(super) fn may_be_asked_again(&self) -> bool {
+        !self.sent && self.gather.unusable
+    }
+
     /// The reply and what was wrong with it, for the model to read (P-034).
-    fn complaint(&self, options: &Options) -> [Message; 2] {
-        let chinese = options.texts == tambour::options::Texts::default();
+    pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
+        let chinese = options.texts == Texts::default();
         let (before, after) = if chinese {
             ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
         } else {
@@ -225,6 +189,7 @@ impl Sink for Gather {
     fn event(&mut self, event: Event<'_>) {
         self.begun |= event.kind() == EventKind::Contract;
         self.answering |= matches!(event, Event::FinalDelta { .. });
+        self.ended |= matches!(event, Event::Completed(_) | Event::Error(_));
         let reasked;
         let event = match event {
             Event::Completed(completed) => {
@@ -248,47 +213,4 @@ impl Sink for Gather {
 fn with_reasks(mut completed: Completed, reasks: u32) -> Completed {
     completed.metadata.reasks = reasks;
     completed
-}
-
-/// Waits until the run should stop: cancelled, or nobody has read it for the time of grace.
-async fn stopped(run: &Run) {
-    let deserted = async {
-        loop {
-            run.live.deserted.notified().await;
-            tokio::time::sleep(run.grace).await;
-            if run.live.readers() == 0 {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        () = run.live.cancel.cancelled() => {}
-        () = deserted => tracing::debug!(message = run.live.id, "nobody reads it any more"),
-    }
-}
-
-/// Adds the token counts of an attempt.
-fn add_usage(sum: &mut Value, usage: Option<Value>) {
-    let Some(usage) = usage else { return };
-    let (Value::Object(total), Value::Object(more)) = (&mut *sum, &usage) else {
-        *sum = usage;
-        return;
-    };
-    for (name, value) in more {
-        let both = total.get(name).and_then(Value::as_u64).zip(value.as_u64());
-        total.insert(name.clone(), both.map_or_else(|| value.clone(), |(a, b)| Value::from(a + b)));
-    }
-}
-
-/// A failure for messages that were running when the server stopped.
-pub(crate) fn interrupted() -> Failure {
-    Failure {
-        code: "interrupted".into(),
-        message: "the server stopped while the message was running".to_owned(),
-        retryable: true,
-    }
-}
-
-fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
