@@ -154,8 +154,11 @@ pub(crate) struct Settings {
     pub values: BTreeMap<String, Value>,
 }
 
+/// Whether a value fits a setting.
+type Fits = fn(&Value) -> bool;
+
 /// Names of settings, and whether a value fits.
-pub(crate) const SETTINGS: &[(&str, fn(&Value) -> bool)] = &[
+pub(crate) const SETTINGS: &[(&str, Fits)] = &[
     // An unknown protocol is stored and means the legacy one (J-032).
     ("llm_app_settings.app_output_protocol", Value::is_string),
     ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),

@@ -54,8 +54,6 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(config: Config) -> Result<Server, StartError> {
-        // The one provider of the process; a second start in it finds it installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let loaded = Loaded::new(config)?;
         let config = &loaded.config;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));

@@ -22,6 +22,7 @@ use crate::app::{App, Opened};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::record;
+use crate::store::batch::Place;
 use crate::store::live::Reading;
 use crate::store::{Batch, Kind, Log, MessageRow, StoreError};
 
@@ -41,6 +42,8 @@ pub(super) struct Reader {
     reading: Option<Reading>,
     /// Batches that were read and not sent.
     waiting: VecDeque<Arc<Batch>>,
+    /// How far the first of them was sent.
+    place: Option<Place>,
     /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
     out: Vec<u8>,
     ended: bool,
@@ -173,6 +176,7 @@ impl Reader {
             after,
             reading,
             waiting: VecDeque::new(),
+            place: None,
             out: Vec::new(),
             ended: false,
         }
@@ -200,7 +204,6 @@ impl Reader {
                 && let Some(batch) = self.waiting.front().cloned()
             {
                 self.frames(&batch, app).await?;
-                self.waiting.pop_front();
             }
         }
         Ok(())
@@ -227,10 +230,21 @@ impl Reader {
         Ok(())
     }
 
-    /// Appends the frames of a batch that this client sees.
+    /// Appends the frames of the first batch that this client sees, until there are enough.
     async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
-        let after = self.after;
-        for entry in batch.entries().filter(|entry| entry.number > after) {
+        let mut place = self.place.unwrap_or_else(|| batch.start());
+        while self.out.len() < PIECE && !self.ended {
+            // The place is kept when an entry is done: waiting may be broken off before.
+            self.place = Some(place);
+            let Some(entry) = batch.entry(&mut place) else {
+                self.waiting.pop_front();
+                self.place = None;
+                self.after = self.after.max(batch.last());
+                break;
+            };
+            if entry.number <= self.after {
+                continue;
+            }
             match entry.kind {
                 Kind::Raw(seq) if self.protocol == Protocol::Legacy => {
                     frame("content_delta", Some(entry.number), &self.envelope, &mut self.out, |out| {
@@ -259,7 +273,6 @@ impl Reader {
             }
             self.after = entry.number;
         }
-        self.after = self.after.max(batch.last());
         Ok(())
     }
 

@@ -10,7 +10,10 @@ use crate::store::StoreError;
 
 /// What went wrong with a request.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Document>);
+
+#[derive(Debug)]
+struct Document {
     status: StatusCode,
     code: &'static str,
     detail: String,
@@ -20,7 +23,13 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem { status, code, detail: detail.into(), more: Map::new(), retry_after: None }
+        Problem(Box::new(Document {
+            status,
+            code,
+            detail: detail.into(),
+            more: Map::new(),
+            retry_after: None,
+        }))
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
@@ -39,32 +48,33 @@ impl Problem {
 
     /// Adds a member to the document.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
-        self.more.insert(name.to_owned(), value.into());
+        self.0.more.insert(name.to_owned(), value.into());
         self
     }
 
     pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
-        self.retry_after = Some(seconds);
+        self.0.retry_after = Some(seconds);
         self
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("error");
+        let document = *self.0;
+        let title = document.status.canonical_reason().unwrap_or("error");
         let mut body = json!({
-            "type": format!("urn:tambour:problem:{}", self.code),
+            "type": format!("urn:tambour:problem:{}", document.code),
             "title": title,
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
+            "status": document.status.as_u16(),
+            "code": document.code,
+            "detail": document.detail,
         });
         if let Value::Object(body) = &mut body {
-            body.extend(self.more);
+            body.extend(document.more);
         }
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (self.status, headers, body.to_string()).into_response();
-        if let Some(seconds) = self.retry_after {
+        let mut response = (document.status, headers, body.to_string()).into_response();
+        if let Some(seconds) = document.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response

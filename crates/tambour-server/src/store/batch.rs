@@ -108,25 +108,55 @@ impl Batch {
         &self.body
     }
 
-    /// The entries in order. A line that is none (a damaged store) is passed over.
+    /// The entries in order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let lines = self.body.split(|&byte| byte == b'\n');
-        lines.zip(self.first..=self.last).filter_map(|(line, number)| {
-            let line = std::str::from_utf8(line).ok()?;
-            let (kind, rest) = line.split_once(' ')?;
-            let (kind, json) = match kind {
-                "R" => {
-                    let (seq, json) = rest.split_once(' ')?;
-                    (Kind::Raw(seq.parse().ok()?), json)
-                }
-                "T" => (Kind::Reasoning, rest),
-                "E" => {
-                    let (name, json) = rest.split_once(' ')?;
-                    (Kind::Event(name), json)
-                }
-                _ => return None,
-            };
-            Some(Entry { number, kind, json })
-        })
+        let mut at = self.start();
+        std::iter::from_fn(move || self.entry(&mut at))
+    }
+
+    /// The place of the first entry.
+    #[must_use]
+    pub fn start(&self) -> Place {
+        Place { offset: 0, number: self.first }
+    }
+
+    /// The entry at a place, which moves on behind it; `None` at the end. A line that is no entry (a damaged store) is
+    /// passed over.
+    pub fn entry(&self, at: &mut Place) -> Option<Entry<'_>> {
+        while at.number <= self.last {
+            let rest = self.body.get(at.offset..).filter(|rest| !rest.is_empty())?;
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let number = at.number;
+            *at = Place { offset: at.offset + end + 1, number: number + 1 };
+            if let Some((kind, json)) = read(&rest[..end]) {
+                return Some(Entry { number, kind, json });
+            }
+        }
+        None
+    }
+}
+
+/// A place between two entries of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    offset: usize,
+    number: u64,
+}
+
+/// Kind and JSON of a line.
+fn read(line: &[u8]) -> Option<(Kind<'_>, &str)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (kind, rest) = line.split_once(' ')?;
+    match kind {
+        "R" => {
+            let (seq, json) = rest.split_once(' ')?;
+            Some((Kind::Raw(seq.parse().ok()?), json))
+        }
+        "T" => Some((Kind::Reasoning, rest)),
+        "E" => {
+            let (name, json) = rest.split_once(' ')?;
+            Some((Kind::Event(name), json))
+        }
+        _ => None,
     }
 }

@@ -12,9 +12,11 @@ use super::{Batch, Live, StoreError};
 use crate::fail;
 
 /// Batches that may wait for the disk; a run that is faster waits itself.
-const QUEUE: usize = 1024;
+const QUEUE: usize = 256;
+/// Bytes of a row after which no further batch is joined to it, so that pieces of a log stay small.
+const ROW: usize = 8 << 10;
 /// Batches of one transaction.
-const GROUP: usize = 512;
+const GROUP: usize = 256;
 
 /// Hands work to the one task that writes logs.
 #[derive(Clone)]
@@ -66,7 +68,7 @@ async fn run(pool: SqlitePool, mut work: mpsc::Receiver<Work>) {
     }
 }
 
-/// What arrived together: one batch a message, in the order in which the messages came.
+/// What arrived together: batches of one message in one row, as long as that is small; the order of each message is kept.
 fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<oneshot::Sender<()>>) {
     let (mut batches, mut flushes) = (Vec::<(Arc<Live>, Batch)>::new(), Vec::new());
     let mut places = HashMap::new();
@@ -74,9 +76,14 @@ fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<on
         match item {
             Work::Flush(done) => flushes.push(done),
             Work::Append(live, batch) => match places.entry(Arc::as_ptr(&live)) {
-                Entry::Occupied(place) => {
-                    let place: &usize = place.get();
-                    batches[*place].1.join(batch);
+                Entry::Occupied(mut place) => {
+                    let place: &mut usize = place.get_mut();
+                    if batches[*place].1.body().len() < ROW {
+                        batches[*place].1.join(batch);
+                    } else {
+                        *place = batches.len();
+                        batches.push((live, batch));
+                    }
                 }
                 Entry::Vacant(place) => {
                     place.insert(batches.len());

@@ -39,6 +39,8 @@ impl OpenAi {
         key: Option<String>,
         timeouts: Timeouts,
     ) -> Result<OpenAi, reqwest::Error> {
+        // The one provider of the process; a second client in it finds it installed.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(timeouts.connect_ms))
             .tcp_nodelay(true)

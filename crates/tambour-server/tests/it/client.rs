@@ -69,7 +69,7 @@ impl Stream {
     /// The next event; `None` when the body has ended, well or not.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
-            if let Some(end) = self.text.windows(2).position(|two| two == b"\n\n") {
+            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
                 let frame: Vec<u8> = self.text.drain(..end + 2).collect();
                 return Some(parse(String::from_utf8(frame).unwrap()));
             }
@@ -109,7 +109,7 @@ impl Stream {
     /// Takes more of the body; false when there is none.
     async fn more(&mut self) -> bool {
         loop {
-            while let Some(line) = self.raw.windows(2).position(|two| two == b"\r\n") {
+            while let Some(line) = memchr::memmem::find(&self.raw, b"\r\n") {
                 let size = std::str::from_utf8(&self.raw[..line]).unwrap();
                 let size = usize::from_str_radix(size, 16).unwrap();
                 if self.raw.len() < line + 2 + size + 2 {

@@ -126,7 +126,7 @@ async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     next.listen = SocketAddr::from(([127, 0, 0, 1], 1));
     next.add_upstream(&new.url(), None).unwrap();
     next.limits.phases = 7;
-    assert_eq!(server.reload.apply(next.clone()).await.unwrap(), ["listen"]);
+    assert_eq!(server.reload().apply(next.clone()).await.unwrap(), ["listen"]);
     assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 7);
     gate.open();
@@ -135,6 +135,6 @@ async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     assert_eq!(text(&events, "final_delta"), "old end");
     // One that cannot be used changes nothing.
     next.add_upstream("replay=/nowhere.jsonl", None).unwrap();
-    assert!(server.reload.apply(next).await.is_err());
+    assert!(server.reload().apply(next).await.is_err());
     assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
 }

@@ -51,7 +51,6 @@ impl Gate {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    pub(crate) head: String,
     pub(crate) body: Value,
 }
 
@@ -72,7 +71,7 @@ pub(crate) struct Mock {
 }
 
 struct Shared {
-    scripts: Mutex<VecDeque<Vec<Step>>>,
+    scripts: Mutex<VecDeque<Arc<Vec<Step>>>>,
     asked: Mutex<Vec<Asked>>,
     calls: watch::Sender<Calls>,
 }
@@ -83,7 +82,7 @@ impl Mock {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
-            scripts: Mutex::new(scripts.into()),
+            scripts: Mutex::new(scripts.into_iter().map(Arc::new).collect()),
             asked: Mutex::default(),
             calls: watch::Sender::new(Calls::default()),
         });
@@ -123,7 +122,7 @@ async fn call(mut socket: TcpStream, shared: Arc<Shared>) {
         if scripts.len() > 1 { scripts.pop_front().unwrap() } else { scripts[0].clone() }
     };
     shared.calls.send_modify(|calls| calls.begun += 1);
-    let finished = play(&mut socket, script).await;
+    let finished = play(&mut socket, &script).await;
     shared.calls.send_modify(|calls| {
         calls.over += 1;
         calls.deserted += usize::from(!finished);
@@ -148,11 +147,11 @@ async fn request(socket: &mut TcpStream) -> Option<Asked> {
             return None;
         }
     }
-    Some(Asked { head, body: serde_json::from_slice(&bytes[start..start + length]).unwrap_or_default() })
+    Some(Asked { body: serde_json::from_slice(&bytes[start..start + length]).unwrap_or_default() })
 }
 
 /// Whether the script was played to its end.
-async fn play(socket: &mut TcpStream, script: Vec<Step>) -> bool {
+async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
     let mut begun = false;
     for step in script {
         if !begun && !matches!(step, Step::Head(..) | Step::Wait(_) | Step::Cut | Step::Reset | Step::Stall) {
@@ -164,11 +163,11 @@ async fn play(socket: &mut TcpStream, script: Vec<Step>) -> bool {
         let fine = match step {
             Step::Head(status, headers) => {
                 begun = true;
-                head(socket, status, &headers).await
+                head(socket, *status, headers).await
             }
             Step::Send(bytes) => {
                 let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                chunk.extend_from_slice(&bytes);
+                chunk.extend_from_slice(bytes);
                 chunk.extend_from_slice(b"\r\n");
                 write(socket, &chunk).await
             }

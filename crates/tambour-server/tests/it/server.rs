@@ -54,12 +54,18 @@ pub(crate) fn config(folder: &Folder) -> Config {
 /// A server that is running.
 pub(crate) struct Tambour {
     pub(crate) address: SocketAddr,
-    pub(crate) reload: Reload,
+    /// `None` for one of another process.
+    reload: Option<Reload>,
     pub(crate) folder: Folder,
     http: reqwest::Client,
     key: Option<String>,
     stop: Option<oneshot::Sender<()>>,
-    task: tokio::task::JoinHandle<()>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+fn http() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 /// An answer: status, headers, JSON.
@@ -88,13 +94,22 @@ impl Tambour {
     /// A server of this configuration.
     pub(crate) async fn serve(folder: Folder, config: Config) -> Tambour {
         let server = Server::start(config).await.expect("the server starts");
-        let (address, reload) = (server.address(), server.reload());
+        let (address, reload) = (server.address(), Some(server.reload()));
         let (stop, stopped) = oneshot::channel::<()>();
-        let task = tokio::spawn(server.serve(async move {
+        let task = Some(tokio::spawn(server.serve(async move {
             let _ = stopped.await;
-        }));
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Tambour { address, reload, folder, http, key: None, stop: Some(stop), task }
+        })));
+        Tambour { address, reload, folder, http: http(), key: None, stop: Some(stop), task }
+    }
+
+    /// A server of another process.
+    pub(crate) fn remote(folder: Folder, address: SocketAddr) -> Tambour {
+        Tambour { address, reload: None, folder, http: http(), key: None, stop: None, task: None }
+    }
+
+    /// What replaces its configuration.
+    pub(crate) fn reload(&self) -> &Reload {
+        self.reload.as_ref().expect("a server of this process")
     }
 
     /// Calls with this key from now on.
@@ -112,7 +127,9 @@ impl Tambour {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        within(self.task).await.unwrap();
+        if let Some(task) = self.task {
+            within(task).await.unwrap();
+        }
         self.folder
     }
 
