@@ -68,7 +68,7 @@ impl Batch {
     }
 
     /// Adds the entries of a batch that follows this one.
-    pub(super) fn join(&mut self, next: Batch) {
+    pub(super) fn join(&mut self, next: &Batch) {
         debug_assert_eq!(self.last + 1, next.first, "numbers have no gaps");
         self.last = next.last;
         self.body.extend_from_slice(&next.body);

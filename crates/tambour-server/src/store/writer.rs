@@ -29,6 +29,9 @@ enum Work {
     Flush(oneshot::Sender<()>),
 }
 
+/// A batch and the message it belongs to.
+type Written = (Arc<Live>, Batch);
+
 impl Writer {
     pub(super) fn start(pool: SqlitePool) -> Writer {
         let (queue, work) = mpsc::channel(QUEUE);
@@ -69,8 +72,8 @@ async fn run(pool: SqlitePool, mut work: mpsc::Receiver<Work>) {
 }
 
 /// What arrived together: batches of one message in one row, as long as that is small; the order of each message is kept.
-fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<oneshot::Sender<()>>) {
-    let (mut batches, mut flushes) = (Vec::<(Arc<Live>, Batch)>::new(), Vec::new());
+fn joined(group: impl Iterator<Item = Work>) -> (Vec<Written>, Vec<oneshot::Sender<()>>) {
+    let (mut batches, mut flushes) = (Vec::<Written>::new(), Vec::new());
     let mut places = HashMap::new();
     for item in group {
         match item {
@@ -79,7 +82,7 @@ fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<on
                 Entry::Occupied(mut place) => {
                     let place: &mut usize = place.get_mut();
                     if batches[*place].1.body().len() < ROW {
-                        batches[*place].1.join(batch);
+                        batches[*place].1.join(&batch);
                     } else {
                         *place = batches.len();
                         batches.push((live, batch));
@@ -97,7 +100,7 @@ fn joined(group: impl Iterator<Item = Work>) -> (Vec<(Arc<Live>, Batch)>, Vec<on
 
 /// Writes until it succeeds: what cannot be written must not be seen. A disk that is full holds every run; they go on when
 /// there is room. False when the database has been closed.
-async fn commit(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) -> bool {
+async fn commit(pool: &SqlitePool, batches: &[Written]) -> bool {
     let mut wait = Duration::from_millis(50);
     while let Err(error) = insert(pool, batches).await {
         if matches!(error, sqlx::Error::PoolClosed) {
@@ -110,7 +113,7 @@ async fn commit(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) -> bool {
     true
 }
 
-async fn insert(pool: &SqlitePool, batches: &[(Arc<Live>, Batch)]) -> sqlx::Result<()> {
+async fn insert(pool: &SqlitePool, batches: &[Written]) -> sqlx::Result<()> {
     const INSERT: &str = "insert or ignore into log (message_id, first, last, body) values (?, ?, ?, ?)";
     // A commit that seemed to fail and did not is not written twice.
     macro_rules! query {

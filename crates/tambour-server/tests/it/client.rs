@@ -109,18 +109,16 @@ impl Stream {
     /// Takes more of the body; false when there is none.
     async fn more(&mut self) -> bool {
         loop {
-            while let Some(line) = memchr::memmem::find(&self.raw, b"\r\n") {
+            if let Some(line) = memchr::memmem::find(&self.raw, b"\r\n") {
                 let size = std::str::from_utf8(&self.raw[..line]).unwrap();
                 let size = usize::from_str_radix(size, 16).unwrap();
-                if self.raw.len() < line + 2 + size + 2 {
-                    break;
+                let (start, end) = (line + 2, line + 2 + size);
+                if self.raw.len() >= end + 2 {
+                    self.text.extend_from_slice(&self.raw[start..end]);
+                    self.raw.drain(..end + 2);
+                    self.over |= size == 0;
+                    return true;
                 }
-                self.text.extend_from_slice(&self.raw[line + 2..line + 2 + size]);
-                self.raw.drain(..line + 2 + size + 2);
-                if size == 0 {
-                    self.over = true;
-                }
-                return true;
             }
             match within(self.socket.read_buf(&mut self.raw)).await {
                 Ok(read) if read > 0 => {}
@@ -166,7 +164,7 @@ pub(crate) fn check(events: &[Event]) {
     if legacy {
         let known =
             |name: &&str| matches!(*name, "status" | "heartbeat" | "content_delta" | "completed" | "error");
-        assert!(names.iter().all(|name| known(&name)), "{names:?}");
+        assert!(names.iter().all(known), "{names:?}");
     } else {
         let findings = check_transcript(frames.as_bytes(), CheckOptions::default().form(Form::Sse));
         let errors: Vec<_> =
