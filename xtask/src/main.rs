@@ -3,6 +3,8 @@
 mod fixtures;
 mod peers;
 mod spec;
+mod test;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +14,10 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
+    ("work", "", "instructions on hostile input under valgrind, which must be linear", work::run),
+    ("bench", "[NAME]", "the benchmarks of the library, or one of them (json, stream)", bench),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
 ];
@@ -41,6 +46,18 @@ fn usage() -> ExitCode {
         eprintln!("  {:<28} {purpose}", format!("{name} {arguments}"));
     }
     ExitCode::from(2)
+}
+
+/// Runs the benchmarks.
+fn bench(arguments: &[String]) -> anyhow::Result<()> {
+    let mut bench = std::process::Command::new(env!("CARGO"));
+    bench.current_dir(root()).args(["bench", "--package", "tambour"]);
+    match arguments {
+        [] => bench.arg("--benches"),
+        names => bench.args(names.iter().flat_map(|name| ["--bench", name.as_str()])),
+    };
+    anyhow::ensure!(bench.status()?.success(), "a benchmark failed");
+    Ok(())
 }
 
 /// The root of the repository.

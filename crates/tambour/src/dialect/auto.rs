@@ -28,6 +28,8 @@ struct Auto {
     seen: String,
     /// Bytes of it that are not blank.
     filled: usize,
+    /// How many of them there were at the last look; white space alone tells nothing new.
+    looked: usize,
     reader: Option<Box<dyn Dialect>>,
 }
 
@@ -41,7 +43,7 @@ enum Verdict {
 
 impl Auto {
     fn new(options: &Options) -> Auto {
-        Auto { options: options.clone(), seen: String::new(), filled: 0, reader: None }
+        Auto { options: options.clone(), seen: String::new(), filled: 0, looked: 0, reader: None }
     }
 
     fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
@@ -70,8 +72,14 @@ impl Dialect for Auto {
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let full =
                 self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
-            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n') || full || after_think(&self.seen);
-            let verdict = if telling { look(&self.seen, full) } else { Verdict::Unknown };
+            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n')
+                || (!c.is_whitespace() && after_think(&self.seen));
+            let verdict = if full || (telling && self.filled > self.looked) {
+                self.looked = self.filled;
+                look(&self.seen, full)
+            } else {
+                Verdict::Unknown
+            };
             if verdict != Verdict::Unknown || full {
                 self.decide(verdict, out);
                 if let Some(reader) = &mut self.reader {
@@ -121,8 +129,9 @@ impl Dialect for Auto {
 
 /// Whether the text just passed a closed leading `<think>` by its first visible character.
 fn after_think(seen: &str) -> bool {
-    seen.rfind("</think>").is_some_and(|at| {
-        let after = &seen[at + "</think>".len()..];
+    ["</think>", "</thinking>"].iter().any(|tag| {
+        let Some(at) = seen.rfind(tag) else { return false };
+        let after = &seen[at + tag.len()..];
         after.chars().filter(|c| !c.is_whitespace()).count() == 1
     })
 }
@@ -160,21 +169,29 @@ fn markup(text: &str, full: bool) -> Verdict {
     // Name of a reasoning tag that is open, or whether one has closed at the start.
     let (mut open, mut thinking, mut led) = (None::<&str>, false, true);
     let mut closed = false;
+    // Whether a code span opens directly before this place: what it quotes begins nothing.
+    let mut quoted = false;
     let mut lexer = Markup::new(super::MARKER, 1 << 10);
     let mut see = |token: Token<'_>| {
         if verdict != Verdict::Unknown {
             return;
         }
+        let in_code = std::mem::replace(
+            &mut quoted,
+            matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```")),
+        );
         match token {
+            Token::Tag(_) if in_code => {}
             Token::Tag(tag) => {
                 let name = tag.name.to_ascii_lowercase();
                 let opening = tag.kind == TagKind::Open;
                 match (name.as_str(), opening) {
                     ("phase", true) if thinking => verdict = Verdict::Dialect("thinkingml"),
-                    ("serp" | "final", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
+                    ("serp", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
+                    ("final", true) if open != Some("think") => verdict = Verdict::Dialect("thinkingml"),
                     ("thinking", true) if open.is_none() => thinking = true,
                     ("think", true) if led && open.is_none() && !thinking => open = Some("think"),
-                    ("think", false) if open.is_some() => {
+                    ("think" | "thinking", false) if open == Some(name.as_str()) => {
                         open = None;
                         closed = true;
                     }
@@ -184,10 +201,10 @@ fn markup(text: &str, full: bool) -> Verdict {
             Token::Text(text) if is_blank(text) => {}
             Token::Mark(_) => {}
             _ => {
-                // Something other than a phase after `<thinking>`: reasoning that is not ThinkingML, unless it
-                // comes after a preface, which plain reasoning never has.
-                if thinking && led {
-                    verdict = Verdict::Plain;
+                // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it
+                // is plain reasoning or ThinkingML without phases.
+                if thinking && led && open.is_none() && !closed {
+                    open = Some("thinking");
                 } else if closed && !matches!(token, Token::Text(text) if may_begin(text)) {
                     verdict = Verdict::Plain;
                 } else if open.is_none() && !closed {

@@ -43,9 +43,9 @@ impl LeadingThink {
         self.state == State::Over
     }
 
-    /// Where the reply itself starts, once the draft is over.
+    /// The place after all text so far; once the draft is over, where the reply itself starts.
     pub(super) fn place(&self) -> Place {
-        self.at
+        self.at.after(&self.held)
     }
 
     pub(super) fn held(&self) -> usize {
@@ -56,20 +56,22 @@ impl LeadingThink {
     pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) -> String {
         let mut text = std::mem::take(&mut self.held) + text;
         if self.state == State::Start {
+            // White space in front is not kept: there may be any amount of it.
             let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
-            if body.len() < OPEN.len() && OPEN.starts_with(body) {
+            let blank = text.len() - body.len();
+            self.at.advance(&text[..blank]);
+            text.drain(..blank);
+            if text.len() < OPEN.len() && OPEN.starts_with(&text) {
                 self.held = text;
                 return String::new();
             }
-            if !body.starts_with(OPEN) {
+            if !text.starts_with(OPEN) {
                 self.state = State::Over;
                 return text;
             }
-            let blank = text.len() - body.len();
-            self.at.advance(&text[..blank]);
             self.opened = self.at;
             self.at.advance(OPEN);
-            text.drain(..blank + OPEN.len());
+            text.drain(..OPEN.len());
             self.state = State::Inside;
         }
         match text.find(CLOSE) {

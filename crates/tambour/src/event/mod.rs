@@ -350,7 +350,7 @@ impl Sink for Collected {
 }
 
 impl Collected {
-    /// The events with neighbouring deltas of one section joined: the form in which two readings of the same
+    /// The events with neighbouring deltas of one section (and pieces of thoughts) joined: the form in which two readings of the same
     /// reply are equal however it was cut (J-038).
     #[must_use]
     pub fn joined(&self) -> Vec<Event<'static>> {
@@ -366,6 +366,11 @@ impl Collected {
                 {
                     before.to_mut().push_str(text);
                 }
+                // Thoughts stream; comments come whole.
+                (
+                    Some(Event::Aside { kind: AsideKind::Thought, text: before }),
+                    Event::Aside { kind: AsideKind::Thought, text },
+                ) => before.to_mut().push_str(text),
                 _ => out.push(event.clone()),
             }
         }

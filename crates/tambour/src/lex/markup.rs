@@ -3,6 +3,7 @@
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
+use super::scan;
 use super::space::is_space;
 use crate::span::Place;
 
@@ -189,9 +190,9 @@ impl Markup {
         loop {
             if self.state == State::Text {
                 let found = if self.in_comment {
-                    memchr::memchr2(b'<', b'-', &bytes[at..])
+                    scan::find2(b'<', b'-', &bytes[at..])
                 } else {
-                    memchr::memchr(b'<', &bytes[at..])
+                    scan::find(b'<', &bytes[at..])
                 };
                 let Some(found) = found else {
                     self.text(&text[from..], out);
@@ -255,6 +256,13 @@ impl Markup {
 
     /// Ends the input. An unfinished token is text; `out` gets it as the last token.
     pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, Place)) {
+        if matches!(self.state, State::Mark(_)) {
+            // Half a mark may hold a whole tag: `<<ParsingError>`.
+            let held = std::mem::take(&mut self.carry);
+            self.state = State::Text;
+            self.text(&held[..1], out);
+            self.push(&held[1..], out);
+        }
         self.state = State::Text;
         self.in_comment = false;
         self.token("", out, text_token);

@@ -21,8 +21,13 @@ impl Trim {
     /// Text of the section.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        let text = if self.begun { text } else { text.trim_start_matches(is_space) };
-        let inner = text.trim_end_matches(is_space);
+        let empty = !self.begun && self.held.is_empty();
+        let text = if empty { text.trim_start_matches(is_space) } else { text };
+        let mut inner = text.trim_end_matches(is_space);
+        if !self.begun && inner.trim().is_empty() {
+            // An indentation with U+3000 is text as soon as something follows it.
+            inner = "";
+        }
         if !inner.is_empty() {
             self.begun = true;
             if !self.held.is_empty() {
@@ -49,10 +54,10 @@ impl Trim {
     }
 
     fn hold(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
-        // White space is ASCII: any byte is a border.
         while self.held.len() + space.len() > self.limit {
-            let (fits, rest) = space.split_at(self.limit - self.held.len());
+            let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held.len()));
             self.held.push_str(fits);
+            self.begun = true;
             out(&self.held);
             self.held.clear();
             space = rest;

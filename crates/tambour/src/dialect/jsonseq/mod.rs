@@ -61,6 +61,7 @@ impl JsonSeq {
         if text.is_empty() {
             return;
         }
+        let start = self.end;
         self.end.advance(text);
         if self.plain {
             return out.intent(Intent::FinalText(text));
@@ -83,7 +84,8 @@ impl JsonSeq {
             None => self.reader.push(rest, &mut parse::Feed { lines: &mut self.lines, out }),
             Some(preface) => {
                 let message = "more text before the first event than `limits.hold`";
-                let report = Report::new(rules::LIMIT_EXCEEDED, self.end, self.end.offset, message);
+                let place = start.after(text);
+                let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
                 out.report(report.repaired("given as the answer"));
                 self.plain = true;
                 out.intent(Intent::FinalText(&preface));

@@ -9,7 +9,6 @@ use super::rules;
 use crate::dialect::{Intent, Output, Written};
 use crate::finding::{Report, Rule};
 use crate::lex::markup::{Markup, Token};
-use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
@@ -138,7 +137,7 @@ impl Order {
             self.summary = false;
             return;
         };
-        if is_blank(&text) {
+        if text.trim().is_empty() {
             self.summary = false;
             return self.found(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
         }

@@ -92,8 +92,11 @@ impl Lines {
         }
         match event {
             JsonEvent::Text(text) => {
-                for (name, place) in self.text.push(text, out) {
-                    self.finish_event(&name, &Map::new(), place, place.offset, out);
+                // Line by line, so that findings come in order however the reply was cut.
+                for piece in text.split_inclusive('\n') {
+                    if let Some((name, place)) = self.text.push(piece, out) {
+                        self.finish_event(&name, &Map::new(), place, place.offset, out);
+                    }
                 }
                 return;
             }

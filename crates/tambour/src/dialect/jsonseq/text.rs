@@ -30,18 +30,12 @@ impl Between {
         self.at = place;
     }
 
-    /// Text outside of objects. Gives the names of events whose frame has ended without data.
-    pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) -> Vec<(String, Place)> {
-        let mut ended = Vec::new();
-        for piece in text.split_inclusive('\n') {
-            let room = piece.floor_char_boundary(KEPT.saturating_sub(self.line.len()));
-            self.line.push_str(&piece[..room]);
-            self.at.advance(piece);
-            if piece.ends_with('\n') {
-                ended.extend(self.end_line(out));
-            }
-        }
-        ended
+    /// Text of one line outside of objects. Gives the name of an event whose frame has ended without data.
+    pub(super) fn push(&mut self, piece: &str, out: &mut dyn Output) -> Option<(String, Place)> {
+        let room = piece.floor_char_boundary(KEPT.saturating_sub(self.line.len()));
+        self.line.push_str(&piece[..room]);
+        self.at.advance(piece);
+        if piece.ends_with('\n') { self.end_line(out) } else { None }
     }
 
     /// An object begins. Whether it is the data of an `event:` line.

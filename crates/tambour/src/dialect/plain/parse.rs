@@ -7,12 +7,15 @@ use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::lex::code::{CodeFilter, Piece};
 use crate::lex::markup::{TagKind, Token};
-use crate::lex::space::is_blank;
+use crate::lex::space::{is_blank, is_space};
 use crate::options::{Options, PlainReasoning};
 use crate::span::Place;
 
 /// Names under which models write reasoning. `thinking` counts only at the start: later it begins a structure.
 const NAMES: [&str; 3] = ["think", "reasoning", "thinking"];
+
+/// Bytes kept until it is known what the start of a reply is.
+const PENDING: usize = 1023;
 
 pub(super) struct Reader {
     part: Part,
@@ -22,6 +25,8 @@ pub(super) struct Reader {
     reported_late: bool,
     late: LateLines,
     filter: CodeFilter<Mark>,
+    /// Most bytes the filter holds.
+    line: usize,
     /// Name of the tag the reasoning or aside opened with.
     opened: String,
     opened_at: Place,
@@ -62,6 +67,7 @@ impl Reader {
             reported_late: false,
             late: LateLines::new(),
             filter: CodeFilter::new(options.limits.line),
+            line: options.limits.line,
             opened: String::new(),
             opened_at: Place::START,
             pending: None,
@@ -71,7 +77,7 @@ impl Reader {
 
     #[inline]
     pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if self.pending.is_some() && self.pending_tag(&token, out) {
+        if self.pending.is_some() && self.pending_tag(&token, at, out) {
             return;
         }
         match (self.part, token) {
@@ -79,9 +85,11 @@ impl Reader {
             (Part::Reasoning, Token::Text(text)) => out.intent(Intent::PhaseText(text)),
             (Part::Aside, Token::Text(text)) => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
             (Part::Start, Token::Text(text)) => {
-                if !is_blank(text.trim_start_matches('\u{FEFF}')) {
+                // A byte order mark is no text, nor is the white space around it.
+                let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
+                if !body.is_empty() {
                     self.part = Part::Answer;
-                    self.answer(text, at, out);
+                    self.answer(body, at.after(&text[..text.len() - body.len()]), out);
                 }
             }
             (_, Token::Tag(tag)) => {
@@ -99,6 +107,8 @@ impl Reader {
     fn tag(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
         let reasoning = is_reasoning(&mark.name) && self.mode != PlainReasoning::None;
         match self.part {
+            // It closes itself: reasoning without text.
+            Part::Start if reasoning && raw.ends_with("/>") => {}
             Part::Start if reasoning && !mark.close => {
                 if mark.name.eq_ignore_ascii_case("thinking") {
                     self.pending = Some((raw.to_owned(), mark.at));
@@ -145,16 +155,28 @@ impl Reader {
     }
 
     /// After a leading `<thinking>`: reasoning, unless a phase follows. Whether the token is used up.
-    fn pending_tag(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
+    fn pending_tag(&mut self, token: &Token<'_>, here: Place, out: &mut dyn Output) -> bool {
         let Some((mut raw, at)) = self.pending.take() else { return false };
-        if raw.starts_with(MARKER) && !matches!(token, Token::Text(text) if is_blank(text)) {
+        if raw.starts_with(MARKER) {
+            // Any amount of white space may follow the marker; not all of it is kept.
+            let text = if let Token::Text(text) = token { *text } else { "" };
+            let rest = text.trim_start_matches(is_space);
+            let blanks = text.len() - rest.len();
+            raw.push_str(&text[..blanks.min(PENDING - raw.len())]);
+            if matches!(token, Token::Text(_)) && rest.is_empty() {
+                self.pending = Some((raw, at));
+                return true;
+            }
             self.part = Part::Answer;
             self.answer(&raw, at, out);
-            return false;
+            if !rest.is_empty() {
+                self.answer(rest, here.after(&text[..blanks]), out);
+            }
+            return !rest.is_empty();
         }
         let mark = Mark { at, name: "thinking".to_owned(), close: false };
         match token {
-            Token::Text(text) if is_blank(text) && raw.len() + text.len() < 1024 => {
+            Token::Text(text) if is_blank(text) && raw.len() + text.len() <= PENDING => {
                 raw.push_str(text);
                 self.pending = Some((raw, at));
                 return true;
@@ -170,18 +192,36 @@ impl Reader {
 
     #[inline]
     fn answer(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if self.filter.held() > 0 {
+            return self.waiting(text, at, out);
+        }
         if self.detected && !self.reported_late {
             self.late_lines(text, at, out);
         }
-        if self.filter.held() == 0 {
-            // Nothing waits: text passes without the detour.
-            self.filter.text(text, &mut |piece| {
-                if let Piece::Text(text) = piece {
-                    out.intent(Intent::FinalText(text));
-                }
-            });
-        } else {
-            self.filtered(|filter, pieces| filter.text(text, pieces), out);
+        // Nothing waits: text passes without the detour.
+        self.filter.text(text, &mut |piece| {
+            if let Piece::Text(text) = piece {
+                out.intent(Intent::FinalText(text));
+            }
+        });
+    }
+
+    /// Text of the answer while tags wait: it goes on in pieces that end where those may be decided, since what
+    /// follows an opened aside is no Markdown of the answer.
+    fn waiting(&mut self, mut text: &str, mut at: Place, out: &mut dyn Output) {
+        while self.part == Part::Answer && self.filter.held() > 0 && !text.is_empty() {
+            let room = self.line.saturating_sub(self.filter.held());
+            let room = text.floor_char_boundary(room).max(text.chars().next().map_or(0, char::len_utf8));
+            let len = memchr::memchr(b'\n', &text.as_bytes()[..room]).map_or(room, |end| end + 1);
+            let (piece, rest) = text.split_at(len);
+            if self.detected && !self.reported_late {
+                self.late_lines(piece, at, out);
+            }
+            self.filtered(|filter, pieces| filter.text(piece, pieces), out);
+            (text, at) = (rest, at.after(piece));
+        }
+        if !text.is_empty() {
+            self.token(Token::Text(text), at, out);
         }
     }
 
@@ -209,11 +249,11 @@ impl Reader {
 
     /// A tag in the answer, now that it is known whether it is code.
     fn decided(&mut self, raw: &str, mark: Mark, in_code: bool, out: &mut dyn Output) {
-        if in_code {
-            return out.intent(Intent::FinalText(raw));
-        }
         if self.part == Part::Aside {
             return self.tag(raw, mark, out);
+        }
+        if in_code {
+            return out.intent(Intent::FinalText(raw));
         }
         if !is_late_reasoning(&mark.name) || self.mode == PlainReasoning::None {
             self.late(raw, mark.at, out);
@@ -225,7 +265,9 @@ impl Reader {
         let message = format!("`{raw}` stands in the answer");
         let report = Report::new(rules::THINK_IN_ANSWER, mark.at, mark.at.offset + raw.len(), message);
         out.report(report.repaired("taken out of the answer"));
-        self.open(&mark, Part::Aside);
+        if !raw.ends_with("/>") {
+            self.open(&mark, Part::Aside);
+        }
     }
 
     /// A structure that begins when the reply has been taken for plain.

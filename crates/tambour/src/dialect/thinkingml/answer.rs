@@ -17,7 +17,7 @@ pub(super) struct Answer {
     pub(super) at: Place,
     filter: CodeFilter<Marked>,
     /// `<!--` and the white space after it, until it is known whether a queries block begins.
-    comment: Option<(String, Place, bool)>,
+    comment: Option<Comment>,
     /// Whether there is text besides the queries block.
     filled: bool,
     /// Blocks so far, and the last one's place.
@@ -32,6 +32,15 @@ pub(super) struct Answer {
     pub(super) quiet: bool,
 }
 
+/// `<!--` and the white space after it.
+struct Comment {
+    raw: String,
+    at: Place,
+    line_start: bool,
+    /// Whether it needs no report.
+    quiet: bool,
+}
+
 /// What waits in the filter: something that is escaped or reported once it is known not to be code.
 #[derive(Clone, Debug)]
 struct Marked {
@@ -40,6 +49,8 @@ struct Marked {
     rule: &'static Rule,
     message: String,
     escape: bool,
+    /// Whether it has been reported before.
+    quiet: bool,
 }
 
 impl Answer {
@@ -68,7 +79,7 @@ impl Answer {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.filter.held() + self.comment.as_ref().map_or(0, |(raw, ..)| raw.len())
+        self.filter.held() + self.comment.as_ref().map_or(0, |comment| comment.raw.len())
     }
 }
 
@@ -85,7 +96,12 @@ impl Reader {
             Token::Text(text) => self.answer_text(text, out),
             Token::CommentOpen => {
                 self.in_comment = true;
-                self.answer.comment = Some((token.raw().to_owned(), at, self.line_blank));
+                self.answer.comment = Some(Comment {
+                    raw: token.raw().to_owned(),
+                    at,
+                    line_start: self.line_blank,
+                    quiet: self.answer.quiet,
+                });
             }
             Token::CommentClose => {
                 self.in_comment = false;
@@ -93,11 +109,7 @@ impl Reader {
             }
             Token::Mark(raw) => {
                 let message = "the failure marker stands beside other content".to_owned();
-                self.mark(
-                    raw,
-                    Marked { at, len: raw.len(), rule: rules::PARSING_ERROR_EMBEDDED, message, escape: true },
-                    out,
-                );
+                self.mark(raw, at, rules::PARSING_ERROR_EMBEDDED, message, true, out);
             }
             Token::Tag(tag) => {
                 let found = structure::find(tag.name);
@@ -136,54 +148,66 @@ impl Reader {
                     }
                     _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
                 };
-                self.mark(tag.raw, Marked { at, len: tag.raw.len(), rule, message, escape: true }, out);
+                self.mark(tag.raw, at, rule, message, true, out);
             }
         }
     }
 
     #[inline]
-    fn answer_text(&mut self, text: &str, out: &mut dyn Output) {
-        let Answer { filter, filled, block_last, blocks, quiet, .. } = &mut self.answer;
-        if (!*filled || (*block_last && *blocks > 0)) && !is_blank(text) {
-            *filled = true;
-            *block_last = *blocks == 0;
+    pub(super) fn answer_text(&mut self, text: &str, out: &mut dyn Output) {
+        let Answer { filter, filled, block_last, blocks, .. } = &mut self.answer;
+        if !*filled {
+            *filled = !text.trim().is_empty();
         }
-        filter.text(text, &mut |piece| send(piece, *quiet, out));
+        if *block_last && *blocks > 0 {
+            *block_last = is_blank(text);
+        }
+        filter.text(text, &mut |piece| send(piece, out));
     }
 
     /// Something that is escaped unless it is code.
-    fn mark(&mut self, raw: &str, marked: Marked, out: &mut dyn Output) {
+    fn mark(
+        &mut self,
+        raw: &str,
+        at: Place,
+        rule: &'static Rule,
+        message: String,
+        escape: bool,
+        out: &mut dyn Output,
+    ) {
         self.answer.filled = true;
         self.answer.block_last = self.answer.blocks == 0;
-        let quiet = self.answer.quiet;
-        self.answer.filter.tag(raw, marked, &mut |piece| send(piece, quiet, out));
+        let marked =
+            Marked { at, len: raw.trim_end().len(), rule, message, escape, quiet: self.answer.quiet };
+        self.answer.filter.tag(raw, marked, &mut |piece| send(piece, out));
     }
 
     /// After `<!--`: a queries block, or an ordinary comment. Whether the token is used up.
     fn comment_begun(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
-        let Some((mut raw, start, line_start)) = self.answer.comment.take() else { return false };
+        let Some(mut comment) = self.answer.comment.take() else { return false };
         match token {
-            Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.line => {
-                raw.push_str(text);
-                self.answer.comment = Some((raw, start, line_start));
+            Token::Text(text)
+                if is_blank(text) && comment.raw.len() + text.len() <= self.options.limits.line =>
+            {
+                comment.raw.push_str(text);
+                self.answer.comment = Some(comment);
                 return true;
             }
             Token::Tag(tag) if tag.name == "serp_queries" && tag.kind == TagKind::Open => {
-                self.begin_block(&raw, start, line_start, out);
+                self.begin_block(&comment.raw, comment.at, comment.line_start, out);
                 return true;
             }
             _ => {}
         }
         let message = "a comment that is not the queries block".to_owned();
-        let len = "<!--".len();
-        let marked = Marked { at: start, len, rule: rules::COMMENT_IN_FINAL, message, escape: false };
-        self.mark(&raw, marked, out);
+        let quiet = std::mem::replace(&mut self.answer.quiet, comment.quiet);
+        self.mark(&comment.raw, comment.at, rules::COMMENT_IN_FINAL, message, false, out);
+        self.answer.quiet = quiet;
         false
     }
 
     fn begin_block(&mut self, opening: &str, at: Place, line_start: bool, out: &mut dyn Output) {
-        let quiet = self.answer.quiet;
-        self.answer.filter.finish(&mut |piece| send(piece, quiet, out));
+        self.answer.filter.finish(&mut |piece| send(piece, out));
         self.in_comment = false;
         self.block = Some(Block::begin(opening, at, line_start));
     }
@@ -193,15 +217,14 @@ impl Reader {
         if self.block.is_some() {
             self.end_block(end, false, out);
         }
-        if let Some((raw, at, _)) = self.answer.comment.take() {
+        if let Some(Comment { raw, at, .. }) = self.answer.comment.take() {
             // Nothing followed `<!--`: it may have been the start of the queries block.
             let message = "a comment begins and the answer ends";
             self.report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
-        let quiet = self.answer.quiet;
-        self.answer.filter.finish(&mut |piece| send(piece, quiet, out));
+        self.answer.filter.finish(&mut |piece| send(piece, out));
         self.in_comment = false;
-        if self.answer.implied || quiet {
+        if self.answer.implied {
             return;
         }
         let at = self.answer.at;
@@ -234,13 +257,13 @@ impl Reader {
     }
 }
 
-fn send(piece: Piece<'_, Marked>, quiet: bool, out: &mut dyn Output) {
+fn send(piece: Piece<'_, Marked>, out: &mut dyn Output) {
     match piece {
         Piece::Text(text) => out.intent(Intent::FinalText(text)),
         Piece::Tag(raw, marked, in_code) => {
             let escape = marked.escape && !in_code;
             let comment_in_code = !marked.escape && in_code;
-            if !quiet && !comment_in_code {
+            if !marked.quiet && !comment_in_code {
                 let repair = if escape { "escaped" } else { "kept as it is" };
                 let report =
                     Report::new(marked.rule, marked.at, marked.at.offset + marked.len, marked.message);

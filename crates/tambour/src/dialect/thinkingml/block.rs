@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
-use crate::dialect::{Intent, Output, Written};
+use crate::dialect::{Output, Written};
 use crate::finding::Report;
 use crate::lex::markup::{TagKind, Token};
 use crate::span::Place;
@@ -21,6 +21,18 @@ pub(super) struct Block {
     body_at: Option<Place>,
     /// Its closing tag, and what followed until `-->` is complete.
     closing: Option<(String, String)>,
+    scan: Scan,
+}
+
+/// How far the body has been looked at for the end of its JSON value, so that no byte is looked at twice.
+#[derive(Default)]
+struct Scan {
+    read: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Whether brackets closed around something that is not JSON: more text cannot mend that.
+    broken: bool,
 }
 
 impl Block {
@@ -33,6 +45,7 @@ impl Block {
             body: String::new(),
             body_at: None,
             closing: None,
+            scan: Scan::default(),
         }
     }
 
@@ -47,8 +60,31 @@ impl Block {
             && line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
 
-    fn is_complete(&self) -> bool {
-        serde_json::from_str::<Value>(&self.body).is_ok()
+    /// Whether the body is a whole array or object.
+    fn is_complete(&mut self) -> bool {
+        let scan = &mut self.scan;
+        let mut closed = false;
+        for &byte in &self.body.as_bytes()[scan.read..] {
+            match byte {
+                _ if scan.escaped => scan.escaped = false,
+                b'\\' if scan.in_string => scan.escaped = true,
+                b'"' => scan.in_string = !scan.in_string,
+                _ if scan.in_string => {}
+                b'[' | b'{' => scan.depth += 1,
+                b']' | b'}' => {
+                    scan.depth = scan.depth.saturating_sub(1);
+                    closed = true;
+                }
+                _ => {}
+            }
+        }
+        scan.read = self.body.len();
+        if !closed || scan.depth > 0 || scan.in_string || scan.broken {
+            return false;
+        }
+        let complete = serde_json::from_str::<Value>(&self.body).is_ok();
+        scan.broken = !complete;
+        complete
     }
 }
 
@@ -59,41 +95,40 @@ impl Reader {
         block.body_at.get_or_insert(at);
         if let Some((tag, tail)) = &mut block.closing {
             let raw = token.raw();
-            let mut used = 0;
-            for c in raw.chars() {
-                tail.push(c);
-                let after = tail.trim_start();
-                if after == "-->" {
-                    let rest = &raw[used + c.len_utf8()..];
-                    let rest_at = at.after(&raw[..used + c.len_utf8()]);
+            for (used, c) in raw.char_indices() {
+                let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
+                if dashes == 2 && c == '>' {
+                    tail.push(c);
+                    let rest = &raw[used + 1..];
+                    let rest_at = at.after(&raw[..=used]);
                     self.end_block(rest_at, true, out);
                     if !rest.is_empty() {
                         self.token(Token::Text(rest), rest_at, out);
                     }
                     return;
                 }
-                if !"-->".starts_with(after) {
-                    tail.pop();
-                    let text = std::mem::take(tag) + tail;
-                    if block.opening.is_empty() || block.is_complete() {
-                        // The end marker is missing: the block ends here, and this is text.
-                        let text_at = at.after(&raw[..used]);
-                        self.end_block(text_at, false, out);
-                        let rest = match token {
-                            Token::Text(_) => Token::Text(&raw[used..]),
-                            token => token,
-                        };
-                        return self.token(rest, text_at, out);
-                    }
-                    block.body.push_str(&text);
-                    block.closing = None;
-                    let rest = &raw[used..];
-                    return match token {
-                        Token::Text(_) => self.block_token(Token::Text(rest), at.after(&raw[..used]), out),
-                        token => self.block_token(token, at, out),
-                    };
+                let fits = match c {
+                    '-' => dashes < 2,
+                    _ => dashes == 0 && c.is_whitespace() && tail.len() < self.options.limits.line,
+                };
+                if fits {
+                    tail.push(c);
+                    continue;
                 }
-                used += c.len_utf8();
+                let text = std::mem::take(tag) + tail;
+                let rest_at = at.after(&raw[..used]);
+                let rest = match token {
+                    Token::Text(_) => Token::Text(&raw[used..]),
+                    token => token,
+                };
+                if block.opening.is_empty() || block.is_complete() {
+                    // The end marker is missing: the block ends here, and this is text.
+                    self.end_block(rest_at, false, out);
+                    return self.token(rest, rest_at, out);
+                }
+                block.body.push_str(&text);
+                block.closing = None;
+                return self.block_token(rest, rest_at, out);
             }
             return;
         }
@@ -114,15 +149,43 @@ impl Reader {
             }
             _ => {}
         }
-        if block.body.len() + token.raw().len() > self.options.limits.hold {
-            let message = "the queries block is longer than `limits.hold`";
-            self.report(rules::LIMIT_EXCEEDED, at, 0, message, "kept as text", out);
-            let Some(block) = self.block.take() else { return };
-            let text = format!("{}<serp_queries>{}{}", block.opening, block.body, token.raw());
-            out.intent(Intent::FinalText(&text.replace('<', "&lt;")));
-            return;
+        let raw = token.raw();
+        let room = self.options.limits.hold.saturating_sub(block.body.len());
+        if raw.len() > room {
+            // Text is cut at the limit itself, so that the result does not depend on the chunks.
+            let (kept, rest) = match token {
+                Token::Text(text) => {
+                    let (kept, rest) = text.split_at(text.floor_char_boundary(room));
+                    (kept, Token::Text(rest))
+                }
+                token => ("", token),
+            };
+            block.body.push_str(kept);
+            return self.give_up_block(rest, at.after(kept), out);
         }
-        block.body.push_str(token.raw());
+        block.body.push_str(raw);
+    }
+
+    /// The block is too long: it is text, like `rest` that stands at `at`.
+    fn give_up_block(&mut self, rest: Token<'_>, at: Place, out: &mut dyn Output) {
+        let Some(block) = self.block.take() else { return };
+        let answer = self.mode == Mode::Final;
+        let repair = if answer { "kept as text" } else { "left out" };
+        self.report(
+            rules::LIMIT_EXCEEDED,
+            at,
+            0,
+            "the queries block is longer than `limits.hold`",
+            repair,
+            out,
+        );
+        let text = format!("{}<serp_queries>{}", block.opening, block.body);
+        if answer {
+            self.answer_text(&text.replace('<', "&lt;"), out);
+        } else if let Some((rest, at)) = self.outside.push(&text, block.at, false, self.options.limits.hold) {
+            self.outside.overflow(rest, at);
+        }
+        self.token(rest, at, out);
     }
 
     /// The block ends at `end`; `ended` says whether by its own end marker.

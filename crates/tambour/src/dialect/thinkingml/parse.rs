@@ -104,7 +104,9 @@ impl Reader {
             Mode::Dropped(name) => self.dropped(name, token, at, out),
         }
         self.line_blank = match token {
-            Token::Text(text) => match memchr::memrchr(b'\n', text.as_bytes()) {
+            // Most pieces end in a word.
+            Token::Text(text) if !text.ends_with([' ', '\n', '\t', '\r']) => false,
+            Token::Text(text) => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) => is_blank(&text[last + 1..]),
                 None => self.line_blank && is_blank(text),
             },
@@ -177,29 +179,13 @@ impl Reader {
                 }
             }
             Token::Tag(tag) if after_final && tag.name == "serp_queries" && tag.kind == TagKind::Open => {
-                self.block = Some(Block::begin(&self.outside_comment(), at, false));
+                self.block = Some(Block::begin(&self.outside.take_comment(), at, false));
                 return;
             }
             Token::Tag(tag) if !self.in_comment && self.outside_tag(&tag, at, out) => return,
             Token::Tag(_) | Token::Text(_) => {}
         }
-        self.keep_outside(token.raw(), at, out);
-    }
-
-    /// Takes an open `<!--` from the end of the text outside: it belongs to a queries block.
-    fn outside_comment(&mut self) -> String {
-        let (text, start) = self.outside.take();
-        let body = text.trim_end();
-        match body.strip_suffix("<!--") {
-            Some(before) => {
-                self.outside.push(before, start);
-                text[before.len()..].to_owned()
-            }
-            None => {
-                self.outside.push(&text, start);
-                String::new()
-            }
-        }
+        self.keep_outside(&token, at, out);
     }
 
     /// A tag at the top level; `false` when it is only text there.
@@ -241,19 +227,15 @@ impl Reader {
         true
     }
 
-    fn keep_outside(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        let blank = self.outside.len() == 0 && is_blank(raw);
-        if blank {
+    fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        // Text is cut at the limit itself, so that the result does not depend on the chunks.
+        let whole = !matches!(token, Token::Text(_));
+        let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.options.limits.hold) else {
             return;
-        }
-        let after_final = self.seen.contains(&"final");
-        let fits = self.outside.len() + raw.len() <= self.options.limits.hold;
-        if fits || after_final {
+        };
+        if self.seen.contains(&"final") {
             // After the answer only the beginning matters: everything is left out anyway.
-            if fits {
-                self.outside.push(raw, at);
-            }
-            return;
+            return self.outside.overflow(rest, at);
         }
         // Too much to hold: it is the answer.
         self.report(
@@ -267,24 +249,20 @@ impl Reader {
         self.seen.push("final");
         self.answer.implied = true;
         self.give_outside_as_answer(out);
-        self.mode = Mode::Final;
-        let (token, limit) = (raw.to_owned(), self.options.limits.tag);
-        let mut lexer = Markup::at(at, MARKER, limit);
         self.answer.quiet = true;
-        lexer.push(&token, &mut |token, at| self.answer_token(token, at, out));
-        lexer.finish(&mut |token, at| self.answer_token(token, at, out));
+        self.replay(rest, at, out);
         self.answer.quiet = false;
     }
 
     /// The text outside becomes answer text; what was wrong in it has been reported.
     fn give_outside_as_answer(&mut self, out: &mut dyn Output) {
-        let (text, start) = self.outside.take();
         out.intent(Intent::ThinkingEnd);
         self.mode = Mode::Final;
         self.answer.quiet = true;
-        let mut lexer = Markup::at(start, MARKER, self.options.limits.tag);
-        lexer.push(&text, &mut |token, at| self.answer_token(token, at, out));
-        lexer.finish(&mut |token, at| self.answer_token(token, at, out));
+        (self.in_comment, self.line_blank) = (false, true);
+        for (text, at) in self.outside.take().runs() {
+            self.replay(text, at, out);
+        }
         self.answer.quiet = false;
     }
 
@@ -348,7 +326,9 @@ impl Reader {
             (Name::Thinking, _) => (rules::THINKING_DUPLICATE, "a second `<thinking>`".to_owned()),
             _ => (rules::FINAL_DUPLICATE, "a second `<final>`".to_owned()),
         };
-        self.seen.push(text);
+        if !self.seen.contains(&text) {
+            self.seen.push(text);
+        }
         let (mode, repair) = match name {
             Name::Think => (Mode::Think, "read as a draft"),
             Name::Thinking if !after_final => (Mode::SecondThinking, "read as text of the last phase"),
@@ -391,7 +371,7 @@ impl Reader {
     fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Some((raw, place)) = self.think_pending.take() {
             match token {
-                Token::Text(text) if is_blank(text) && raw.len() < self.options.limits.tag => {
+                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
                     self.think_pending = Some((raw + text, place));
                     return;
                 }
@@ -457,7 +437,9 @@ impl Reader {
 
     fn tag_in_plain_text(&self, name: &str, at: Place, len: usize, repair: &str, out: &mut dyn Output) {
         let message = format!("`{name}` is a tag in plain text");
-        self.report(rules::TAG_IN_PLAIN_TEXT, at, len, message, repair, out);
+        let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
+        let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
+        out.report(report.row(row).repaired(repair));
     }
 
     fn end_think(&mut self, at: Place, out: &mut dyn Output) {
@@ -584,6 +566,9 @@ impl Reader {
         self.thinking_end_of_input(end, out);
         self.close_at_end(end, out);
         self.thinking_left_open(end, out);
+        if !self.seen.contains(&"final") && self.outside.is_blank() {
+            self.quoted_answer(out);
+        }
         let has_final = self.seen.contains(&"final");
         if !has_final {
             self.finish_without_answer(end, out);
@@ -654,8 +639,9 @@ impl Reader {
             if !structured && let Some(fence) = &self.fence.clone() {
                 self.outside.take_closing(fence);
             }
+            // `</final>` in it, such as in a comment, ends nothing.
+            self.answer.implied = true;
             self.give_outside_as_answer(out);
-            self.answer.quiet = true;
             self.end_answer(end, out);
         }
         let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");

@@ -36,6 +36,8 @@ pub(super) struct Thinking {
     literal: bool,
     /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
     lone: Option<(String, Place)>,
+    /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
+    quoted: Option<Hold>,
     phase_open_late: bool,
     thinking_open_late: bool,
 }
@@ -82,7 +84,8 @@ impl Thinking {
             Part::Title { before, .. } => before.len(),
             Part::Direct | Part::Text => 0,
         };
-        part + self.hold.as_ref().map_or(0, |hold| hold.raw.len())
+        let lone = self.lone.as_ref().map_or(0, |(raw, _)| raw.len());
+        part + lone + self.hold.as_ref().map_or(0, |hold| hold.raw.len())
     }
 
     /// A closing tag that came after the answer closed what it interrupted.
@@ -137,8 +140,8 @@ impl Reader {
                     let message = "a title is longer than 1,024 bytes";
                     self.report(
                         rules::LIMIT_EXCEEDED,
-                        at,
-                        text.len(),
+                        at.after(&text[..room]),
+                        0,
                         message,
                         "the rest is text of the phase",
                         out,
@@ -154,7 +157,7 @@ impl Reader {
     fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         if is_blank(text) {
             if self.thinking.phased || self.thinking.unphased.is_some() {
-                out.intent(Intent::PhaseText(text));
+                self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
             }
             return;
         }
@@ -458,15 +461,10 @@ impl Reader {
             self.thinking.lone = Some((tag.raw.to_owned(), at));
             return;
         }
-        self.hold_from(tag.raw, at, out);
+        self.hold_from(tag.raw, at);
     }
 
-    fn hold_from(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        // The title ends here; the text before it is delivered.
-        if let Part::Title { at: start, .. } = self.thinking.part {
-            self.unclosed(Name::Title, start, at.offset, out);
-            self.end_title(out);
-        }
+    fn hold_from(&mut self, raw: &str, at: Place) {
         self.thinking.hold = Some(Hold {
             raw: raw.to_owned(),
             tag_len: raw.len(),
@@ -482,6 +480,8 @@ impl Reader {
         let Some((mut raw, start)) = self.thinking.lone.take() else { return false };
         if let Token::Text(text) = token {
             let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
+            // Blanks at the end of the line are not kept without limit.
+            let blanks = blanks.min(self.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blanks]);
             if blanks == text.len() {
                 self.thinking.lone = Some((raw, start));
@@ -497,7 +497,7 @@ impl Reader {
         }
         let tag_len = raw.trim_end().len();
         let blanks = raw.split_off(tag_len);
-        self.hold_from(&raw, start, out);
+        self.hold_from(&raw, start);
         if !blanks.is_empty() {
             self.held_token(Token::Text(&blanks), start.after(&raw), out);
         }
@@ -548,7 +548,18 @@ impl Reader {
             Token::Text(_) | Token::Mark(_) => {}
         }
         let raw = token.raw();
-        if hold.raw.len() + raw.len() > self.options.limits.hold {
+        let room = self.options.limits.hold.saturating_sub(hold.raw.len());
+        if raw.len() > room {
+            // Text is cut at the limit itself, so that the result does not depend on the chunks.
+            let (kept, token) = match token {
+                Token::Text(text) => {
+                    let (kept, rest) = text.split_at(text.floor_char_boundary(room));
+                    (kept, Token::Text(rest))
+                }
+                token => ("", token),
+            };
+            hold.raw.push_str(kept);
+            let at = at.after(kept);
             let message = "more text after `<final>` in a phase than `limits.hold`";
             self.report(rules::LIMIT_EXCEEDED, at, 0, message, "read as text of the phase", out);
             return self.release(token, at, out);
@@ -562,10 +573,14 @@ impl Reader {
         self.thinking.literal = true;
         self.in_comment = false;
         self.replay(&hold.raw, hold.at, out);
+        if hold.raw.to_ascii_lowercase().contains("</final>") {
+            self.thinking.quoted = Some(hold);
+        }
         self.token(token, at, out);
     }
 
-    fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+    /// Reads text again, now that it is known what it is.
+    pub(super) fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         let mut lexer = Markup::at(at, MARKER, self.options.limits.tag);
         lexer.push(raw, &mut |token, at| self.token(token, at, out));
         lexer.finish(&mut |token, at| self.token(token, at, out));
@@ -574,7 +589,7 @@ impl Reader {
     /// The input ends: a held `<final>` was the answer after all.
     pub(super) fn thinking_end_of_input(&mut self, end: Place, out: &mut dyn Output) {
         if let Some((raw, at)) = self.thinking.lone.take() {
-            self.hold_from(raw.trim_end(), at, out);
+            self.hold_from(raw.trim_end(), at);
         }
         let Some(hold) = self.thinking.hold.take() else { return };
         let message = "`<final>` begins inside a phase, and no other one comes";
@@ -594,6 +609,19 @@ impl Reader {
         if self.thinking.thinking_open_late {
             self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
+    }
+
+    /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.
+    pub(super) fn quoted_answer(&mut self, out: &mut dyn Output) -> bool {
+        let Some(hold) = self.thinking.quoted.take() else { return false };
+        let message = "`<final>` begins inside a phase, and no other one comes";
+        let at = hold.at;
+        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer too", out);
+        self.mode = Mode::Outside;
+        self.answer.moved = true;
+        self.begin(Name::Final, at, hold.tag_len, out);
+        self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
+        true
     }
 
     /// Whether `</thinking>` never came although `<final>` did.

@@ -71,17 +71,31 @@ impl Parts {
 fn escape_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut comment = false;
+    // Where unfinished tags began, directly before this place: without the `<` that ended them they would be tags.
+    let mut unfinished = None;
     let mut lexer = Markup::new(MARKER, text.len() + 1);
     let mut add = |token: Token<'_>| match token {
         Token::CommentOpen | Token::CommentClose => {
             comment = matches!(token, Token::CommentOpen);
+            unfinished = None;
             out.push_str(token.raw());
         }
-        Token::Text(text) => out.push_str(text),
-        Token::Tag(tag) if comment && tag.name != "final" && tag.name != "serp_queries" => {
+        Token::Text(text) => {
+            unfinished = text.starts_with('<').then(|| unfinished.unwrap_or(out.len()));
+            out.push_str(text);
+        }
+        // Even in a comment the answer's own end counts, in any case (T-021), and a queries block.
+        Token::Tag(tag)
+            if comment && !tag.name.eq_ignore_ascii_case("final") && tag.name != "serp_queries" =>
+        {
+            unfinished = None;
             out.push_str(tag.raw)
         }
         Token::Tag(_) | Token::Mark(_) => {
+            if let Some(start) = unfinished.take() {
+                let before = out.split_off(start);
+                out.push_str(&before.replace('<', "&lt;"));
+            }
             out.push_str(&token.raw().replace('<', "&lt;").replace('>', "&gt;"));
         }
     };
