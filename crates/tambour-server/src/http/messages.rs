@@ -290,7 +290,7 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = owned(&app, &caller, &id).await?;
-    let Some(live) = app.live.get(&id) else {
+    let Some(live) = app.live.get(&id).filter(|_| row.status == "running") else {
         // It has ended since, if it was running a moment ago.
         let status =
             if row.status == "running" { owned(&app, &caller, &id).await?.status } else { row.status };

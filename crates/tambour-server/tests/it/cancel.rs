@@ -29,6 +29,7 @@ async fn cancelling_stops_the_upstream_and_ends_well() {
     assert_eq!(events.last().unwrap().data["finish_reason"], "cancelled");
     mock.until(|calls| calls.deserted == 1).await;
     assert_eq!(server.ended(&message(&events)).await["status"], "cancelled");
+    server.until_metric("tambour_running", 0).await;
     let again = server.call("post", &path, None).await;
     assert_eq!((again.status, &again.json["status"]), (200, &json!("cancelled")));
 }
