@@ -138,3 +138,53 @@ async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     assert!(server.reload().apply(next).await.is_err());
     assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_hang_up_loads_the_configuration_again() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let folder = Folder::new();
+    let file = folder.file("tambour.toml", "[limits]\nphases = 3\n");
+    let load = {
+        let (data, file) = (folder.0.join("data"), file.clone());
+        move || {
+            let mut config = Config::load(Some(&file), std::iter::empty())?;
+            config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.data.clone_from(&data);
+            Ok(config)
+        }
+    };
+    let server = Server::start(load().unwrap()).await.unwrap().reloading(load);
+    let server = Tambour::of(folder, server);
+    // It answers, so it listens for signals too.
+    assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);
+    let hang_up = || {
+        let kill = format!("kill -HUP {}", std::process::id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    };
+    let until = async |phases: u64| {
+        crate::server::within(async {
+            while server.get("/api/v1/settings").await.json["limits"]["phases"] != phases {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    };
+    std::fs::write(
+        &file,
+        format!(
+            "[limits]\nphases = 4\n[upstreams.m]\nkind = \"openai\"\nurl = \"http://{}/v1\"\n",
+            mock.address
+        ),
+    )
+    .unwrap();
+    hang_up();
+    until(4).await;
+    assert_eq!(server.get("/api/v1/settings").await.json["upstreams"][0]["name"], "m");
+    // A broken file changes nothing, and the next good one is read.
+    std::fs::write(&file, "limits = 5").unwrap();
+    hang_up();
+    std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
+    hang_up();
+    until(6).await;
+}

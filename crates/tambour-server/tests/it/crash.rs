@@ -28,6 +28,13 @@ fn die(point: &'static str) {
     }
 }
 
+/// Starts, and dies in the middle of cleaning up after another.
+async fn start_and_die(folder: Folder) {
+    let server = tambour_server::Server::start(config(&folder)).await;
+    std::mem::forget((folder, server));
+    std::process::exit(0);
+}
+
 /// What a client of the dying process does; each thing it has seen is a line of standard output at once.
 async fn work(folder: Folder) {
     let pieces: Vec<String> = GOOD.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();
@@ -73,12 +80,11 @@ fn child() {
     KIND.set(parts[1].to_owned()).unwrap();
     let folder = Folder(parts[2].into());
     tambour_server::fail::arm(die);
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(work(folder));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    match parts[1] {
+        "start" => runtime.block_on(start_and_die(folder)),
+        _ => runtime.block_on(work(folder)),
+    }
 }
 
 /// Runs a process that dies after that many fail points, and gives what its client has seen.
@@ -207,6 +213,28 @@ async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
         let died: u64 = lane.await.unwrap();
         eprintln!("it died at {died} places");
         assert!(died > 8, "it died at {died} places only");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dying_while_cleaning_up_changes_nothing() {
+    // Points at which a message was open: in the first and in the second one.
+    for points in [14, 20, 30] {
+        for again in 1..=5 {
+            let folder = Folder::new();
+            let dying = move || {
+                let seen = run(points, "abort", &folder);
+                // Twice, at two places of the cleaning up.
+                run(again, "start", &folder);
+                run(1, "start", &folder);
+                (seen, folder)
+            };
+            let (seen, folder) = tokio::task::spawn_blocking(dying).await.unwrap();
+            let (folder, first) = start_again(folder, &seen, points).await;
+            let (_folder, second) = start_again(folder, &seen, points).await;
+            assert!(!first.is_empty(), "{points}: a message is there");
+            assert_eq!(first, second, "{points}, {again}");
+        }
     }
 }
 

@@ -93,7 +93,11 @@ impl Tambour {
 
     /// A server of this configuration.
     pub(crate) async fn serve(folder: Folder, config: Config) -> Tambour {
-        let server = Server::start(config).await.expect("the server starts");
+        Tambour::of(folder, Server::start(config).await.expect("the server starts"))
+    }
+
+    /// This server, served.
+    pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
         let (address, reload) = (server.address(), Some(server.reload()));
         let (stop, stopped) = oneshot::channel::<()>();
         let task = Some(tokio::spawn(server.serve(async move {
