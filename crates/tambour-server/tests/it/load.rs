@@ -1,71 +1,14 @@
 //! Many streams at once, and readers that do not read.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+use crate::apart::Apart;
 use crate::client::{check, message, text};
 use crate::mock::{Gate, Mock, Step, delta, finish};
-use crate::server::{Folder, Tambour, within};
-
-/// A server in a process of its own, so that its memory can be told from that of the tests.
-struct Apart {
-    server: Tambour,
-    child: Child,
-}
-
-impl Apart {
-    fn start(mock: &Mock) -> Apart {
-        let folder = Folder::new();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["load::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("TAMBOUR_APART", format!("{};{}", mock.url(), folder.0.display()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.find_map(|line| line.ok()?.strip_prefix("LISTENS ")?.parse().ok());
-        Apart { server: Tambour::remote(folder, address.expect("it listens")), child }
-    }
-
-    /// Anonymous memory of the server in KiB.
-    fn memory(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-        line.trim().strip_suffix(" kB")?.trim().parse().ok()
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Not a test: the server of another process. It ends with its parent.
-#[test]
-#[ignore = "the tests below run it"]
-fn child() {
-    let given = std::env::var("TAMBOUR_APART").expect("the parent says what to serve");
-    let (upstream, folder) = given.split_once(';').unwrap();
-    let folder = Folder(folder.into());
-    let mut config = crate::server::config(&folder);
-    std::mem::forget(folder);
-    config.add_upstream(upstream, None).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
-        let server = tambour_server::Server::start(config).await.unwrap();
-        println!("\nLISTENS {}", server.address());
-        let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-        server.serve(async { drop(parent.await) }).await;
-    });
-}
+use crate::server::{Tambour, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_streams_at_once() {
@@ -76,7 +19,7 @@ async fn a_thousand_streams_at_once() {
     script.push(delta("the end"));
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
-    let apart = Apart::start(&mock);
+    let apart = Apart::start(&mock, false);
     let server = &apart.server;
     // The first request makes what all share.
     server.get("/metrics").await;
@@ -129,7 +72,7 @@ async fn a_reader_that_stalls_holds_nobody() {
     script.push(Step::Wait(more.clone()));
     script.extend(finish("stop"));
     let mock = Mock::start(vec![first.clone(), first, script]).await;
-    let apart = Apart::start(&mock);
+    let apart = Apart::start(&mock, false);
     let server = &apart.server;
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
     // What a flood takes without anybody who stalls.

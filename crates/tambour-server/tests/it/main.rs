@@ -1,5 +1,6 @@
 //! The server over real sockets, against upstreams that behave badly and clients that come and go.
 
+mod apart;
 mod cancel;
 mod client;
 mod config;
