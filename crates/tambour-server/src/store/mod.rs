@@ -9,7 +9,9 @@ mod log;
 mod rows;
 mod writer;
 
-use std::path::Path;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::SqlitePool;
@@ -32,6 +34,9 @@ pub enum StoreError {
     /// The data folder could not be made.
     #[error("the data folder cannot be used: {0}")]
     Folder(#[from] std::io::Error),
+    /// Another server uses the same database; it would take the messages of this one for dead.
+    #[error("the database {0} is in use by another server")]
+    InUse(PathBuf),
     /// The writer has stopped, since the server is stopping.
     #[error("the store has been closed")]
     Closed,
@@ -42,6 +47,8 @@ pub enum StoreError {
 pub struct Store {
     pool: SqlitePool,
     writer: writer::Writer,
+    /// Held as long as the database is used; the system lets go of it when the process dies.
+    lock: Arc<File>,
 }
 
 impl Store {
@@ -52,6 +59,12 @@ impl Store {
     pub async fn open(file: &Path, durable: bool) -> Result<Store, StoreError> {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
+        }
+        let lock = File::create(file.with_extension("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(file.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         // NORMAL survives a killed process, FULL a power cut too.
         let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
@@ -71,7 +84,7 @@ impl Store {
             .connect_with(options)
             .await?;
         sqlx::migrate!("./migrations").run(&pool).await?;
-        Ok(Store { writer: writer::Writer::start(pool.clone()), pool })
+        Ok(Store { writer: writer::Writer::start(pool.clone()), pool, lock: Arc::new(lock) })
     }
 
     /// Waits until everything appended so far is committed.
@@ -86,5 +99,6 @@ impl Store {
     pub async fn close(&self) {
         let _ = self.writer.flush().await;
         self.pool.close().await;
+        let _ = self.lock.unlock();
     }
 }

@@ -106,6 +106,10 @@ async fn a_start_that_cannot_work_says_why() {
     let mut wrong = config(&folder);
     wrong.add_upstream("replay=/nowhere.jsonl", None).unwrap();
     assert!(Server::start(wrong).await.err().unwrap().to_string().contains("/nowhere.jsonl"));
+    let first = Server::start(config(&folder)).await.unwrap();
+    let second = Server::start(config(&folder)).await.err().unwrap();
+    assert!(second.to_string().contains("in use by another server"), "{second}");
+    drop(first);
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut wrong = config(&folder);
     wrong.listen = taken.local_addr().unwrap();

@@ -12,7 +12,7 @@ fn ask() -> Value {
 
 async fn answer(script: Vec<Step>) -> Vec<Event> {
     let mock = Mock::start(vec![script]).await;
-    let server = Tambour::start(&mock, |config| config.timeouts.silence_ms = 300).await;
+    let server = Tambour::with(&mock).await;
     server.stream(&ask()).await.whole().await
 }
 
@@ -235,9 +235,9 @@ async fn every_silence_ends() {
     ];
     for (script, said) in stalls {
         let mock = Mock::start(vec![script]).await;
-        let server = Tambour::start(&mock, |config| {
-            config.timeouts.first_byte_ms = 150;
-            config.timeouts.silence_ms = 150;
+        let server = Tambour::start(&mock, |config| match said {
+            "fell silent" => config.timeouts.silence_ms = 150,
+            _ => config.timeouts.first_byte_ms = 150,
         })
         .await;
         let events = server.stream(&ask()).await.whole().await;
