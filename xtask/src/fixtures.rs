@@ -1,4 +1,4 @@
-//! `cargo xtask fixtures`: copies the corpora into the repository.
+//! `cargo xtask fixtures`: copies the corpora into the repository, and short fixtures to where fuzzing starts from.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,12 @@ const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recor
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(arguments.is_empty(), "`fixtures` takes no arguments");
     let root = crate::root();
-    let Some(source) = source(&root) else {
+    corpora(&root)?;
+    seeds(&root)
+}
+
+fn corpora(root: &Path) -> anyhow::Result<()> {
+    let Some(source) = source(root) else {
         println!("no ../shared/corpus beside the repository: the corpora stay as they are");
         return Ok(());
     };
@@ -23,6 +28,38 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             let to = root.join("fixtures").join(to).join(format!("{dialect}.jsonl"));
             copy(&from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
         }
+    }
+    Ok(())
+}
+
+/// Longest input that is a seed, and seeds of one target.
+const SEED: usize = 500;
+const SEEDS: usize = 16;
+
+/// Writes `fuzz/corpus/<dialect>/`: short fixtures, spread over all there are.
+fn seeds(root: &Path) -> anyhow::Result<()> {
+    let mut fixtures = tambour_fixtures::load(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
+    fixtures.retain(|fixture| fixture.input.len() <= SEED);
+    for entry in tambour::dialect::DIALECTS {
+        let of_dialect: Vec<_> = fixtures.iter().filter(|fixture| fixture.dialect == entry.name).collect();
+        let step = of_dialect.len().div_ceil(SEEDS).max(1);
+        let folder = root.join("fuzz/corpus").join(entry.name);
+        if folder.is_dir() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        for (number, fixture) in of_dialect.iter().step_by(step).enumerate() {
+            // The first two bytes choose cuts, options and end.
+            let mut seed = vec![number as u8, number as u8];
+            seed.extend(&fixture.input);
+            std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
+        }
+    }
+    let folder = root.join("fuzz/corpus/json");
+    std::fs::create_dir_all(&folder)?;
+    for number in 0..SEEDS as u64 {
+        let seed = tambour_fixtures::targets::json_input(&mut tambour_fixtures::random::Random::new(number));
+        std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
     }
     Ok(())
 }

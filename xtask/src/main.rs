@@ -1,5 +1,6 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
+mod bench;
 mod fixtures;
 mod peers;
 mod spec;
@@ -16,8 +17,8 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
     ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
-    ("work", "", "instructions on hostile input under valgrind, which must be linear", work::run),
-    ("bench", "[NAME]", "the benchmarks of the library, or one of them (json, stream)", bench),
+    ("bench", "[lib | json | instructions] [--json]", "speed, or instructions under valgrind", bench::run),
+    ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", work::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
 ];
@@ -43,21 +44,9 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("cargo xtask COMMAND\n");
     for (name, arguments, purpose, _) in COMMANDS {
-        eprintln!("  {:<28} {purpose}", format!("{name} {arguments}"));
+        eprintln!("  {:<44} {purpose}", format!("{name} {arguments}"));
     }
     ExitCode::from(2)
-}
-
-/// Runs the benchmarks.
-fn bench(arguments: &[String]) -> anyhow::Result<()> {
-    let mut bench = std::process::Command::new(env!("CARGO"));
-    bench.current_dir(root()).args(["bench", "--package", "tambour"]);
-    match arguments {
-        [] => bench.arg("--benches"),
-        names => bench.args(names.iter().flat_map(|name| ["--bench", name.as_str()])),
-    };
-    anyhow::ensure!(bench.status()?.success(), "a benchmark failed");
-    Ok(())
 }
 
 /// The root of the repository.

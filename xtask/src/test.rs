@@ -37,8 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     results.step("docs", &mut cargo(&root, &["doc", "--workspace", "--lib", "--no-deps"]));
     results.step("specification", &mut own(&["spec"])?);
     results.step("specification, proof", &mut own(&["spec", "--prove"])?);
-    // Without `--bench` the benchmark reads small inputs once.
-    results.step("benches", &mut cargo(&root, &["test", "-p", "tambour", "--benches"]));
+    results.step("benches compile", &mut cargo(&root, &["build", "-p", "tambour", "--benches"]));
     let seeded = ["test", "-p", "tambour", "--test", "it", "fuzz::"];
     results.step("fuzz, seeded", cargo(&root, &seeded).env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     fuzz(&root, &mut results)?;
@@ -90,8 +89,12 @@ fn fuzz(root: &Path, results: &mut Results) -> anyhow::Result<()> {
         tambour_fixtures::files(&root.join("fuzz/fuzz_targets"), "rs").map_err(anyhow::Error::msg)?
     {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
+        // The first corpus gets what is found, the second is only read.
+        let found = root.join("fuzz/target/corpus").join(&name);
+        std::fs::create_dir_all(&found)?;
         let mut command = Command::new("cargo");
-        command.args(["+nightly", "fuzz", "run", &name, "--"]).current_dir(root);
+        command.args(["+nightly", "fuzz", "run", &name]).arg(found).arg(format!("fuzz/corpus/{name}"));
+        command.arg("--").current_dir(root);
         command.args(["-seed=1", "-rss_limit_mb=2048", &format!("-max_total_time={FUZZ_SECONDS}")]);
         results.step(&format!("fuzz {name}"), &mut command);
     }

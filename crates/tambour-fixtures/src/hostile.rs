@@ -92,6 +92,8 @@ pub const PLACES: &[&str] = &[
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na `",
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\n```\n",
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na <!-- <serp_queries>\n[\"",
+    "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na <!-- <serp_queries>\n[]\n</serp_queries>",
+    "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na <!--",
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na</final>",
     "```xml\n",
     "{\"event\":\"final_delta\",\"data\":{\"text\":\"",
@@ -138,7 +140,7 @@ pub const FEW: (&[&str], &[usize]) = (
         "a\n",
         ",",
     ],
-    &[0, 2, 6, 7, 8, 9, 14, 16],
+    &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18],
 );
 
 /// A reply of about `size` bytes: `place`, then `pattern` over and over.

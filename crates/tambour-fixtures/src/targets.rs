@@ -24,9 +24,9 @@ pub fn dialect(dialect: &str, data: &[u8]) {
     if choice & 1 == 1 {
         options.profile = Profile::Strict;
     }
-    // A small limit, so that what it bounds cannot hide what must not be held.
+    // Small limits, so that short inputs reach them.
     if choice & 2 == 2 {
-        options.limits.hold = 64;
+        (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
     }
     let finish = ["stop", "length", "unknown", "failed"][usize::from(choice >> 2) % 4];
     let end = fixture::end(finish).expect("these words are known");
@@ -68,17 +68,15 @@ pub fn json(data: &[u8]) {
         assert_eq!(read(new, &[&text]), read(new, &pieces), "cut into {pieces:?}");
     }
     let Ok(expected) = serde_json::from_str::<Value>(&text) else { return };
-    let value = strict(&text, &limits);
-    // Keys that are there twice are a fault of their own.
-    if let Ok(value) = &value {
-        assert!(same(value, &expected), "strict reading of {text:?} gives {value}");
-        let (values, reports, _) = read(Reader::document, &[&text]);
-        assert!(reports.is_empty(), "repairs of valid {text:?}: {reports:?}");
-        assert_eq!(values.len(), 1, "values of {text:?}");
-        assert!(same(&values[0].value, &expected), "repairing reading of {text:?} gives {}", values[0].value);
-    } else if !twice(&text) {
-        panic!("strict reading of valid {text:?}: {value:?}");
-    }
+    let value =
+        strict(&text, &limits).unwrap_or_else(|report| panic!("valid {text:?} is refused: {report:?}"));
+    assert!(same(&value, &expected), "strict reading of {text:?} gives {value}");
+    let (values, mut reports, _) = read(Reader::document, &[&text]);
+    // Valid JSON may have a key twice, which is told all the same.
+    reports.retain(|report| report.rule.code != "duplicate_key");
+    assert!(reports.is_empty(), "repairs of valid {text:?}: {reports:?}");
+    assert_eq!(values.len(), 1, "values of {text:?}");
+    assert!(same(&values[0].value, &expected), "repairing reading of {text:?} gives {}", values[0].value);
 }
 
 /// `text` in pieces that are cut at the nearest characters.
@@ -104,13 +102,6 @@ fn same(a: &Value, b: &Value) -> bool {
         }
         _ => a == b,
     }
-}
-
-/// Whether an object of valid JSON has a key twice: the value is shorter than the text then, written alike.
-fn twice(text: &str) -> bool {
-    let keys = |text: &str| text.matches(':').count();
-    let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
-    keys(&value.to_string()) < keys(text)
 }
 
 /// Seeded inputs for [`json`]: valid JSON, the same with a mutation, and soup.

@@ -1,17 +1,41 @@
-//! Speed of whole replies: nanoseconds a chunk and megabytes a second, beside a search for `<` in the same chunks.
+//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, beside the floor of a search
+//! for `<` in each chunk, measured in the same run.
 //!
-//! `cargo bench -p tambour --bench stream`; without `--bench` it reads small replies once, to see that it works.
+//! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once, to see that it works. `--json` prints one object a line. `--count CASE SIZE CHUNK` reads once, for tools
+//! that count instructions.
 
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tambour::{End, Event, Finding, Options, Pipeline, Sink};
+use tambour::dialect;
+use tambour::event::Sink;
+use tambour::{End, Event, Finding, Options, Pipeline};
 
-/// Counts what it gets.
+/// Makes a reply of about a size.
+type Make = fn(usize) -> String;
+
+/// Name, dialect, reply.
+const CASES: [(&str, &str, Make); 8] = [
+    ("plain, think", "plain", plain),
+    ("plain, Chinese", "plain", chinese),
+    ("plain, code", "plain", code),
+    ("thinkingml", "thinkingml", thinkingml),
+    ("jsonseq", "jsonseq", jsonseq),
+    ("auto, plain", "auto", plain),
+    ("auto, thinkingml", "auto", thinkingml),
+    ("auto, jsonseq", "auto", jsonseq),
+];
+
+const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+const CHUNKS: [usize; 3] = [4, 64, usize::MAX];
+
+/// Counts bytes of text, so that no event can be left out by the compiler.
 #[derive(Default)]
 struct Counter(usize);
 
 impl Sink for Counter {
+    #[inline]
     fn event(&mut self, event: Event<'_>) {
         self.0 += match black_box(&event) {
             Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text.len(),
@@ -24,107 +48,188 @@ impl Sink for Counter {
     }
 }
 
-const DIALECTS: [&str; 4] = ["plain", "thinkingml", "jsonseq", "auto"];
-const LINE: &str = "The plan has three days: push, pull and legs, with **one** rest day between them.\n";
-
 fn main() {
-    let measuring = std::env::args().any(|argument| argument == "--bench");
-    let sizes: &[usize] = if measuring { &[4 << 10, 64 << 10, 1 << 20] } else { &[4 << 10] };
-    println!(
-        "{:<12} {:>8} {:>6} {:>10} {:>10} {:>8}",
-        "dialect", "bytes", "chunk", "ns/chunk", "MB/s", "x floor"
-    );
-    for dialect in DIALECTS {
-        for &size in sizes {
-            let reply = reply(dialect, size);
-            for chunk in [4, 64, usize::MAX] {
-                let chunks = cut(&reply, chunk);
-                let read = best(measuring, || read(dialect, &chunks));
-                // Every byte is looked at: a text with a tag at its start would otherwise cost nothing.
-                let floor = best(measuring, || {
-                    for chunk in &chunks {
-                        black_box(memchr::memchr_iter(b'<', chunk.as_bytes()).count());
-                    }
-                });
-                let each = read.as_secs_f64() * 1e9 / chunks.len() as f64;
-                let rate = reply.len() as f64 / read.as_secs_f64() / 1e6;
-                let ratio = read.as_secs_f64() / floor.as_secs_f64().max(1e-12);
-                let chunk = if chunk == usize::MAX { "whole".to_owned() } else { chunk.to_string() };
-                println!(
-                    "{dialect:<12} {:>8} {chunk:>6} {each:>10.1} {rate:>10.1} {ratio:>8.1}",
-                    reply.len()
-                );
-            }
-        }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (flags, arguments): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|argument| *argument == "--bench");
+    let each = Duration::from_millis(if flags.is_empty() { 0 } else { 150 });
+    match arguments.as_slice() {
+        ["--count", case, size, chunk] => count(case, size, chunk),
+        ["--cases"] => cases().for_each(|(name, ..)| println!("{name}")),
+        ["--json"] => measure(each).iter().for_each(Row::json),
+        _ => table(&measure(each)),
     }
 }
 
-/// The shortest of many runs: what the machine can do when nothing disturbs it.
-fn best(measuring: bool, mut run: impl FnMut()) -> Duration {
-    let until = Instant::now() + Duration::from_millis(if measuring { 300 } else { 0 });
-    let mut best = Duration::MAX;
+/// The cases whose dialect is there.
+fn cases() -> impl Iterator<Item = (&'static str, &'static str, Make)> {
+    CASES.into_iter().filter(|(_, dialect, _)| dialect::entry(dialect).is_ok())
+}
+
+fn count(case: &str, size: &str, chunk: &str) {
+    let (_, dialect, make) = cases().find(|(name, ..)| *name == case).expect("one of `--cases`");
+    let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
+    black_box(read(dialect, make(size).as_bytes(), chunk));
+}
+
+fn read(dialect: &str, reply: &[u8], chunk: usize) -> usize {
+    let mut sink = Counter::default();
+    let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("it is in the table");
+    reply.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    sink.0
+}
+
+/// The least that a reader of markup does.
+fn floor(reply: &[u8], chunk: usize) -> usize {
+    reply.chunks(chunk).map(|chunk| memchr::memchr(b'<', black_box(chunk)).unwrap_or(1)).sum()
+}
+
+/// One measurement.
+struct Row {
+    case: &'static str,
+    bytes: usize,
+    chunk: usize,
+    time: Duration,
+    floor: Duration,
+}
+
+impl Row {
+    fn per_chunk(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.bytes.div_ceil(self.chunk.min(self.bytes)) as f64
+    }
+
+    fn rate(&self, time: Duration) -> f64 {
+        self.bytes as f64 / 1e6 / time.as_secs_f64()
+    }
+
+    fn json(&self) {
+        let chunk = if self.chunk == usize::MAX { "null".to_owned() } else { self.chunk.to_string() };
+        println!(
+            "{{\"case\":\"{}\",\"bytes\":{},\"chunk\":{chunk},\"ns_per_chunk\":{:.1},\"mb_per_s\":{:.1},\
+             \"floor_ns_per_chunk\":{:.1},\"ratio\":{:.2}}}",
+            self.case,
+            self.bytes,
+            self.per_chunk(self.time),
+            self.rate(self.time),
+            self.per_chunk(self.floor),
+            self.time.as_secs_f64() / self.floor.as_secs_f64()
+        );
+    }
+}
+
+/// Measures all cases, each for so long.
+fn measure(each: Duration) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (case, dialect, make) in cases() {
+        for size in SIZES {
+            let reply = make(size);
+            let reply = reply.as_bytes();
+            for chunk in CHUNKS {
+                let time = best(each, || read(dialect, reply, chunk));
+                let floor = best(each, || floor(reply, chunk));
+                rows.push(Row { case, bytes: reply.len(), chunk, time, floor });
+            }
+        }
+    }
+    rows
+}
+
+fn table(rows: &[Row]) {
+    println!(
+        "{:<18} {:^26}  {:^17}  {:^16}  {:^18}",
+        "", "ns per 4 bytes", "64 bytes, 1 MB", "whole, 1 MB", "floor"
+    );
+    println!(
+        "{:<18} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
+        "", "4 KB", "64 KB", "1 MB", "ns", "MB/s", "MB/s", "ns", "times it"
+    );
+    // Three sizes, three chunkings each.
+    for rows in rows.chunks(SIZES.len() * CHUNKS.len()) {
+        let (small, middle, large) = (&rows[0], &rows[3], &rows[6]);
+        let (lines, whole) = (&rows[7], &rows[8]);
+        println!(
+            "{:<18} {:>8.1} {:>8.1} {:>8.1}  {:>8.1} {:>8.0}  {:>16.0}  {:>8.1} {:>9.1}",
+            small.case,
+            small.per_chunk(small.time),
+            middle.per_chunk(middle.time),
+            large.per_chunk(large.time),
+            lines.per_chunk(lines.time),
+            lines.rate(lines.time),
+            whole.rate(whole.time),
+            large.per_chunk(large.floor),
+            large.time.as_secs_f64() / large.floor.as_secs_f64()
+        );
+    }
+}
+
+/// The best of several runs: other work on the machine only ever adds.
+fn best(each: Duration, mut run: impl FnMut() -> usize) -> Duration {
+    let (mut least, begin) = (Duration::MAX, Instant::now());
     loop {
         let start = Instant::now();
-        run();
-        best = best.min(start.elapsed());
-        if Instant::now() >= until {
-            return best;
+        black_box(run());
+        least = least.min(start.elapsed());
+        if begin.elapsed() >= each {
+            return least;
         }
     }
 }
 
-fn read(dialect: &str, chunks: &[&str]) {
-    let mut sink = Counter::default();
-    let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("the dialect exists");
-    for chunk in chunks {
-        pipeline.push_str(chunk, &mut sink);
-    }
-    pipeline.finish(&End::stop(), &mut sink);
-    black_box(sink.0);
+const PROSE: &str = "Well, this is prose as models write it, more or less: a sentence, then another one. When the \
+                     first part is settled (a < b holds here), the second follows from it.\n\n- one item\n- **two** items\n\n";
+
+const CHINESE: &str = "先看问题，再找原因：第一步确认现象，第二步查看日志，第三步逐个排除。每一步都记下结果，方便回头核对。\n\n";
+
+const CODE: &str = "Use a map:\n\n```rust\nlet mut seen: HashMap<String, Vec<u8>> = HashMap::new();\nfor (k, v) in input.iter() {\n    \
+                    if v.len() < 3 && k != \"\" { seen.insert(k.clone(), v.to_vec()); }\n}\n```\n\nThen call `get::<T>()` on it.\n\n";
+
+/// `piece` over and over, up to about `size` bytes.
+fn grown(piece: &str, size: usize) -> String {
+    piece.repeat((size / piece.len()).max(1))
 }
 
-fn cut(reply: &str, chunk: usize) -> Vec<&str> {
-    let mut rest = reply;
-    let mut chunks = Vec::new();
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(chunk).max(1).min(rest.len()));
-        chunks.push(piece);
-        rest = after;
-    }
-    chunks
+/// A quarter reasoning, the rest answer.
+fn plain(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(PROSE, size / 4), grown(PROSE, size * 3 / 4))
 }
 
-/// A valid reply of about that many bytes, half reasoning and half answer.
-fn reply(dialect: &str, size: usize) -> String {
-    let half = LINE.repeat((size / 2 / LINE.len()).max(1));
-    match dialect {
-        "thinkingml" => {
-            let mut text = String::from("<serp>A plan.</serp>\n<thinking>\n");
-            for (index, lines) in half.as_bytes().chunks(LINE.len() * 16).take(900).enumerate() {
-                let lines = String::from_utf8_lossy(lines);
-                text.push_str(&format!(
-                    "<phase id=\"{}\">\n<title>Goal</title>\n{lines}</phase>\n",
-                    index + 1
-                ));
-            }
-            let queries = "<!-- <serp_queries>\n[\"push pull legs\"]\n</serp_queries> -->";
-            text.push_str(&format!("</thinking>\n<final>\n{half}{queries}\n</final>\n"));
-            text
-        }
-        "jsonseq" => {
-            let line = |event: &str, data: String| format!("{{\"event\":\"{event}\",\"data\":{{{data}}}}}\n");
-            let mut text = line("thinking_start", String::new());
-            text.push_str(&line("phase_start", "\"id\":1,\"title\":\"Goal\"".to_owned()));
-            for piece in half.lines() {
-                text.push_str(&line("phase_delta", format!("\"id\":1,\"text\":\"{piece}\\n\"")));
-            }
-            text.push_str(&line("thinking_end", String::new()));
-            for piece in half.lines() {
-                text.push_str(&line("final_delta", format!("\"text\":\"{piece}\\n\"")));
-            }
-            text.push_str(&line("final_end", String::new()));
-            text
-        }
-        _ => format!("<think>{half}</think>\n{half}"),
+fn chinese(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(CHINESE, size / 4), grown(CHINESE, size * 3 / 4))
+}
+
+fn code(size: usize) -> String {
+    format!("<think>\n{}</think>\n{}", grown(PROSE, size / 4), grown(CODE, size * 3 / 4))
+}
+
+fn thinkingml(size: usize) -> String {
+    let mut reply = String::from("<serp>The user wants a plan.</serp>\n<thinking>\n");
+    for (id, title) in ["Goal", "Facts", "Plan"].into_iter().enumerate() {
+        let text = grown(PROSE, size / 12);
+        let _ = write!(reply, "<phase id=\"{}\">\n<title>{title}</title>\n{text}</phase>\n", id + 1);
     }
+    let answer = grown(PROSE, size * 3 / 4);
+    let _ = write!(
+        reply,
+        "</thinking>\n<final>\n{answer}<!-- <serp_queries>\n[\"q1\",\"q2\"]\n</serp_queries> -->\n</final>"
+    );
+    reply
+}
+
+fn jsonseq(size: usize) -> String {
+    let line = |event: &str, data: serde_json::Value| {
+        format!("{}\n", serde_json::json!({"event": event, "data": data}))
+    };
+    let delta = |event: &str, mut data: serde_json::Value| {
+        data["text"] = PROSE.into();
+        line(event, data)
+    };
+    let none = || serde_json::json!({});
+    let mut reply = line("thinking_start", none());
+    reply += &line("phase_start", serde_json::json!({"id": 1, "title": "Goal"}));
+    reply += &grown(&delta("phase_delta", serde_json::json!({"id": 1})), size / 4);
+    reply += &line("thinking_end", none());
+    reply += &grown(&delta("final_delta", none()), size * 3 / 4);
+    reply += &line("serp_queries", serde_json::json!({"queries": ["q1", "q2"]}));
+    reply + &line("final_end", none())
 }

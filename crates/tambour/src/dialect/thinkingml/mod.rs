@@ -5,8 +5,12 @@
 
 mod answer;
 mod block;
+mod early_final;
+mod end;
+mod leading;
 mod outside;
 mod parse;
+mod phase;
 mod prompt;
 mod rules;
 mod structure;

@@ -9,7 +9,7 @@ use super::thinking::Thinking;
 use crate::dialect::MARKER;
 use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
-use crate::lex::entity::{self, Entities};
+use crate::lex::entity::Entities;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
@@ -24,22 +24,22 @@ pub(super) struct Reader {
     pub(super) seen: Vec<&'static str>,
     pub(super) outside: Outside,
     /// The fence around the reply.
-    fence: Option<Fence>,
+    pub(super) fence: Option<Fence>,
     pub(super) entities: Entities,
     /// Whether an HTML comment is open; its inside is text (T-027).
     pub(super) in_comment: bool,
     /// Whether only white space came since the last line break.
     pub(super) line_blank: bool,
-    think_at: Place,
+    pub(super) think_at: Place,
     /// `<thinking>` inside `<think>`, until the next token tells what it is.
-    think_pending: Option<(String, Place)>,
-    serp: Serp,
+    pub(super) think_pending: Option<(String, Place)>,
+    pub(super) serp: Serp,
     pub(super) thinking: Thinking,
     pub(super) answer: Answer,
     /// The queries block under way, in or after the answer.
     pub(super) block: Option<Block>,
     /// Where the failure marker stands outside the elements.
-    marker: Option<Place>,
+    pub(super) marker: Option<Place>,
     /// Elements that were open at the end of the input.
     pub(super) open_at_end: bool,
 }
@@ -61,9 +61,9 @@ pub(super) enum Mode {
 }
 
 #[derive(Default)]
-struct Serp {
-    at: Place,
-    text: String,
+pub(super) struct Serp {
+    pub(super) at: Place,
+    pub(super) text: String,
 }
 
 impl Reader {
@@ -152,7 +152,7 @@ impl Reader {
         }
     }
 
-    fn flush_entities(&mut self, out: &mut dyn Output) {
+    pub(super) fn flush_entities(&mut self, out: &mut dyn Output) {
         let mut entities = std::mem::take(&mut self.entities);
         entities.flush(&mut |text| match self.mode {
             Mode::Think => out.intent(Intent::Draft(text)),
@@ -164,7 +164,7 @@ impl Reader {
 
     // ---- outside the elements ------------------------------------------------------------------------------
 
-    fn outside_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn outside_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if self.block.is_some() {
             return self.block_token(token, at, out);
         }
@@ -189,7 +189,7 @@ impl Reader {
     }
 
     /// A tag at the top level; `false` when it is only text there.
-    fn outside_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> bool {
+    pub(super) fn outside_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> bool {
         let len = tag.raw.len();
         let Some((name, exact)) = structure::find(tag.name) else {
             if !self.seen.contains(&"final") {
@@ -227,7 +227,7 @@ impl Reader {
         true
     }
 
-    fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
         let whole = !matches!(token, Token::Text(_));
         let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.options.limits.hold) else {
@@ -255,7 +255,7 @@ impl Reader {
     }
 
     /// The text outside becomes answer text; what was wrong in it has been reported.
-    fn give_outside_as_answer(&mut self, out: &mut dyn Output) {
+    pub(super) fn give_outside_as_answer(&mut self, out: &mut dyn Output) {
         out.intent(Intent::ThinkingEnd);
         self.mode = Mode::Final;
         self.answer.quiet = true;
@@ -311,7 +311,14 @@ impl Reader {
     }
 
     /// A top-level element that comes twice or too late.
-    fn misfit(&mut self, name: Name, misfit: Misfit<'_>, at: Place, len: usize, out: &mut dyn Output) {
+    pub(super) fn misfit(
+        &mut self,
+        name: Name,
+        misfit: Misfit<'_>,
+        at: Place,
+        len: usize,
+        out: &mut dyn Output,
+    ) {
         let after_final = self.seen.contains(&"final");
         let text = name.text();
         let (rule, message) = match (name, misfit) {
@@ -344,7 +351,7 @@ impl Reader {
     }
 
     /// Text before `<thinking>` or `<final>` is left out and reported.
-    fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
+    pub(super) fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
         if let Some(marker) = self.marker.take() {
             self.embedded_marker(marker, "left out", out);
         }
@@ -364,290 +371,5 @@ impl Reader {
     pub(super) fn embedded_marker(&self, at: Place, repair: &str, out: &mut dyn Output) {
         let message = "the failure marker stands beside other content";
         self.report(rules::PARSING_ERROR_EMBEDDED, at, MARKER.len(), message, repair, out);
-    }
-
-    // ---- think and serp ------------------------------------------------------------------------------------
-
-    fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if let Some((raw, place)) = self.think_pending.take() {
-            match token {
-                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
-                    self.think_pending = Some((raw + text, place));
-                    return;
-                }
-                Token::Tag(tag) if structure::find(tag.name).is_some_and(|(name, _)| name == Name::Phase) => {
-                    self.end_think(place, out);
-                    self.begin(Name::Thinking, place, "<thinking>".len(), out);
-                    return self.token(token, at, out);
-                }
-                _ => {
-                    self.tag_in_plain_text("thinking", place, raw.trim_end().len(), "kept as text", out);
-                    out.intent(Intent::Draft(&raw));
-                }
-            }
-        }
-        match token {
-            Token::Text(text) => {
-                self.entities.push(text, &mut |text| out.intent(Intent::Draft(text)));
-            }
-            Token::Tag(tag) if !self.in_comment || tag.kind == TagKind::Close => {
-                match structure::find(tag.name) {
-                    Some((Name::Think, exact)) if tag.kind == TagKind::Close => {
-                        self.check_tag(Name::Think, exact, &tag, at, out);
-                        self.in_comment = false;
-                        self.mode = Mode::Outside;
-                        return;
-                    }
-                    Some((name, exact))
-                        if name.is_top() && name != Name::Think && tag.kind == TagKind::Open =>
-                    {
-                        if self.line_blank {
-                            self.end_think(at, out);
-                            self.check_tag(name, exact, &tag, at, out);
-                            return self.begin(name, at, tag.raw.len(), out);
-                        }
-                        if name == Name::Thinking {
-                            self.think_pending = Some((tag.raw.to_owned(), at));
-                            return;
-                        }
-                    }
-                    _ => {}
-                }
-                if !self.in_comment {
-                    self.tag_in_plain_text(tag.name, at, tag.raw.len(), "kept as text", out);
-                }
-                out.intent(Intent::Draft(tag.raw));
-            }
-            other => {
-                self.plain_token(&other, at, out);
-                out.intent(Intent::Draft(other.raw()));
-            }
-        }
-    }
-
-    /// Comment marks and the failure marker in plain text.
-    pub(super) fn plain_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
-        match token {
-            Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => self.in_comment = false,
-            Token::Mark(_) => self.embedded_marker(at, "kept as text", out),
-            Token::Text(_) | Token::Tag(_) => {}
-        }
-    }
-
-    fn tag_in_plain_text(&self, name: &str, at: Place, len: usize, repair: &str, out: &mut dyn Output) {
-        let message = format!("`{name}` is a tag in plain text");
-        let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
-        let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
-        out.report(report.row(row).repaired(repair));
-    }
-
-    fn end_think(&mut self, at: Place, out: &mut dyn Output) {
-        self.unclosed(Name::Think, self.think_at, at.offset, out);
-        self.mode = Mode::Outside;
-    }
-
-    /// Reports an element that ends at `end` without its closing tag (T-016).
-    pub(super) fn unclosed(&mut self, name: Name, start: Place, end: usize, out: &mut dyn Output) {
-        let message = format!("`<{}>` is not closed", name.text());
-        let report = Report::new(rules::UNCLOSED_ELEMENT, start, end, message);
-        out.report(report.repaired("closed here"));
-    }
-
-    fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        match token {
-            Token::Text(text) => self.serp_text(text, at, out),
-            Token::Tag(tag) => match structure::find(tag.name) {
-                Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
-                    self.check_tag(Name::Serp, exact, &tag, at, out);
-                    self.end_serp(out);
-                }
-                Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
-                    self.unclosed(Name::Serp, self.serp.at, at.offset, out);
-                    self.end_serp(out);
-                    self.check_tag(name, exact, &tag, at, out);
-                    self.begin(name, at, tag.raw.len(), out);
-                }
-                _ if self.in_comment => self.serp_text(tag.raw, at, out),
-                _ => self.tag_in_plain_text(tag.name, at, tag.raw.len(), "tag removed", out),
-            },
-            other => {
-                self.plain_token(&other, at, out);
-                self.serp_text(other.raw(), at, out);
-            }
-        }
-    }
-
-    fn serp_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let limit = self.options.limits.hold;
-        if self.serp.text.len() > limit {
-            return;
-        }
-        let room = text.floor_char_boundary(limit - self.serp.text.len());
-        self.serp.text.push_str(&text[..room]);
-        if room < text.len() {
-            let message = "`<serp>` is longer than `limits.hold`";
-            self.report(rules::LIMIT_EXCEEDED, at.after(&text[..room]), 0, message, "the rest left out", out);
-            self.serp.text.push_str(&" ".repeat(limit + 1 - self.serp.text.len()));
-        }
-    }
-
-    fn end_serp(&mut self, out: &mut dyn Output) {
-        self.mode = Mode::Outside;
-        self.in_comment = false;
-        out.intent(Intent::Summary(entity::decode(&std::mem::take(&mut self.serp.text)).into()));
-    }
-
-    // ---- elements that are left out, and a second thinking --------------------------------------------------
-
-    fn dropped(&mut self, name: Name, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        let Token::Tag(tag) = token else { return };
-        match structure::find(tag.name) {
-            Some((found, _)) if found == name && tag.kind == TagKind::Close => self.mode = Mode::Outside,
-            Some((found, exact)) if found.is_top() && found != name && tag.kind == TagKind::Open => {
-                self.mode = Mode::Outside;
-                self.check_tag(found, exact, &tag, at, out);
-                self.begin(found, at, tag.raw.len(), out);
-            }
-            _ => {}
-        }
-    }
-
-    fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if let Token::Tag(tag) = token
-            && let Some((name, _)) = structure::find(tag.name)
-        {
-            if name == Name::Thinking && tag.kind == TagKind::Close {
-                self.mode = Mode::Outside;
-            } else if name == Name::Final && tag.kind == TagKind::Open {
-                self.mode = Mode::Outside;
-                return self.begin(name, at, tag.raw.len(), out);
-            }
-        }
-        out.intent(Intent::PhaseText(token.raw()));
-    }
-
-    // ---- the end -------------------------------------------------------------------------------------------
-
-    /// Whether an unfinished token at the very end is the beginning of a tag that would have been read here.
-    pub(super) fn is_half_tag(&self, carry: &str) -> bool {
-        // `<` alone is text, unless only a queries block can have begun.
-        if carry.len() < 2 {
-            return carry == "<" && self.answer.comment_begins();
-        }
-        let expected: &[&str] = match self.mode {
-            Mode::Final => &["</final>", "<!--", "<serp_queries>"],
-            Mode::Thinking => &["</phase>", "</title>", "</thinking>", "<phase id=", "<title>", "<final>"],
-            Mode::Think => &["</think>"],
-            Mode::Serp => &["</serp>"],
-            Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", MARKER],
-            Mode::SecondThinking => &["</thinking>"],
-            Mode::Dropped(_) => &[],
-        };
-        expected
-            .iter()
-            .any(|tag| tag.starts_with(carry) || (carry.starts_with("<phase ") && *tag == "<phase id="))
-    }
-
-    /// Leaves out a tag that was cut at the very end.
-    pub(super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
-        if self.block.is_none() && self.mode != Mode::Outside {
-            let message = format!("the reply ends inside a tag: `{half}`");
-            self.report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
-        }
-    }
-
-    /// The end of the input. Returns whether elements were open.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
-        self.flush_entities(out);
-        if let Some((raw, _)) = self.think_pending.take() {
-            out.intent(Intent::Draft(&raw));
-        }
-        self.thinking_end_of_input(end, out);
-        self.close_at_end(end, out);
-        self.thinking_left_open(end, out);
-        if !self.seen.contains(&"final") && self.outside.is_blank() {
-            self.quoted_answer(out);
-        }
-        let has_final = self.seen.contains(&"final");
-        if !has_final {
-            self.finish_without_answer(end, out);
-        } else if !self.outside.is_blank() {
-            if let Some(fence) = &self.fence {
-                self.outside.take_closing(&fence.clone());
-            }
-            if !self.outside.is_blank() {
-                let (start, end) = self.outside.range();
-                let report = Report::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
-                out.report(report.repaired("left out"));
-            }
-        }
-        if !self.seen.contains(&"thinking") {
-            let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
-            out.report(report.repaired("a phase with the fallback title"));
-        }
-        self.open_at_end
-    }
-
-    /// Closes whatever element is under way.
-    fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
-        match self.mode {
-            Mode::Outside | Mode::Dropped(_) => {
-                if self.block.is_some() {
-                    self.end_block(end, false, out);
-                }
-                return;
-            }
-            Mode::Think => self.unclosed(Name::Think, self.think_at, end.offset, out),
-            Mode::Serp => {
-                self.unclosed(Name::Serp, self.serp.at, end.offset, out);
-                self.end_serp(out);
-            }
-            Mode::Thinking | Mode::SecondThinking => {
-                self.close_thinking(end, out);
-            }
-            Mode::Final => {
-                let open = !self.answer.implied;
-                self.end_answer(end, out);
-                if !open {
-                    return;
-                }
-                self.unclosed(Name::Final, self.answer.at, end.offset, out);
-            }
-        }
-        self.open_at_end = true;
-    }
-
-    /// A reply without `<final>`: what stands outside is the answer, or there is none.
-    fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
-        let declared = self.outside.text().trim() == MARKER && self.seen.is_empty();
-        let marker = self.marker.take();
-        match marker {
-            Some(at) if declared => {
-                let message = "the model declared that it cannot answer in this form";
-                let report = Report::new(rules::PARSING_ERROR_MARKER, at, at.offset + MARKER.len(), message);
-                out.report(report.repaired("fallback text"));
-                out.fall_back("parsing_error");
-            }
-            Some(at) => self.embedded_marker(at, "escaped", out),
-            None => {}
-        }
-        let structured = self.seen.contains(&"thinking");
-        if declared {
-            self.outside.take();
-        } else if !self.outside.is_blank() {
-            if !structured && let Some(fence) = &self.fence.clone() {
-                self.outside.take_closing(fence);
-            }
-            // `</final>` in it, such as in a comment, ends nothing.
-            self.answer.implied = true;
-            self.give_outside_as_answer(out);
-            self.end_answer(end, out);
-        }
-        let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");
-        out.report(report.repaired("text outside the elements or the fallback text as the answer"));
-        if structured {
-            self.open_at_end = true;
-        }
     }
 }

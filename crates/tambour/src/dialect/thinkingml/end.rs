@@ -1,0 +1,160 @@
+//! Elements that are left out, and the end of the input: what is closed, and what becomes of a reply without an answer.
+
+use super::parse::{Mode, Reader};
+use super::rules;
+use super::structure::{self, Name};
+use crate::dialect::{Intent, MARKER, Output};
+use crate::finding::Report;
+use crate::lex::markup::{TagKind, Token};
+use crate::span::Place;
+
+impl Reader {
+    pub(super) fn dropped(&mut self, name: Name, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let Token::Tag(tag) = token else { return };
+        match structure::find(tag.name) {
+            Some((found, _)) if found == name && tag.kind == TagKind::Close => self.mode = Mode::Outside,
+            Some((found, exact)) if found.is_top() && found != name && tag.kind == TagKind::Open => {
+                self.mode = Mode::Outside;
+                self.check_tag(found, exact, &tag, at, out);
+                self.begin(found, at, tag.raw.len(), out);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if let Token::Tag(tag) = token
+            && let Some((name, _)) = structure::find(tag.name)
+        {
+            if name == Name::Thinking && tag.kind == TagKind::Close {
+                self.mode = Mode::Outside;
+            } else if name == Name::Final && tag.kind == TagKind::Open {
+                self.mode = Mode::Outside;
+                return self.begin(name, at, tag.raw.len(), out);
+            }
+        }
+        out.intent(Intent::PhaseText(token.raw()));
+    }
+
+    /// Whether an unfinished token at the very end is the beginning of a tag that would have been read here.
+    pub(super) fn is_half_tag(&self, carry: &str) -> bool {
+        // `<` alone is text, unless only a queries block can have begun.
+        if carry.len() < 2 {
+            return carry == "<" && self.answer.comment_begins();
+        }
+        let expected: &[&str] = match self.mode {
+            Mode::Final => &["</final>", "<!--", "<serp_queries>"],
+            Mode::Thinking => &["</phase>", "</title>", "</thinking>", "<phase id=", "<title>", "<final>"],
+            Mode::Think => &["</think>"],
+            Mode::Serp => &["</serp>"],
+            Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", MARKER],
+            Mode::SecondThinking => &["</thinking>"],
+            Mode::Dropped(_) => &[],
+        };
+        expected
+            .iter()
+            .any(|tag| tag.starts_with(carry) || (carry.starts_with("<phase ") && *tag == "<phase id="))
+    }
+
+    /// Leaves out a tag that was cut at the very end.
+    pub(super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
+        if self.block.is_none() && self.mode != Mode::Outside {
+            let message = format!("the reply ends inside a tag: `{half}`");
+            self.report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
+        }
+    }
+
+    /// The end of the input. Returns whether elements were open.
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
+        self.flush_entities(out);
+        if let Some((raw, _)) = self.think_pending.take() {
+            out.intent(Intent::Draft(&raw));
+        }
+        self.thinking_end_of_input(end, out);
+        self.close_at_end(end, out);
+        self.thinking_left_open(end, out);
+        if !self.seen.contains(&"final") && self.outside.is_blank() {
+            self.quoted_answer(out);
+        }
+        let has_final = self.seen.contains(&"final");
+        if !has_final {
+            self.finish_without_answer(end, out);
+        } else if !self.outside.is_blank() {
+            if let Some(fence) = &self.fence {
+                self.outside.take_closing(&fence.clone());
+            }
+            if !self.outside.is_blank() {
+                let (start, end) = self.outside.range();
+                let report = Report::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
+                out.report(report.repaired("left out"));
+            }
+        }
+        if !self.seen.contains(&"thinking") {
+            let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
+            out.report(report.repaired("a phase with the fallback title"));
+        }
+        self.open_at_end
+    }
+
+    /// Closes whatever element is under way.
+    pub(super) fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
+        match self.mode {
+            Mode::Outside | Mode::Dropped(_) => {
+                if self.block.is_some() {
+                    self.end_block(end, false, out);
+                }
+                return;
+            }
+            Mode::Think => self.unclosed(Name::Think, self.think_at, end.offset, out),
+            Mode::Serp => {
+                self.unclosed(Name::Serp, self.serp.at, end.offset, out);
+                self.end_serp(out);
+            }
+            Mode::Thinking | Mode::SecondThinking => {
+                self.close_thinking(end, out);
+            }
+            Mode::Final => {
+                let open = !self.answer.implied;
+                self.end_answer(end, out);
+                if !open {
+                    return;
+                }
+                self.unclosed(Name::Final, self.answer.at, end.offset, out);
+            }
+        }
+        self.open_at_end = true;
+    }
+
+    /// A reply without `<final>`: what stands outside is the answer, or there is none.
+    pub(super) fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
+        let declared = self.outside.text().trim() == MARKER && self.seen.is_empty();
+        let marker = self.marker.take();
+        match marker {
+            Some(at) if declared => {
+                let message = "the model declared that it cannot answer in this form";
+                let report = Report::new(rules::PARSING_ERROR_MARKER, at, at.offset + MARKER.len(), message);
+                out.report(report.repaired("fallback text"));
+                out.fall_back("parsing_error");
+            }
+            Some(at) => self.embedded_marker(at, "escaped", out),
+            None => {}
+        }
+        let structured = self.seen.contains(&"thinking");
+        if declared {
+            self.outside.take();
+        } else if !self.outside.is_blank() {
+            if !structured && let Some(fence) = &self.fence.clone() {
+                self.outside.take_closing(fence);
+            }
+            // `</final>` in it, such as in a comment, ends nothing.
+            self.answer.implied = true;
+            self.give_outside_as_answer(out);
+            self.end_answer(end, out);
+        }
+        let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");
+        out.report(report.repaired("text outside the elements or the fallback text as the answer"));
+        if structured {
+            self.open_at_end = true;
+        }
+    }
+}

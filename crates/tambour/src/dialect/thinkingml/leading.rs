@@ -1,0 +1,150 @@
+//! What may stand before `<thinking>`: `<think>`, a draft, and `<serp>`, the summary.
+
+use super::parse::{Mode, Reader};
+use super::rules;
+use super::structure::{self, Name};
+use crate::dialect::{Intent, Output};
+use crate::finding::Report;
+use crate::lex::entity;
+use crate::lex::markup::{TagKind, Token};
+use crate::lex::space::is_blank;
+use crate::span::Place;
+
+impl Reader {
+    pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if let Some((raw, place)) = self.think_pending.take() {
+            match token {
+                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
+                    self.think_pending = Some((raw + text, place));
+                    return;
+                }
+                Token::Tag(tag) if structure::find(tag.name).is_some_and(|(name, _)| name == Name::Phase) => {
+                    self.end_think(place, out);
+                    self.begin(Name::Thinking, place, "<thinking>".len(), out);
+                    return self.token(token, at, out);
+                }
+                _ => {
+                    self.tag_in_plain_text("thinking", place, raw.trim_end().len(), "kept as text", out);
+                    out.intent(Intent::Draft(&raw));
+                }
+            }
+        }
+        match token {
+            Token::Text(text) => {
+                self.entities.push(text, &mut |text| out.intent(Intent::Draft(text)));
+            }
+            Token::Tag(tag) if !self.in_comment || tag.kind == TagKind::Close => {
+                match structure::find(tag.name) {
+                    Some((Name::Think, exact)) if tag.kind == TagKind::Close => {
+                        self.check_tag(Name::Think, exact, &tag, at, out);
+                        self.in_comment = false;
+                        self.mode = Mode::Outside;
+                        return;
+                    }
+                    Some((name, exact))
+                        if name.is_top() && name != Name::Think && tag.kind == TagKind::Open =>
+                    {
+                        if self.line_blank {
+                            self.end_think(at, out);
+                            self.check_tag(name, exact, &tag, at, out);
+                            return self.begin(name, at, tag.raw.len(), out);
+                        }
+                        if name == Name::Thinking {
+                            self.think_pending = Some((tag.raw.to_owned(), at));
+                            return;
+                        }
+                    }
+                    _ => {}
+                }
+                if !self.in_comment {
+                    self.tag_in_plain_text(tag.name, at, tag.raw.len(), "kept as text", out);
+                }
+                out.intent(Intent::Draft(tag.raw));
+            }
+            other => {
+                self.plain_token(&other, at, out);
+                out.intent(Intent::Draft(other.raw()));
+            }
+        }
+    }
+
+    /// Comment marks and the failure marker in plain text.
+    pub(super) fn plain_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        match token {
+            Token::CommentOpen => self.in_comment = true,
+            Token::CommentClose => self.in_comment = false,
+            Token::Mark(_) => self.embedded_marker(at, "kept as text", out),
+            Token::Text(_) | Token::Tag(_) => {}
+        }
+    }
+
+    pub(super) fn tag_in_plain_text(
+        &self,
+        name: &str,
+        at: Place,
+        len: usize,
+        repair: &str,
+        out: &mut dyn Output,
+    ) {
+        let message = format!("`{name}` is a tag in plain text");
+        let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
+        let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
+        out.report(report.row(row).repaired(repair));
+    }
+
+    pub(super) fn end_think(&mut self, at: Place, out: &mut dyn Output) {
+        self.unclosed(Name::Think, self.think_at, at.offset, out);
+        self.mode = Mode::Outside;
+    }
+
+    /// Reports an element that ends at `end` without its closing tag (T-016).
+    pub(super) fn unclosed(&mut self, name: Name, start: Place, end: usize, out: &mut dyn Output) {
+        let message = format!("`<{}>` is not closed", name.text());
+        let report = Report::new(rules::UNCLOSED_ELEMENT, start, end, message);
+        out.report(report.repaired("closed here"));
+    }
+
+    pub(super) fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        match token {
+            Token::Text(text) => self.serp_text(text, at, out),
+            Token::Tag(tag) => match structure::find(tag.name) {
+                Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
+                    self.check_tag(Name::Serp, exact, &tag, at, out);
+                    self.end_serp(out);
+                }
+                Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
+                    self.unclosed(Name::Serp, self.serp.at, at.offset, out);
+                    self.end_serp(out);
+                    self.check_tag(name, exact, &tag, at, out);
+                    self.begin(name, at, tag.raw.len(), out);
+                }
+                _ if self.in_comment => self.serp_text(tag.raw, at, out),
+                _ => self.tag_in_plain_text(tag.name, at, tag.raw.len(), "tag removed", out),
+            },
+            other => {
+                self.plain_token(&other, at, out);
+                self.serp_text(other.raw(), at, out);
+            }
+        }
+    }
+
+    pub(super) fn serp_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        let limit = self.options.limits.hold;
+        if self.serp.text.len() > limit {
+            return;
+        }
+        let room = text.floor_char_boundary(limit - self.serp.text.len());
+        self.serp.text.push_str(&text[..room]);
+        if room < text.len() {
+            let message = "`<serp>` is longer than `limits.hold`";
+            self.report(rules::LIMIT_EXCEEDED, at.after(&text[..room]), 0, message, "the rest left out", out);
+            self.serp.text.push_str(&" ".repeat(limit + 1 - self.serp.text.len()));
+        }
+    }
+
+    pub(super) fn end_serp(&mut self, out: &mut dyn Output) {
+        self.mode = Mode::Outside;
+        self.in_comment = false;
+        out.intent(Intent::Summary(entity::decode(&std::mem::take(&mut self.serp.text)).into()));
+    }
+}

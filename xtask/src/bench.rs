@@ -1,0 +1,77 @@
+//! `cargo xtask bench`: the benchmarks, and instruction counts where valgrind is installed.
+
+use std::process::Command;
+
+use anyhow::Context;
+
+/// Benchmarks by the names of this command.
+const BENCHES: &[(&str, &str)] = &[("lib", "stream"), ("stream", "stream"), ("json", "json")];
+
+/// Sizes between which instructions are counted, so that start-up does not count.
+const SIZES: [usize; 2] = [64 << 10, 256 << 10];
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let (name, options) = match arguments.split_first() {
+        Some((name, options)) if !name.starts_with("--") => (name.as_str(), options),
+        _ => ("lib", arguments),
+    };
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    if name == "instructions" && options.is_empty() {
+        return instructions();
+    }
+    let found = BENCHES.iter().find(|(known, _)| *known == name);
+    let names: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
+    let (_, bench) = found.with_context(|| format!("benches: {}, instructions", names.join(", ")))?;
+    let mut command = cargo(&["bench", "--quiet", "-p", "tambour", "--bench", bench, "--"]);
+    let status = command.args(options).status()?;
+    anyhow::ensure!(status.success(), "the benchmark failed");
+    Ok(())
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).current_dir(crate::root());
+    command
+}
+
+/// Instructions a byte of each case, under callgrind.
+fn instructions() -> anyhow::Result<()> {
+    if !crate::work::valgrind() {
+        println!("valgrind is not installed: there are no instruction counts");
+        return Ok(());
+    }
+    let bench = built()?;
+    let output = Command::new(&bench).arg("--cases").output()?;
+    println!("{:<20} {:>12} {:>12} {:>12}", "instructions a byte", "4 bytes", "64 bytes", "whole");
+    for case in String::from_utf8(output.stdout)?.lines() {
+        print!("{case:<20}");
+        for chunk in [4, 64, usize::MAX] {
+            let counts = SIZES.map(|size| count(&bench, case, size, chunk));
+            let [small, large] = counts.map(|count| count.map(|count| count as f64));
+            print!(" {:>12.1}", (large? - small?) / (SIZES[1] - SIZES[0]) as f64);
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// Builds the benchmark and finds it.
+fn built() -> anyhow::Result<String> {
+    let arguments = ["bench", "-p", "tambour", "--bench", "stream", "--no-run", "--message-format=json"];
+    let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;
+    let messages = String::from_utf8(output.stdout)?;
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut built = messages.filter(|message| message["target"]["name"] == "stream");
+    let path = built.find_map(|message| message["executable"].as_str().map(str::to_owned));
+    path.context("the benchmark did not build")
+}
+
+fn count(bench: &str, case: &str, size: usize, chunk: usize) -> anyhow::Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", bench, "--count", case])
+        .args([size.to_string(), chunk.to_string()])
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let count = text.lines().find_map(|line| line.split_once("Collected :")).context("no count")?.1;
+    Ok(count.trim().parse()?)
+}
