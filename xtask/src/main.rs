@@ -2,7 +2,10 @@
 
 mod fixtures;
 mod peers;
+mod serve;
 mod spec;
+mod test;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +15,10 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", serve::run),
+    ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
+    ("work", "", "instructions on hostile input under valgrind, which must be linear", work::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
 ];

@@ -5,9 +5,11 @@
 pub mod corpus;
 pub mod fixture;
 pub mod grammar;
+pub mod hostile;
 pub mod random;
 pub mod reading;
 pub mod run;
+pub mod targets;
 
 use std::path::{Path, PathBuf};
 

@@ -123,6 +123,26 @@ impl Case<'_> {
         push(self.input.len());
     }
 
+    /// Reads byte by byte and checks after each byte how much is held back.
+    ///
+    /// # Errors
+    /// More than the documented constant, and what `limits.hold` bounds in the cases that need it.
+    pub fn held(&self) -> Result<(), String> {
+        let limits = &self.options.limits;
+        // White space and one of the other cases may be held at a time, each up to the limit.
+        let allowed = limits.held() + 2 * limits.hold;
+        let (mut most, mut at) = (0, 0);
+        self.read_with(Cuts::Every(1), &mut |pipeline, pushed| {
+            if pipeline.held() > most {
+                (most, at) = (pipeline.held(), pushed);
+            }
+        })?;
+        if most <= allowed {
+            return Ok(());
+        }
+        Err(format!("{}: {most} bytes held back after byte {at}, {allowed} allowed", self.dialect))
+    }
+
     /// Whether cutting the input changes what is read; names the first difference from `whole`.
     ///
     /// # Errors

@@ -242,7 +242,20 @@ struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    #[inline]
+    /// An intent that is not text of a phase or of the answer.
+    fn other(&mut self, intent: &Intent<'_>) {
+        if let Intent::Phase(title, place) = intent {
+            let State { policy, reporter, findings, .. } = &mut *self.state;
+            let sink = &mut *self.sink;
+            if !policy.phase(*place, &mut |report| reporter.add(report, *findings, sink)) {
+                self.apply(&Intent::PhaseText("\n"));
+                self.apply(&Intent::PhaseText(title));
+                return self.apply(&Intent::PhaseText("\n"));
+            }
+        }
+        self.apply(intent);
+    }
+
     fn apply(&mut self, intent: &Intent<'_>) {
         let State { sequencer, extensions, .. } = &mut *self.state;
         let sink = &mut *self.sink;
@@ -257,16 +270,18 @@ impl Wire<'_> {
 impl Output for Wire<'_> {
     #[inline]
     fn intent(&mut self, intent: Intent<'_>) {
-        if let Intent::Phase(title, place) = &intent {
-            let State { policy, reporter, findings, .. } = &mut *self.state;
-            let sink = &mut *self.sink;
-            if !policy.phase(*place, &mut |report| reporter.add(report, *findings, sink)) {
-                self.apply(&Intent::PhaseText("\n"));
-                self.apply(&Intent::PhaseText(title));
-                return self.apply(&Intent::PhaseText("\n"));
+        // Text is most of a reply: it takes the short way.
+        match intent {
+            Intent::FinalText(text) => {
+                let sink = &mut *self.sink;
+                self.state.sequencer.final_text(text, &mut |event| sink.event(event));
             }
+            Intent::PhaseText(text) => {
+                let sink = &mut *self.sink;
+                self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
+            }
+            other => self.other(&other),
         }
-        self.apply(&intent);
     }
 
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) {

@@ -33,10 +33,22 @@ impl Place {
     pub fn advance(&mut self, text: &str) {
         let bytes = text.as_bytes();
         self.offset += bytes.len();
+        if bytes.len() < 12 {
+            for &byte in bytes {
+                if byte == b'\n' {
+                    self.line += 1;
+                    self.column = 1;
+                } else {
+                    // A continuation byte is 0b10xxxxxx: as a signed byte it is below -64.
+                    self.column += u32::from(byte as i8 >= -64);
+                }
+            }
+            return;
+        }
         match memchr::memrchr(b'\n', bytes) {
             None => self.column += scalars(bytes),
             Some(last) => {
-                self.line += memchr::memchr_iter(b'\n', bytes).count() as u32;
+                self.line += bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum::<u32>();
                 self.column = 1 + scalars(&bytes[last + 1..]);
             }
         }

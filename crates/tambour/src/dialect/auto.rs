@@ -64,13 +64,18 @@ impl Dialect for Auto {
             return reader.text(text, out);
         }
         // One character at a time, so that the decision falls at the same place however the reply is cut. A look
-        // is taken only where a token can have ended.
+        // is taken only where a token can have ended; an empty line ends none, so that `limits.detect` bounds the
+        // number of looks.
         for (at, c) in text.char_indices() {
+            let blank = c.is_whitespace();
+            let line = c == '\n' && !self.seen.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
             self.seen.push(c);
-            self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
+            self.filled += if blank { 0 } else { c.len_utf8() };
             let full =
                 self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
-            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n') || full || after_think(&self.seen);
+            let telling = full
+                || line
+                || !blank && (matches!(c, '>' | '"' | '\'' | '”' | ':') || after_think(&self.seen));
             let verdict = if telling { look(&self.seen, full) } else { Verdict::Unknown };
             if verdict != Verdict::Unknown || full {
                 self.decide(verdict, out);

@@ -8,8 +8,12 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct LeadingThink {
     state: State,
-    /// The unfinished tag.
+    /// White space at the start and the unfinished tag.
     held: String,
+    /// Bytes of that white space, so that none is looked at twice.
+    blank: usize,
+    /// Most bytes of it: after that, no draft begins.
+    limit: usize,
     at: Place,
     opened: Place,
     /// What an unclosed draft breaks.
@@ -27,10 +31,12 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
 impl LeadingThink {
-    pub(super) fn new(rule: &'static Rule) -> LeadingThink {
+    pub(super) fn new(rule: &'static Rule, limit: usize) -> LeadingThink {
         LeadingThink {
             state: State::Start,
             held: String::new(),
+            blank: 0,
+            limit,
             at: Place::START,
             opened: Place::START,
             rule,
@@ -56,20 +62,21 @@ impl LeadingThink {
     pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) -> String {
         let mut text = std::mem::take(&mut self.held) + text;
         if self.state == State::Start {
-            let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
-            if body.len() < OPEN.len() && OPEN.starts_with(body) {
+            let body = text[self.blank..].trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
+            self.blank = text.len() - body.len();
+            let few = self.blank < self.limit;
+            if few && body.len() < OPEN.len() && OPEN.starts_with(body) {
                 self.held = text;
                 return String::new();
             }
-            if !body.starts_with(OPEN) {
+            if !few || !body.starts_with(OPEN) {
                 self.state = State::Over;
                 return text;
             }
-            let blank = text.len() - body.len();
-            self.at.advance(&text[..blank]);
+            self.at.advance(&text[..self.blank]);
             self.opened = self.at;
             self.at.advance(OPEN);
-            text.drain(..blank + OPEN.len());
+            text.drain(..self.blank + OPEN.len());
             self.state = State::Inside;
         }
         match text.find(CLOSE) {

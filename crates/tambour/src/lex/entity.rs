@@ -17,7 +17,7 @@ impl Entities {
         if !self.held.is_empty() {
             rest = self.resume(rest, out);
         }
-        while let Some(at) = memchr::memchr(b'&', rest.as_bytes()) {
+        while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
             if at > 0 {
                 out(&rest[..at]);
             }

@@ -3,6 +3,7 @@
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
+use super::scan;
 use super::space::is_space;
 use crate::span::Place;
 
@@ -189,9 +190,9 @@ impl Markup {
         loop {
             if self.state == State::Text {
                 let found = if self.in_comment {
-                    memchr::memchr2(b'<', b'-', &bytes[at..])
+                    scan::find2(b'<', b'-', &bytes[at..])
                 } else {
-                    memchr::memchr(b'<', &bytes[at..])
+                    scan::find(b'<', &bytes[at..])
                 };
                 let Some(found) = found else {
                     self.text(&text[from..], out);

@@ -5,6 +5,7 @@ pub mod code;
 pub mod entity;
 pub mod json;
 pub mod markup;
+pub mod scan;
 pub mod space;
 pub mod sse;
 pub mod utf8;

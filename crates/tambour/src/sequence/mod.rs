@@ -106,12 +106,7 @@ impl Sequencer {
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {
             Intent::FinalText(text) => self.final_text(text, out),
-            Intent::PhaseText(text) => {
-                if self.stage < Stage::Answer && (self.phase > 0 || !is_blank(text)) {
-                    self.ensure_phase(out);
-                    self.phase_text(text, out);
-                }
-            }
+            Intent::PhaseText(text) => self.phase_text(text, out),
             Intent::Draft(text) => {
                 if self.stage < Stage::Ended && !text.is_empty() {
                     self.send(Event::DraftDelta { text: Cow::Borrowed(text) }, out);
@@ -165,20 +160,11 @@ impl Sequencer {
         fallback
     }
 
+    /// Text of the answer.
     #[inline]
-    fn final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage == Stage::Ended {
+    pub fn final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage != Stage::Answer && !self.begin_answer(text, out) {
             return;
-        }
-        if self.stage < Stage::Answer {
-            if is_blank(text) {
-                return;
-            }
-            if self.stage == Stage::Before && self.skip_thinking {
-                self.stage = Stage::Answer;
-            } else {
-                self.end_thinking(out);
-            }
         }
         let (delta, answered) = (self.delta, &mut self.answered);
         self.trim.push(text, &mut |text| {
@@ -187,12 +173,35 @@ impl Sequencer {
         });
     }
 
+    /// Text of the phase under way, or of a new one with the fallback title. After thinking it is not sent.
     #[inline]
-    fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+    pub fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage >= Stage::Answer {
+            return;
+        }
+        if self.phase == 0 {
+            if is_blank(text) {
+                return;
+            }
+            self.ensure_phase(out);
+        }
         let (delta, id) = (self.delta, self.phase);
         self.trim.push(text, &mut |text| {
             split(text, delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
         });
+    }
+
+    /// Whether this text of the answer may be sent; closes what comes before the answer.
+    fn begin_answer(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) -> bool {
+        if self.stage == Stage::Ended || is_blank(text) {
+            return false;
+        }
+        if self.stage == Stage::Before && self.skip_thinking {
+            self.stage = Stage::Answer;
+        } else {
+            self.end_thinking(out);
+        }
+        true
     }
 
     fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {

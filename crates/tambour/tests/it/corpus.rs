@@ -139,7 +139,7 @@ fn recordings_end_in_valid_streams_under_every_cutting() {
                 case.same(&whole, Cuts::At(&reply.cuts()))?;
                 let mut random = Random::new(input.len() as u64);
                 (0..20).try_for_each(|_| case.same(&whole, Cuts::At(&random.cuts(input.len()))))?;
-                super::fixtures::held(&case)
+                case.held()
             });
         }
     }

@@ -2,7 +2,6 @@
 
 use tambour::Profile;
 use tambour::dialect::DIALECTS;
-use tambour::limits::Limits;
 use tambour_fixtures::fixture::updating;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::reading::TRANSCRIPT;
@@ -90,23 +89,6 @@ fn fixtures_hold_back_no_more_than_documented() {
     each(|fixture| {
         let mut options = profile(fixture, Profile::Lenient, None);
         options.limits.hold = 64;
-        held(&case(fixture, &options)).map_err(|error| format!("{}: {error}", fixture.name))
+        case(fixture, &options).held().map_err(|error| format!("{}: {error}", fixture.name))
     });
-}
-
-/// Reads byte by byte and checks after each how much is held back.
-pub(crate) fn held(case: &Case<'_>) -> Result<(), String> {
-    let limits: &Limits = &case.options.limits;
-    // White space and one of the other exceptions may be held at a time, each up to the limit.
-    let allowed = limits.held() + 2 * limits.hold;
-    let mut most = (0, 0);
-    case.read_with(Cuts::Every(1), &mut |pipeline, pushed| {
-        if pipeline.held() > most.0 {
-            most = (pipeline.held(), pushed);
-        }
-    })?;
-    if most.0 <= allowed {
-        return Ok(());
-    }
-    Err(format!("{}: {} bytes held back after byte {}, {allowed} allowed", case.dialect, most.0, most.1))
 }

@@ -1,13 +1,17 @@
 //! One test binary for the library.
 
 mod checker;
+mod chunking;
 mod corpus;
 mod encode;
 mod fixtures;
+mod fuzz;
+mod hostile;
 mod json;
 mod layers;
 mod privacy;
 mod prompts;
+mod properties;
 mod queries;
 mod rewrite;
 mod stream;

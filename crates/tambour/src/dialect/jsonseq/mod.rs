@@ -46,7 +46,7 @@ struct JsonSeq {
 impl JsonSeq {
     fn new(options: &Options) -> JsonSeq {
         JsonSeq {
-            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            draft: LeadingThink::new(rules::DRAFT_UNCLOSED, options.limits.hold),
             reader: json::Reader::lines(&options.limits),
             lines: parse::Lines::new(options),
             preface: Some(String::new()),

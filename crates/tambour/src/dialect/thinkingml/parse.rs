@@ -104,7 +104,9 @@ impl Reader {
             Mode::Dropped(name) => self.dropped(name, token, at, out),
         }
         self.line_blank = match token {
-            Token::Text(text) => match memchr::memrchr(b'\n', text.as_bytes()) {
+            // Most pieces end in a word.
+            Token::Text(text) if !text.ends_with([' ', '\n', '\t', '\r']) => false,
+            Token::Text(text) => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) => is_blank(&text[last + 1..]),
                 None => self.line_blank && is_blank(text),
             },

@@ -7,6 +7,8 @@ mod filter;
 
 pub use filter::{CodeFilter, Piece};
 
+use super::scan;
+
 /// Whether a place is code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
@@ -72,9 +74,9 @@ impl Code {
         while at < bytes.len() {
             if matches!(self.line, Line::Inline) && self.run == 0 {
                 let found = if self.fence.is_some() {
-                    memchr::memchr(b'\n', &bytes[at..])
+                    scan::find(b'\n', &bytes[at..])
                 } else {
-                    memchr::memchr2(b'`', b'\n', &bytes[at..])
+                    scan::find2(b'`', b'\n', &bytes[at..])
                 };
                 let Some(found) = found else { break };
                 at += found;

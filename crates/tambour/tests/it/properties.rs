@@ -1,0 +1,91 @@
+//! What holds for every input: valid streams, bounded hold-back, no panic.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+use tambour::dialect::DIALECTS;
+use tambour::options::PlainThinking;
+use tambour::{End, Options};
+use tambour_fixtures::random::{PIECES, Random};
+use tambour_fixtures::{Case, Cuts, fixture, folder, grammar, load};
+
+/// The same inputs on every run; `PROPTEST_CASES` asks for more. What fails becomes a fixture, not a seed file.
+pub(crate) fn config() -> Config {
+    let given = Config::default();
+    Config { rng_seed: RngSeed::Fixed(20_261_121), failure_persistence: None, ..given }
+}
+
+/// Text, tag soup, bytes, or a fixture with mutations.
+pub(crate) fn any_input() -> impl Strategy<Value = Vec<u8>> {
+    let fixtures = load(&folder()).expect("the fixtures are readable");
+    let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
+    let soup = prop::collection::vec(prop::sample::select(PIECES), 0..40);
+    let text = prop::collection::vec(any::<char>(), 0..200);
+    prop_oneof![
+        1 => text.prop_map(|text| text.into_iter().collect::<String>().into_bytes()),
+        3 => soup.prop_map(|pieces| pieces.concat().into_bytes()),
+        1 => prop::collection::vec(any::<u8>(), 0..200),
+        3 => any::<u64>().prop_map(move |seed| mutation(&replies, seed)),
+    ]
+}
+
+fn mutation(replies: &[Vec<u8>], seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    if replies.is_empty() {
+        return random.soup(20).into_bytes();
+    }
+    let reply = random.pick(replies).clone();
+    random.mutate(&reply)
+}
+
+fn any_end() -> impl Strategy<Value = End> {
+    const WORDS: &[&str] = &["stop", "length", "content_filter", "cancelled", "unknown", "failed"];
+    prop::sample::select(WORDS).prop_map(|word| fixture::end(word).expect("these words are known"))
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    ///
+    #[test]
+    fn every_stream_is_valid(input in any_input(), end in any_end(), skip in any::<bool>()) {
+        let mut options = Options::default();
+        if skip {
+            options.plain_thinking = PlainThinking::Skip;
+        }
+        for entry in DIALECTS {
+            let case = Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };
+            let reading = case.read(Cuts::Whole).expect("it is in the table");
+            if let Err(error) = grammar::valid(&reading.events, &options) {
+                panic!("{}: {error}\n{:?}", entry.name, String::from_utf8_lossy(&input));
+            }
+        }
+    }
+
+    /// small limits, so that what they bound does not hide what must not be held.
+    #[test]
+    fn little_is_held_back(input in any_input()) {
+        let mut options = Options::default();
+        options.limits.hold = 16;
+        for entry in DIALECTS {
+            let case =
+                Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &End::stop() };
+            if let Err(error) = case.held() {
+                panic!("{error}\n{:?}", String::from_utf8_lossy(&input));
+            }
+        }
+    }
+
+    /// reasoning beside a reply never breaks its stream, wherever it comes.
+    #[test]
+    fn reasoning_beside_the_reply_is_harmless(input in any_input(), text in ".{0,40}") {
+        let (options, end) = (Options::default(), End::stop());
+        for entry in DIALECTS {
+            let case =
+                Case { dialect: entry.name, options: &options, reasoning: Some(&text), input: &input, end: &end };
+            let whole = case.read(Cuts::Whole).expect("it is in the table");
+            if let Err(error) = grammar::valid(&whole.events, &options) {
+                panic!("{}: {error}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input));
+            }
+        }
+    }
+}
