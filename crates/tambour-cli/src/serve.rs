@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use tambour_server::{Config, Server};
+use tambour_server::{Config, ConfigError, Server, logs};
 
-use crate::Outcome;
+use crate::{Outcome, output};
 
 /// Start the server; the first line of the output is `listening on http://ADDRESS`
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = "Example:\n  tambour serve --listen 127.0.0.1:0 --upstream demo --print-config\n\n\
     Flags go before TAMBOUR_* variables, these before the configuration file.")]
 pub(crate) struct Args {
@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Folder of the database
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// The database: `sqlite:FILE`; `tambour.sqlite` in the data folder if absent
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
     /// Where replies come from: `openai=URL`, `replay=FILE` or `demo`
     #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM")]
     upstream: Option<String>,
@@ -35,30 +38,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let mut config = Config::load(args.config.as_deref(), std::env::vars())?;
-    if let Some(listen) = args.listen {
-        config.listen = listen;
-    }
-    if let Some(data) = &args.data {
-        config.data.clone_from(data);
-    }
-    if let Some(upstream) = &args.upstream {
-        config.add_upstream(upstream, args.model.clone())?;
-    }
+    let config = args.config()?;
     if args.print_config {
         print!("{}", config.masked());
         return Ok(Outcome::Fine);
     }
-    logging(config.log_json);
+    logs::start(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
+    let reload = args.clone();
     runtime.block_on(async {
         let server = match Server::start(config).await {
-            Ok(server) => server,
+            Ok(server) => server.reloading(move || reload.config()),
             Err(error) => {
-                crate::output::complain(&error.to_string());
+                output::complain(&error.to_string());
                 return Ok(Outcome::Refused);
             }
         };
@@ -69,6 +64,26 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         server.serve(stopped()).await;
         Ok(Outcome::Fine)
     })
+}
+
+impl Args {
+    /// File and environment, then the flags.
+    fn config(&self) -> Result<Config, ConfigError> {
+        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(data) = &self.data {
+            config.data.clone_from(data);
+        }
+        if let Some(database) = &self.database {
+            config.database = Some(database.clone());
+        }
+        if let Some(upstream) = &self.upstream {
+            config.add_upstream(upstream, self.model.clone())?;
+        }
+        Ok(config)
+    }
 }
 
 /// Waits for the interrupt or terminate signal.
@@ -86,12 +101,4 @@ async fn stopped() {
         }
     }
     let _ = interrupt.await;
-}
-
-fn logging(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("TAMBOUR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,sqlx=warn"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second call in one process finds the first one's subscriber.
-    let _ = if json { logs.json().try_init() } else { logs.with_target(false).try_init() };
 }
