@@ -28,6 +28,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = crate::root();
     require()?;
     let mut results = Results::default();
+    // Always the whole workspace: another choice of packages may choose other features of dependencies, and build
+    // all of them again.
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     let bare = ["clippy", "-p", "tambour", "--no-default-features", "--", "-D", "warnings"];
     results.step("format", &mut cargo(&root, &["fmt", "--all", "--check"]));
@@ -37,8 +39,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     results.step("docs", &mut cargo(&root, &["doc", "--workspace", "--lib", "--no-deps"]));
     results.step("specification", &mut own(&["spec"])?);
     results.step("specification, proof", &mut own(&["spec", "--prove"])?);
-    results.step("benches compile", &mut cargo(&root, &["build", "-p", "tambour", "--benches"]));
-    let seeded = ["test", "-p", "tambour", "--test", "it", "fuzz::"];
+    results.step("benches compile", &mut cargo(&root, &["build", "--workspace", "--benches"]));
+    let seeded = ["test", "--workspace", "--test", "it", "fuzz::"];
     results.step("fuzz, seeded", cargo(&root, &seeded).env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     fuzz(&root, &mut results)?;
     if crate::work::valgrind() {

@@ -53,6 +53,8 @@ pub struct Reader {
     pub(super) key: String,
     pub(super) key_at: Mark,
     pub(super) key_cut: bool,
+    /// Offset after the last full-width mark that was reported.
+    pub(super) odd_end: usize,
     pub(super) comma: Mark,
     /// Brackets of calls such as `ObjectId(` that are open.
     pub(super) calls: usize,
@@ -208,6 +210,7 @@ impl Reader {
             key: String::new(),
             key_at: Mark::Was(Place::START),
             key_cut: false,
+            odd_end: 0,
             comma: Mark::Was(Place::START),
             calls: 0,
             newline: false,
@@ -443,18 +446,14 @@ impl Reader {
         self.hold
     }
 
-    /// Adds to the key being read, up to the limit.
+    /// Adds to the key being read, up to the limit; nothing after it, however small.
     pub(super) fn add_to_key(&mut self, part: &str) {
-        let room = self.hold.saturating_sub(self.key.len());
-        if part.len() <= room {
-            self.key.push_str(part);
+        if self.key_cut {
             return;
         }
-        let mut cut = room;
-        while !part.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        self.key.push_str(&part[..cut]);
-        self.key_cut = true;
+        let room = self.hold.saturating_sub(self.key.len());
+        let kept = part.floor_char_boundary(room);
+        self.key.push_str(&part[..kept]);
+        self.key_cut = kept < part.len();
     }
 }

@@ -269,13 +269,11 @@ impl Reader {
             sink.event(JsonEvent::Key { text, place, depth });
         } else {
             self.piece(c, (from, to), control, sink);
-            if self.key_cut {
-                // Told at the key's own place, which does not depend on the pieces it came in.
-                let place = self.key_place(c.text).get();
-                let what = ("the key is longer than the limit", "cut the key");
-                self.mend_at(place, 0, &rules::LIMIT_EXCEEDED, what, sink);
-            }
             let place = self.key_place(c.text);
+            if self.key_cut {
+                let what = ("the key is longer than the limit", "cut the key");
+                self.mend_at(place.get(), 0, &rules::LIMIT_EXCEEDED, what, sink);
+            }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
     }

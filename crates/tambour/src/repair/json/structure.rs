@@ -152,6 +152,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Reports a full-width mark, once: where more text is needed to tell what it is, it is read again.
     pub(super) fn odd_mark<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -159,6 +160,10 @@ impl Reader {
         length: usize,
         sink: &mut S,
     ) {
+        let end = self.base.offset + at + length;
+        if std::mem::replace(&mut self.odd_end, end) == end {
+            return;
+        }
         let what = ("a full-width punctuation mark", "read as its ASCII form");
         self.mend(c, (at, at + length), &rules::PUNCTUATION, what, sink);
     }
