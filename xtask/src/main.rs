@@ -3,6 +3,7 @@
 mod bench;
 mod fixtures;
 mod peers;
+mod serve;
 mod spec;
 mod test;
 mod work;
@@ -15,6 +16,7 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose.
 const COMMANDS: &[(&str, &str, &str, Run)] = &[
+    ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", serve::run),
     ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
     ("bench", "[lib | json | instructions] [--json]", "speed, or instructions under valgrind", bench::run),

@@ -10,6 +10,7 @@ mod json;
 mod output;
 mod repair;
 mod rules;
+mod serve;
 
 use std::io;
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ enum Command {
     Json(json::Args),
     #[command(subcommand)]
     Contract(contract::Command),
+    Serve(serve::Args),
     Completions(completions::Args),
 }
 
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Json(args) => json::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Contract(command) => contract::run(&command),
+        Command::Serve(args) => serve::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {

@@ -6,7 +6,7 @@ use crate::event::Event;
 
 /// Appends the event's data as a JSON object.
 #[inline]
-pub(super) fn data(event: &Event<'_>, out: &mut Vec<u8>) {
+pub fn data(event: &Event<'_>, out: &mut Vec<u8>) {
     match event {
         Event::FinalDelta { text } | Event::SerpSummary { text } | Event::DraftDelta { text } => {
             out.extend_from_slice(b"{\"text\":");
@@ -52,7 +52,7 @@ pub(super) fn number(mut number: u64, out: &mut Vec<u8>) {
 
 /// Appends a JSON string. All that can end a line in it is escaped, so that it fits an SSE `data:` line (J-034).
 #[inline]
-pub(super) fn string(text: &str, out: &mut Vec<u8>) {
+pub fn string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();

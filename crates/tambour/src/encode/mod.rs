@@ -10,6 +10,8 @@ pub mod jsonseq;
 pub mod legacy;
 pub mod sse;
 
+pub use json::{data, string};
+
 /// How events are written to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -21,7 +21,7 @@ impl Envelope {
 
 /// Appends one frame. `data` appends a JSON object in one line; the envelope is added to it.
 #[inline]
-pub(super) fn frame(
+pub fn frame(
     name: &str,
     id: Option<u64>,
     envelope: &Envelope,

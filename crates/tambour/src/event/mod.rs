@@ -213,6 +213,29 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// The contract event called `name` with this data, or `None` when it is none.
+    #[must_use]
+    pub fn parse(name: &str, data: &Value) -> Option<Event<'static>> {
+        let text = |field: &str| Some(Cow::Owned(data.get(field)?.as_str()?.to_owned()));
+        let id = || data.get("id")?.as_u64()?.try_into().ok();
+        Some(match name {
+            "serp_summary" => Event::SerpSummary { text: text("text")? },
+            "thinking_start" => Event::ThinkingStart,
+            "phase_start" => Event::PhaseStart { id: id()?, title: text("title")? },
+            "phase_delta" => Event::PhaseDelta { id: id()?, text: text("text")? },
+            "thinking_end" => Event::ThinkingEnd,
+            "final_delta" => Event::FinalDelta { text: text("text")? },
+            "serp_queries" => {
+                let queries = data.get("queries")?.as_array()?;
+                Event::SerpQueries {
+                    queries: queries.iter().filter_map(|q| q.as_str().map(str::to_owned)).collect(),
+                }
+            }
+            "final_end" => Event::FinalEnd,
+            _ => return None,
+        })
+    }
+
     /// The kind of event, for filters and checks.
     #[must_use]
     #[inline]

@@ -7,4 +7,5 @@ pub mod json;
 pub mod markup;
 pub mod scan;
 pub mod space;
+pub mod sse;
 pub mod utf8;

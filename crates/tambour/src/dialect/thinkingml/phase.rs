@@ -3,7 +3,7 @@
 use super::parse::Reader;
 use super::rules;
 use super::structure::Name;
-use super::thinking::Part;
+use super::thinking::{Part, TITLE_LIMIT};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::entity;
@@ -105,13 +105,22 @@ impl Reader {
         let Part::Title { text, at, before } = std::mem::replace(&mut self.thinking.part, Part::Text) else {
             return;
         };
-        let title = entity::decode(&text);
+        let mut title = entity::decode(&text);
+        let rest = title.split_off(title.floor_char_boundary(TITLE_LIMIT));
+        if !rest.is_empty() {
+            let report =
+                Report::new(rules::LIMIT_EXCEEDED, at, at.offset, "a title is longer than 1,024 bytes");
+            out.report(report.repaired("the rest is text of the phase"));
+        }
         if title.trim().is_empty() {
             let end = at.offset + "<title>".len() + text.len();
             let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
             out.report(report.repaired("fallback title"));
         }
         out.intent(Intent::Phase(title.into(), at));
+        if !rest.is_empty() {
+            out.intent(Intent::PhaseText(&rest));
+        }
         self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 

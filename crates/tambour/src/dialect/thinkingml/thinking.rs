@@ -63,7 +63,10 @@ pub(super) struct Hold {
 }
 
 /// Bytes of text before a title that are held back, and of a title.
-const TITLE_LIMIT: usize = 1024;
+pub(super) const TITLE_LIMIT: usize = 1024;
+
+/// Bytes of a title as it is written: each may be an entity of six. What reaches this is too long in any case.
+const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
 
 impl Thinking {
     pub(super) fn begin(&mut self, at: Place) {
@@ -130,19 +133,10 @@ impl Reader {
                 }
             }
             Part::Title { text: title, .. } => {
-                let room = text.floor_char_boundary(TITLE_LIMIT - title.len());
+                let room = text.floor_char_boundary(TITLE_WRITTEN.saturating_sub(title.len()));
                 title.push_str(&text[..room]);
                 if room < text.len() {
                     let rest = text[room..].to_owned();
-                    let message = "a title is longer than 1,024 bytes";
-                    self.report(
-                        rules::LIMIT_EXCEEDED,
-                        at.after(&text[..room]),
-                        0,
-                        message,
-                        "the rest is text of the phase",
-                        out,
-                    );
                     self.end_title(out);
                     self.entities.push(&rest, &mut |text| out.intent(Intent::PhaseText(text)));
                 }

@@ -1,0 +1,104 @@
+//! `tambour serve`: the server.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use tambour_server::{Config, ConfigError, Server, logs};
+
+use crate::{Outcome, output};
+
+/// Start the server; the first line of the output is `listening on http://ADDRESS`
+#[derive(clap::Args, Clone)]
+#[command(after_help = "Example:\n  tambour serve --listen 127.0.0.1:0 --upstream demo --print-config\n\n\
+    Flags go before TAMBOUR_* variables, these before the configuration file.")]
+pub(crate) struct Args {
+    /// Configuration file; `tambour.toml` in this folder if it is there
+    #[arg(long, value_name = "FILE", env = "TAMBOUR_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Folder of the database
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The database: `sqlite:FILE`; `tambour.sqlite` in the data folder if absent
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Where replies come from: `openai=URL`, `replay=FILE` or `demo`
+    #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM")]
+    upstream: Option<String>,
+    /// Model to ask the upstream for
+    #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
+    model: Option<String>,
+    /// Print the configuration with secrets masked, and stop
+    #[arg(long)]
+    print_config: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let config = args.config()?;
+    if args.print_config {
+        print!("{}", config.masked());
+        return Ok(Outcome::Fine);
+    }
+    logs::start(&config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let reload = args.clone();
+    runtime.block_on(async {
+        let server = match Server::start(config).await {
+            Ok(server) => server.reloading(move || reload.config()),
+            Err(error) => {
+                output::complain(&error.to_string());
+                return Ok(Outcome::Refused);
+            }
+        };
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "listening on http://{}", server.address())?;
+        stdout.flush()?;
+        drop(stdout);
+        server.serve(stopped()).await;
+        Ok(Outcome::Fine)
+    })
+}
+
+impl Args {
+    /// File and environment, then the flags.
+    fn config(&self) -> Result<Config, ConfigError> {
+        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(data) = &self.data {
+            config.data.clone_from(data);
+        }
+        if let Some(database) = &self.database {
+            config.database = Some(database.clone());
+        }
+        if let Some(upstream) = &self.upstream {
+            config.add_upstream(upstream, self.model.clone())?;
+        }
+        Ok(config)
+    }
+}
+
+/// Waits for the interrupt or terminate signal.
+async fn stopped() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        if let Ok(mut terminate) = terminate {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = interrupt.await;
+}

@@ -1,0 +1,281 @@
+//! What all requests share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde_json::Value;
+use tambour::encode::Protocol;
+use tambour::options::{Language, Texts};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::http::keys::Keys;
+use crate::http::problem::Problem;
+use crate::metrics::Metrics;
+use crate::store::{Live, Store, StoreError};
+use crate::upstream::{OpenAi, Replay, Upstream};
+
+/// The state as handlers get it.
+pub(crate) type AppState = Arc<App>;
+
+/// The state of the server.
+pub(crate) struct App {
+    /// What a reload replaces.
+    loaded: RwLock<Arc<Loaded>>,
+    /// What survives.
+    pub store: Store,
+    /// Messages that are running.
+    pub live: Running,
+    /// Event streams that are open.
+    pub streams: Arc<Streams>,
+    /// Settings that can be changed while it runs.
+    pub settings: RwLock<Settings>,
+    /// API keys.
+    pub keys: Keys,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Ends when the server stops taking requests.
+    pub closing: CancellationToken,
+    /// Ends when running messages get no more time.
+    pub halting: CancellationToken,
+    /// The runs.
+    pub runs: TaskTracker,
+}
+
+/// The configuration, and what was made of it.
+pub(crate) struct Loaded {
+    /// How the server is configured.
+    pub config: Config,
+    /// Upstreams by name.
+    pub upstreams: BTreeMap<String, Arc<Upstream>>,
+}
+
+impl Loaded {
+    /// Makes what a configuration describes.
+    pub(crate) fn new(config: Config) -> Result<Loaded, ConfigError> {
+        let upstreams = upstreams(&config)?;
+        match config.default_upstream() {
+            Some(name) if !upstreams.contains_key(name) => {
+                Err(ConfigError(format!("`default_upstream` names `{name}`, and there is no such upstream")))
+            }
+            _ => Ok(Loaded { config, upstreams }),
+        }
+    }
+
+    /// The upstream of that name, or the default one.
+    #[must_use]
+    pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
+        self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
+    }
+}
+
+/// Counts the open event streams of each key.
+#[derive(Default)]
+pub(crate) struct Streams {
+    by_owner: Mutex<HashMap<String, usize>>,
+}
+
+/// One open event stream, counted as long as it lives.
+pub(crate) struct Opened {
+    streams: Arc<Streams>,
+    owner: String,
+}
+
+impl Streams {
+    /// One more stream of an owner, unless that one has `most` already.
+    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize) -> Option<Opened> {
+        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = by_owner.entry(owner.to_owned()).or_default();
+        if *open >= most {
+            return None;
+        }
+        *open += 1;
+        Some(Opened { streams: self.clone(), owner: owner.to_owned() })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut by_owner = self.streams.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = by_owner.get_mut(&self.owner) {
+            *open -= 1;
+            if *open == 0 {
+                by_owner.remove(&self.owner);
+            }
+        }
+    }
+}
+
+/// The messages that are running, by id.
+#[derive(Default)]
+pub(crate) struct Running {
+    by_id: Mutex<HashMap<String, (String, Arc<Live>)>>,
+}
+
+impl Running {
+    /// Adds a message of an owner, unless that one has `most` already.
+    pub(crate) fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
+        let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_id.len() >= most && by_id.values().filter(|(of, _)| of == owner).count() >= most {
+            return false;
+        }
+        by_id.insert(live.id.clone(), (owner.to_owned(), live));
+        true
+    }
+
+    /// The running message of that id.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
+        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        by_id.get(id).map(|(_, live)| live.clone())
+    }
+
+    /// Removes a message that has ended.
+    pub(crate) fn remove(&self, id: &str) {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Settings that can be changed while the server runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// Stored values by dotted name.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// Whether a value fits a setting.
+type Fits = fn(&Value) -> bool;
+
+/// Names of settings, and whether a value fits.
+pub(crate) const SETTINGS: &[(&str, Fits)] = &[
+    // An unknown protocol is stored and means the legacy one (J-032).
+    ("llm_app_settings.app_output_protocol", Value::is_string),
+    ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
+    ("thought_display", |value| matches!(value.as_str(), Some("collapsed" | "hidden" | "shown"))),
+    ("texts.fallback", is_text),
+    ("texts.phase_title", is_text),
+];
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.trim().is_empty() && text.len() <= 2000)
+}
+
+impl Settings {
+    /// The stored settings.
+    pub(crate) async fn load(store: &Store) -> Result<Settings, StoreError> {
+        let stored = store.settings().await?.into_iter();
+        let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
+        Ok(Settings { values: values.collect() })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_str()
+    }
+
+    /// The output protocol of requests that name none.
+    #[must_use]
+    pub(crate) fn protocol(&self) -> Protocol {
+        Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
+    }
+
+    /// The default texts.
+    #[must_use]
+    pub(crate) fn texts(&self) -> Texts {
+        let language = if self.text("text_language") == Some("en") { Language::En } else { Language::Zh };
+        let mut texts = Texts::of(language);
+        if let Some(text) = self.text("texts.fallback") {
+            texts.fallback = text.to_owned().into();
+        }
+        if let Some(text) = self.text("texts.phase_title") {
+            texts.phase_title = text.to_owned().into();
+        }
+        texts
+    }
+}
+
+impl App {
+    /// The state of a server that starts.
+    pub(crate) fn new(loaded: Loaded, store: Store, settings: Settings, keys: Keys) -> App {
+        App {
+            loaded: RwLock::new(Arc::new(loaded)),
+            store,
+            live: Running::default(),
+            streams: Arc::default(),
+            settings: RwLock::new(settings),
+            keys,
+            metrics: Metrics::default(),
+            closing: CancellationToken::new(),
+            halting: CancellationToken::new(),
+            runs: TaskTracker::new(),
+        }
+    }
+
+    /// The configuration as it is now. What is running keeps the one it began with.
+    #[must_use]
+    pub(crate) fn loaded(&self) -> Arc<Loaded> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the configuration for what begins from now on.
+    pub(crate) fn replace(&self, loaded: Loaded) {
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Does work to its end, also when the client that asked for it goes away half-way.
+    pub(crate) async fn undisturbed<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.runs.spawn(work).await.unwrap_or_else(|_| Err(Problem::internal()))
+    }
+}
+
+/// Makes the upstreams of a configuration.
+fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
+    let make = |(name, given): (&String, &UpstreamConfig)| {
+        let made =
+            upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;
+        Ok((name.clone(), Arc::new(made)))
+    };
+    config.upstreams.iter().map(make).collect()
+}
+
+fn upstream(given: &UpstreamConfig, config: &Config) -> Result<Upstream, String> {
+    match given.kind.as_str() {
+        "demo" => Replay::demo().map(Upstream::Replay),
+        "replay" => Replay::file(given.url.as_ref()).map(Upstream::Replay),
+        "openai" => {
+            let from_file = |path: &std::path::PathBuf| {
+                std::fs::read_to_string(path)
+                    .map(|key| key.trim().to_owned())
+                    .map_err(|error| format!("{}: {error}", path.display()))
+            };
+            let key = match (&given.key_env, &given.key_file) {
+                (_, Some(path)) => Some(from_file(path)?),
+                (Some(name), None) => std::env::var(name).ok().filter(|key| !key.is_empty()),
+                (None, None) => None,
+            };
+            OpenAi::new(&given.url, given.model.clone(), key, config.timeouts)
+                .map(Upstream::OpenAi)
+                .map_err(|error| error.to_string())
+        }
+        other => Err(format!("there is no kind `{other}`; known: openai, replay, demo")),
+    }
+}

@@ -1,0 +1,261 @@
+//! Configuration: defaults, then `tambour.toml`, then `TAMBOUR_*`, then flags.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tambour::limits::Limits;
+
+use crate::upstream::Timeouts;
+
+/// Everything that can be configured. The defaults work with no file at all.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Config {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Folder of the database.
+    pub data: PathBuf,
+    /// `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// Whether a power cut may not lose what was acknowledged (slower).
+    pub durable: bool,
+    /// Upstreams by name.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// Name of the upstream that is used when a request names none.
+    pub default_upstream: Option<String>,
+    /// An admin key that always works, for the first start; from `TAMBOUR_API_KEY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// Origins that browsers may call from; none by default.
+    pub cors_origins: Vec<String>,
+    /// Milliseconds that a run goes on when nobody reads it any more.
+    pub grace_ms: u64,
+    /// Milliseconds between heartbeats.
+    pub heartbeat_ms: u64,
+    /// Milliseconds that running streams get when the server stops.
+    pub drain_ms: u64,
+    /// Running messages of one key.
+    pub max_running: usize,
+    /// Open event streams of one key.
+    pub max_streams: usize,
+    /// Bytes of a request.
+    pub max_request: usize,
+    /// Whether prompts and replies may be in the server's own log.
+    pub log_content: bool,
+    /// What is in the server's own log, such as `info` or `tambour_server=debug`.
+    pub log: String,
+    /// Log lines as JSON.
+    pub log_json: bool,
+    /// Limits on replies.
+    pub limits: Limits,
+    /// Waiting for upstreams.
+    pub timeouts: Timeouts,
+}
+
+/// One upstream.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamConfig {
+    /// `openai`, `replay` or `demo`.
+    pub kind: String,
+    /// Base URL, or the file of the recordings.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// Model to ask for when a request names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Environment variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// File that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let demo = UpstreamConfig {
+            kind: "demo".into(),
+            url: String::new(),
+            model: None,
+            key_env: None,
+            key_file: None,
+        };
+        Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+            data: PathBuf::from("tambour-data"),
+            database: None,
+            durable: false,
+            upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
+            default_upstream: None,
+            api_key: None,
+            cors_origins: Vec::new(),
+            grace_ms: 10_000,
+            heartbeat_ms: 15_000,
+            drain_ms: 10_000,
+            max_running: 2000,
+            max_streams: 4000,
+            max_request: 4 << 20,
+            log_content: false,
+            log: "info".to_owned(),
+            log_json: false,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+impl Config {
+    /// The configuration of `file` (or `tambour.toml`, if it is there) and the environment.
+    ///
+    /// # Errors
+    /// The file cannot be read or has a field that does not exist; a variable has a value that does not fit.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
+        let standard = Path::new("tambour.toml");
+        let text = match file.or_else(|| standard.exists().then_some(standard)) {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| ConfigError(format!("{}: {error}", path.display())))?,
+            None => String::new(),
+        };
+        let mut table: toml::Table = text
+            .parse()
+            .map_err(|error| ConfigError(format!("the configuration file is not TOML: {error}")))?;
+        let (mut upstream, mut model) = (None, None);
+        for (name, value) in environment {
+            match name.strip_prefix("TAMBOUR_") {
+                None => {}
+                Some("UPSTREAM") => upstream = Some(value),
+                Some("MODEL") => model = Some(value),
+                // These name no field: the key of `--upstream`, and the file itself.
+                Some("UPSTREAM_API_KEY" | "CONFIG") => {}
+                Some(field) => set(&mut table, &name, &field.to_ascii_lowercase(), &value)?,
+            }
+        }
+        let mut config: Config =
+            table.try_into().map_err(|error| ConfigError(format!("the configuration: {error}")))?;
+        config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
+        if let Some(upstream) = upstream {
+            config.add_upstream(&upstream, model)?;
+        }
+        config.database_file()?;
+        Ok(config)
+    }
+
+    /// The file of the database.
+    ///
+    /// # Errors
+    /// `database` names another kind of database.
+    pub fn database_file(&self) -> Result<PathBuf, ConfigError> {
+        let Some(url) = &self.database else { return Ok(self.data.join("tambour.sqlite")) };
+        let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+        match file {
+            Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
+            _ => {
+                Err(ConfigError("`database` takes sqlite:FILE; other databases are not there yet".to_owned()))
+            }
+        }
+    }
+
+    /// Adds an upstream given as `KIND=WHERE` (`openai=URL`, `replay=FILE`, `demo`) and makes it the default.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn add_upstream(&mut self, given: &str, model: Option<String>) -> Result<(), ConfigError> {
+        let (kind, url) = given.split_once('=').unwrap_or((given, ""));
+        if !matches!((kind, url.is_empty()), ("openai" | "replay", false) | ("demo", _)) {
+            return Err(ConfigError(format!(
+                "`{given}` is no upstream; give openai=URL, replay=FILE or demo"
+            )));
+        }
+        let key_env = (kind == "openai").then(|| "TAMBOUR_UPSTREAM_API_KEY".to_owned());
+        let upstream = UpstreamConfig { kind: kind.into(), url: url.into(), model, key_env, key_file: None };
+        self.upstreams.insert(kind.to_owned(), upstream);
+        self.default_upstream = Some(kind.to_owned());
+        Ok(())
+    }
+
+    /// Name of the upstream that is used when a request names none.
+    #[must_use]
+    pub fn default_upstream(&self) -> Option<&str> {
+        self.default_upstream.as_deref().or_else(|| self.upstreams.keys().next().map(String::as_str))
+    }
+
+    /// The configuration as TOML with secrets masked.
+    #[must_use]
+    pub fn masked(&self) -> String {
+        let mut shown = self.clone();
+        if shown.api_key.is_some() {
+            shown.api_key = Some("***".to_owned());
+        }
+        for upstream in shown.upstreams.values_mut() {
+            upstream.url = without_secrets(&upstream.url);
+        }
+        toml::to_string_pretty(&shown).unwrap_or_else(|error| format!("# {error}\n"))
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+/// A URL without the password and the query that may stand in it.
+fn without_secrets(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let address =
+        address.rsplit_once('@').map_or_else(|| address.to_owned(), |(_, host)| format!("***@{host}"));
+    let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
+    format!("{scheme}://{address}{path}")
+}
+
+/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field
+/// takes is known from its default, so that a key made of digits stays text.
+fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<(), ConfigError> {
+    let defaults = toml::Table::try_from(Config::default())
+        .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
+    let grouped = ["limits", "timeouts"]
+        .into_iter()
+        .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
+    let (default, table, field) = match grouped {
+        Some((group, field)) => {
+            let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            let toml::Value::Table(inner) = inner else {
+                return Err(ConfigError(format!("`{group}` is not a table in the configuration file")));
+            };
+            (defaults[group].get(field), inner, field)
+        }
+        None => (defaults.get(field), table, field),
+    };
+    let wrong = |wanted| ConfigError(format!("{variable} takes {wanted}, not `{value}`"));
+    let value = match default {
+        Some(toml::Value::Integer(_)) => {
+            toml::Value::Integer(value.trim().parse().map_err(|_| wrong("a whole number"))?)
+        }
+        Some(toml::Value::Boolean(_)) => {
+            toml::Value::Boolean(value.trim().parse().map_err(|_| wrong("true or false"))?)
+        }
+        Some(toml::Value::Array(_)) => {
+            let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
+            toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
+        }
+        Some(toml::Value::Table(_)) => return Err(wrong("nothing by itself; it is a table")),
+        // A name that does not exist is refused when the table is read.
+        Some(_) | None => toml::Value::String(value.to_owned()),
+    };
+    table.insert(field.to_owned(), value);
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! One call of the model: its text through the pipeline, what comes of it gathered until it may go on the log.
+
+use std::pin::Pin;
+use std::time::Instant;
+
+use serde_json::Value;
+use tambour::event::{Completed, EventKind, FinishReason};
+use tambour::options::{Hold, Texts};
+use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
+
+use super::{Log, Run, millis};
+use crate::record::Timings;
+use crate::store::{Batch, Log as _};
+use crate::upstream::{Ask, Item, Message, failure};
+
+/// One call of the model.
+pub(super) struct Attempt {
+    pipeline: Pipeline,
+    gather: Gather,
+    hold: Hold,
+    /// Whether something of it is on the log.
+    pub(super) sent: bool,
+    pub(super) usage: Option<Value>,
+    /// Bytes of reasoning that may still come.
+    room: usize,
+}
+
+/// What came of the text so far and is not on the log.
+pub(super) struct Gather {
+    batch: Batch,
+    seq: u64,
+    reasks: u32,
+    /// Whether an event has come, and whether one of the answer has.
+    begun: bool,
+    answering: bool,
+    /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
+    unusable: bool,
+    raw: String,
+    findings: Vec<String>,
+    /// The end has been gathered: nothing may follow it.
+    ended: bool,
+}
+
+impl Attempt {
+    pub(super) fn new(run: &Run, reasks: u32, next: u64, seq: u64) -> Attempt {
+        let pipeline = Pipeline::new(&run.ask.dialect, &run.options)
+            .or_else(|_| Pipeline::new("plain", &run.options))
+            .expect("`plain` is in the table of dialects");
+        Attempt {
+            pipeline: pipeline.extensions(true).findings(true),
+            gather: Gather {
+                batch: Batch::new(next),
+                seq,
+                reasks,
+                begun: false,
+                answering: false,
+                unusable: false,
+                raw: String::new(),
+                findings: Vec::new(),
+                ended: false,
+            },
+            hold: run.options.hold,
+            sent: false,
+            usage: None,
+            room: run.options.limits.input,
+        }
+    }
+
+    /// Reads the reply to its end, and says what that was.
+    pub(super) async fn read(
+        &mut self,
+        run: &Run,
+        ask: &Ask,
+        log: &mut Log,
+        (started, timings): (Instant, &mut Timings),
+        mut stop: Pin<&mut impl Future<Output = End>>,
+    ) -> End {
+        let opened = tokio::select! {
+            opened = run.upstream.open(ask) => opened,
+            end = stop.as_mut() => return end,
+        };
+        let mut reply = match opened {
+            Ok(reply) => reply,
+            Err(failure) => return End::Failed(failure),
+        };
+        let mut items = Vec::with_capacity(4);
+        loop {
+            // Dropping the reply ends the call of the model.
+            tokio::select! {
+                () = reply.next(&mut items) => {}
+                end = stop.as_mut() => return end,
+            }
+            if timings.first_byte_ms.is_none() {
+                timings.first_byte_ms = Some(millis(started));
+            }
+            for item in items.drain(..) {
+                match item {
+                    Item::Text(text) => self.gather_text(&text, run),
+                    Item::Reasoning(text) if text.len() > self.room => {
+                        let message = "the reasoning is longer than the limit `limits.input`";
+                        return End::Failed(failure("input_too_large", message, false));
+                    }
+                    Item::Reasoning(text) => {
+                        self.room -= text.len();
+                        self.gather.batch.reasoning(&text);
+                        self.pipeline.reasoning(&text, &mut self.gather);
+                    }
+                    Item::Usage(usage) => self.usage = Some(usage),
+                    Item::End(end) => return end,
+                }
+                if self.gather.ended {
+                    // The reply was too long. The end is made; the model is not listened to any more.
+                    return End::Finished(FinishReason::Length);
+                }
+            }
+            if self.may_go(run) {
+                self.send(log).await;
+            }
+        }
+    }
+
+    fn gather_text(&mut self, text: &str, run: &Run) {
+        self.gather.seq += 1;
+        self.gather.batch.raw(self.gather.seq, text);
+        if run.max_reasks > 0 {
+            self.gather.raw.push_str(text);
+        }
+        self.pipeline.push_str(text, &mut self.gather);
+    }
+
+    /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
+    /// be thrown away; readers of the legacy protocol see the raw text itself, and wait for nothing unless the caller
+    /// wants unusable replies asked for again.
+    fn may_go(&self, run: &Run) -> bool {
+        let begun = match self.hold {
+            Hold::None => self.gather.begun || (run.legacy && run.max_reasks == 0),
+            Hold::UntilFinal => self.gather.answering,
+            Hold::All => false,
+        };
+        !self.gather.batch.is_empty() && (self.sent || begun)
+    }
+
+    pub(super) fn finish(&mut self, end: &End, usage: Value) {
+        self.pipeline.set_usage(usage);
+        self.pipeline.finish(end, &mut self.gather);
+    }
+
+    pub(super) async fn send(&mut self, log: &mut Log) {
+        let next = self.gather.batch.last() + 1;
+        let batch = std::mem::replace(&mut self.gather.batch, Batch::new(next));
+        if batch.is_empty() {
+            return;
+        }
+        self.sent = true;
+        log.next = next;
+        log.seq = self.gather.seq;
+        if log.app.store.append(&log.live, batch).await.is_err() {
+            // The server is stopping; the next start closes what is open.
+            tracing::warn!(message = log.live.id, "the log is closed");
+        }
+    }
+
+    /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
+    /// delivered.
+    pub(super) fn may_be_asked_again(&self) -> bool {
+        !self.sent && self.gather.unusable
+    }
+
+    /// The reply and what was wrong with it, for the model to read (P-034).
+    pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
+        let chinese = options.texts == Texts::default();
+        let (before, after) = if chinese {
+            ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
+        } else {
+            (
+                "The reply above does not keep the format:",
+                "Please give the whole reply again, exactly in the format asked for.",
+            )
+        };
+        let findings = self.gather.findings.join("\n");
+        [
+            Message { role: "assistant".into(), content: self.gather.raw.clone() },
+            Message { role: "user".into(), content: format!("{before}\n{findings}\n\n{after}") },
+        ]
+    }
+}
+
+impl Sink for Gather {
+    fn event(&mut self, event: Event<'_>) {
+        self.begun |= event.kind() == EventKind::Contract;
+        self.answering |= matches!(event, Event::FinalDelta { .. });
+        self.ended |= matches!(event, Event::Completed(_) | Event::Error(_));
+        let reasked;
+        let event = match event {
+            Event::Completed(completed) => {
+                self.unusable |= completed.metadata.fallback_reason.is_some();
+                reasked = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
+                &reasked
+            }
+            ref event => event,
+        };
+        self.batch.event(event.name(), |out| tambour::encode::data(event, out));
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        if finding.severity >= Severity::Warning && self.findings.len() < 20 {
+            self.unusable |= finding.severity == Severity::Error;
+            self.findings.push(format!("- line {}: {} ({})", finding.line, finding.message, finding.code));
+        }
+    }
+}
+
+fn with_reasks(mut completed: Completed, reasks: u32) -> Completed {
+    completed.metadata.reasks = reasks;
+    completed
+}

@@ -1,0 +1,131 @@
+//! Runs one message: asks the upstream, reads the reply, puts it on the log. The only place that waits for a model.
+
+mod attempt;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tambour::event::{Failure, FinishReason};
+use tambour::{End, Options};
+
+use crate::app::App;
+use crate::fail;
+use crate::metrics::Metrics;
+use crate::record::{self, Timings};
+use crate::store::{Live, Log as _, MessageRow};
+use crate::upstream::{Ask, Upstream, failure};
+use attempt::Attempt;
+
+/// Everything a run needs.
+pub(crate) struct Run {
+    pub(crate) row: MessageRow,
+    pub(crate) live: Arc<Live>,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) ask: Ask,
+    pub(crate) options: Options,
+    /// Raw text counts as delivered as soon as it is on the log.
+    pub(crate) legacy: bool,
+    pub(crate) max_reasks: u32,
+    /// How long a run goes on when nobody reads it any more.
+    pub(crate) grace: Duration,
+}
+
+/// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`.
+pub(crate) async fn run(app: Arc<App>, run: Run) {
+    let (row, live) = (run.row.clone(), run.live.clone());
+    let mut timings = Timings::default();
+    let reading = AssertUnwindSafe(read(&app, run, &mut timings)).catch_unwind().await;
+    // Nobody may be told that it has ended before the end is on the log.
+    let mut written = app.store.flush().await;
+    if reading.is_err() {
+        let failure = failure("internal_error", "the server failed while it read the reply", true);
+        tracing::error!(message = live.id, "a run has panicked; its message is closed");
+        written = record::close(&app.store, &live, failure, &app.settings().texts()).await;
+    }
+    let stored = match written {
+        Ok(()) => record::materialise(&app.store, &row, timings).await,
+        Err(error) => Err(error),
+    };
+    match stored {
+        Ok("failed") => Metrics::count(&app.metrics.failed),
+        Ok(_) => {}
+        Err(error) => {
+            tracing::error!(%error, message = live.id, "not all was written; the next start does it")
+        }
+    }
+    let _ = app.store.end(&live).await;
+    app.live.remove(&live.id);
+}
+
+/// Asks, reads, and asks again if need be.
+async fn read(app: &Arc<App>, run: Run, timings: &mut Timings) {
+    let started = Instant::now();
+    let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
+    let mut ask = run.ask.clone();
+    let (mut reasks, mut usage) = (0, Value::Null);
+    // One wait for the whole run: the time of grace goes on while the model writes.
+    let mut stop = std::pin::pin!(stopped(app, &run));
+    loop {
+        let mut attempt = Attempt::new(&run, reasks, log.next, log.seq);
+        let end = attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await;
+        fail::point("run");
+        add_usage(&mut usage, attempt.usage.take());
+        attempt.finish(&end, usage.clone());
+        timings.total_ms = millis(started);
+        let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
+        if again && matches!(end, End::Finished(FinishReason::Stop)) && !run.live.cancel.is_cancelled() {
+            reasks += 1;
+            ask.messages.extend(attempt.complaint(&run.options));
+            continue;
+        }
+        attempt.send(&mut log).await;
+        return;
+    }
+}
+
+/// The log of the message, as far as this run has written it.
+struct Log {
+    app: Arc<App>,
+    live: Arc<Live>,
+    next: u64,
+    seq: u64,
+}
+
+/// Waits until the run should stop, and says how it ends: cancelled, nobody has read it for the time of grace, or the
+/// server stops.
+async fn stopped(app: &App, run: &Run) -> End {
+    tokio::select! {
+        () = run.live.cancel.cancelled() => {}
+        () = run.live.deserted(run.grace) => tracing::debug!(message = run.live.id, "nobody reads it any more"),
+        () = app.halting.cancelled() => return End::Failed(interrupted()),
+    }
+    End::Finished(FinishReason::Cancelled)
+}
+
+/// Adds the token counts of an attempt.
+fn add_usage(sum: &mut Value, usage: Option<Value>) {
+    match (sum, usage) {
+        (_, None | Some(Value::Null)) => {}
+        (Value::Object(sum), Some(Value::Object(more))) => {
+            for (name, value) in more {
+                add_usage(sum.entry(name).or_insert(Value::Null), Some(value));
+            }
+        }
+        (sum, Some(more)) => {
+            let both = sum.as_u64().zip(more.as_u64());
+            *sum = both.map_or(more, |(a, b)| Value::from(a + b));
+        }
+    }
+}
+
+/// A failure for messages that were running when the server stopped.
+pub(crate) fn interrupted() -> Failure {
+    failure("interrupted", "the server stopped while the message was running", true)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

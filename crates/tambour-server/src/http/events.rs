@@ -1,0 +1,290 @@
+//! Event streams: a reader goes along the log of a message at its own pace.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tambour::Event;
+use tambour::encode::sse::{Envelope, frame};
+use tambour::encode::{Protocol, jsonseq, string};
+use tambour::event::{EventKind, kind_of};
+
+use super::keys::Caller;
+use super::messages::{NewMessage, owned};
+use super::problem::Problem;
+use crate::app::{App, Opened};
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::record;
+use crate::store::batch::Place;
+use crate::store::live::Reading;
+use crate::store::{Batch, Kind, Log, MessageRow, StoreError};
+
+/// Bytes of frames that are made at once; more only when the client has taken these.
+const PIECE: usize = 16 << 10;
+
+/// Goes along the log of one message.
+pub(super) struct Reader {
+    message: String,
+    envelope: Envelope,
+    protocol: Protocol,
+    extensions: bool,
+    findings: bool,
+    /// Number of the last entry that was sent or passed over.
+    after: u64,
+    /// Present while the message is running.
+    reading: Option<Reading>,
+    /// Batches that were read and not sent.
+    waiting: VecDeque<Arc<Batch>>,
+    /// How far the first of them was sent.
+    place: Option<Place>,
+    /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
+    out: Vec<u8>,
+    ended: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct After {
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// `GET /api/v1/messages/{id}/events`
+pub(super) async fn follow(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(query): Query<After>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // Running or not is asked before the row is read: a message that ends in between has its log in the store.
+    let live = app.live.get(&id);
+    let row = owned(&app, &caller, &id).await?;
+    let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
+    })?;
+    let after = cursor(&headers, query.after.as_deref())?;
+    let nothing_left = match &live {
+        // What a client has seen is committed; a number beyond that is nobody's.
+        Some(live) => after > live.progress().last,
+        None => app.store.read(&id, after, 1).await?.is_empty(),
+    };
+    if nothing_left {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let opened = open(&app, &caller)?;
+    if method == Method::HEAD {
+        return Ok(stream_headers(Body::empty()));
+    }
+    // Only now does the client count as one who reads.
+    let reading = live.map(|live| app.store.follow(&live));
+    Ok(response(app, Reader::new(&row, &asked, reading, after), opened))
+}
+
+/// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
+fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
+    let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
+    let given = last_id.or(after).unwrap_or("").trim();
+    if given.is_empty() {
+        return Ok(0);
+    }
+    // Digits that are no number of ours are past the end.
+    if given.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(given.parse().unwrap_or(u64::MAX));
+    }
+    let detail = format!("a cursor is the id of an event, not `{given}`");
+    Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
+}
+
+/// Counts a stream of the caller, or refuses it.
+pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
+    let most = app.loaded().config.max_streams;
+    app.streams.open(&caller.owner, most).ok_or_else(|| {
+        Metrics::count(&app.metrics.limited);
+        let detail = format!("{most} event streams of this key are open; wait until one has ended");
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail).retry_after(1)
+    })
+}
+
+/// The answer that streams what a reader reads.
+pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Response {
+    Metrics::count(&app.metrics.streams);
+    let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
+    let mut beat = tokio::time::interval(heartbeat);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let stream = futures_util::stream::unfold(
+        (app, reader, beat, false, opened),
+        |(app, mut reader, mut beat, greeted, opened)| async move {
+            if !greeted {
+                // The first bytes are there at once, so that clients and proxies see the headers.
+                beat.reset();
+                reader.greet();
+                let first = Bytes::from(std::mem::take(&mut reader.out));
+                return Some((Ok::<_, StoreError>(first), (app, reader, beat, true, opened)));
+            }
+            if reader.ended {
+                return None;
+            }
+            let silent = tokio::select! {
+                read = reader.next(&app) => {
+                    if let Err(error) = read {
+                        // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
+                        tracing::error!(%error, message = reader.message, "a stream breaks");
+                        reader.ended = true;
+                        return Some((Err(error), (app, reader, beat, true, opened)));
+                    }
+                    false
+                }
+                _ = beat.tick() => true,
+            };
+            if silent {
+                reader.heartbeat();
+            }
+            let frames = Bytes::from(std::mem::take(&mut reader.out));
+            Some((Ok(frames), (app, reader, beat, true, opened)))
+        },
+    );
+    stream_headers(Body::from_stream(stream))
+}
+
+/// The answer around a stream: nothing between us and the client may keep it, change it or hold it back.
+fn stream_headers(body: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (StatusCode::OK, headers, body).into_response()
+}
+
+impl Reader {
+    pub(super) fn new(row: &MessageRow, asked: &NewMessage, reading: Option<Reading>, after: u64) -> Reader {
+        Reader {
+            message: row.id.clone(),
+            envelope: Envelope::new(&row.id, &row.request_id),
+            protocol: asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default(),
+            extensions: asked.extensions,
+            findings: asked.findings,
+            after,
+            reading,
+            waiting: VecDeque::new(),
+            place: None,
+            out: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// What is sent at once: whether it runs, and a sign of life.
+    fn greet(&mut self) {
+        let state = if self.reading.is_some() { "running" } else { "ended" };
+        jsonseq::event(&Event::Status { state: state.into() }, 0, &self.envelope, &mut self.out);
+        self.heartbeat();
+    }
+
+    fn heartbeat(&mut self) {
+        jsonseq::event(&Event::Heartbeat { ts: ids::now().into() }, 0, &self.envelope, &mut self.out);
+    }
+
+    /// Waits for entries and makes their frames, at most about `PIECE` bytes.
+    async fn next(&mut self, app: &App) -> Result<(), StoreError> {
+        while self.out.is_empty() && !self.ended {
+            if self.waiting.is_empty() {
+                self.fetch(app).await?;
+            }
+            while self.out.len() < PIECE
+                && !self.ended
+                && let Some(batch) = self.waiting.front().cloned()
+            {
+                self.frames(&batch, app).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next batches, from memory if it still has them. Waits while there are none.
+    async fn fetch(&mut self, app: &App) -> Result<(), StoreError> {
+        if let Some(reading) = &mut self.reading {
+            let progress = reading.more(self.after).await;
+            if progress.last > self.after
+                && let Some(batches) = reading.live().since(self.after)
+            {
+                self.waiting.extend(batches);
+                return Ok(());
+            }
+        }
+        let batches = app.store.read(&self.message, self.after, PIECE * 4).await?;
+        if batches.is_empty() {
+            // The log is over without an end: the server is stopping, and the next start writes one.
+            let over = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
+            return if over { Err(StoreError::Closed) } else { Ok(()) };
+        }
+        self.waiting.extend(batches);
+        Ok(())
+    }
+
+    /// Appends the frames of the first batch that this client sees, until there are enough.
+    async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
+        let mut place = self.place.unwrap_or_else(|| batch.start());
+        while self.out.len() < PIECE && !self.ended {
+            // The place is kept when an entry is done: waiting may be broken off before.
+            self.place = Some(place);
+            let Some(entry) = batch.entry(&mut place) else {
+                self.waiting.pop_front();
+                self.place = None;
+                self.after = self.after.max(batch.last());
+                break;
+            };
+            if entry.number <= self.after {
+                continue;
+            }
+            match entry.kind {
+                Kind::Raw(seq) if self.protocol == Protocol::Legacy => {
+                    frame("content_delta", Some(entry.number), &self.envelope, &mut self.out, |out| {
+                        out.extend_from_slice(format!("{{\"seq\":{seq},\"delta\":").as_bytes());
+                        out.extend_from_slice(entry.json.as_bytes());
+                        out.push(b'}');
+                    });
+                }
+                Kind::Event("completed") if self.protocol == Protocol::Legacy => {
+                    let reply = record::fold(&app.store, &self.message).await?.reply;
+                    frame("completed", Some(entry.number), &self.envelope, &mut self.out, |out| {
+                        out.extend_from_slice(entry.json.strip_suffix('}').unwrap_or("{").as_bytes());
+                        out.extend_from_slice(b",\"reply\":");
+                        string(&reply, out);
+                        out.push(b'}');
+                    });
+                    self.ended = true;
+                }
+                Kind::Event(name) if self.sees(name) => {
+                    frame(name, Some(entry.number), &self.envelope, &mut self.out, |out| {
+                        out.extend_from_slice(entry.json.as_bytes());
+                    });
+                    self.ended |= matches!(name, "completed" | "error");
+                }
+                Kind::Raw(_) | Kind::Reasoning | Kind::Event(_) => {}
+            }
+            self.after = entry.number;
+        }
+        Ok(())
+    }
+
+    fn sees(&self, name: &str) -> bool {
+        match kind_of(name) {
+            Some(EventKind::System) => true,
+            Some(EventKind::Contract) => self.protocol == Protocol::JsonSeqV1,
+            Some(EventKind::Extension) => {
+                self.protocol == Protocol::JsonSeqV1
+                    && if name == "finding" { self.findings } else { self.extensions }
+            }
+            None => false,
+        }
+    }
+}

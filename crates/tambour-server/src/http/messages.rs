@@ -1,0 +1,308 @@
+//! `POST /messages` and `POST /messages/{id}/cancel`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tambour::encode::Protocol;
+use tambour::{Options, dialect};
+
+use super::events::{self, Reader};
+use super::keys::Caller;
+use super::problem::{Problem, body};
+use super::request::RequestId;
+use crate::app::App;
+use crate::drive::{self, Run};
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::record::fold;
+use crate::store::{Live, Log, MessageRow};
+use crate::upstream::{Ask, Message};
+
+/// What is asked of `POST /api/v1/messages`.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    /// A conversation of the same key; a new one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    conversation_id: Option<String>,
+    /// The whole prompt by role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<Message>>,
+    /// The user's words; earlier messages of the conversation go before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    /// Goes before everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<String>,
+    /// The model; the upstream's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Name of a configured upstream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    /// How the model is expected to write; `auto` finds out.
+    #[serde(default = "auto")]
+    dialect: String,
+    /// What the reply is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    contract: Option<Contract>,
+    /// `legacy` or `jsonseq_v1`; the setting `llm_app_settings.app_output_protocol` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output_protocol: Option<String>,
+    /// Whether extension events are sent.
+    #[serde(default)]
+    pub(super) extensions: bool,
+    /// Whether findings are sent.
+    #[serde(default)]
+    pub(super) findings: bool,
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    /// Most tokens of the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    /// How often a reply that cannot be used may be asked for again.
+    #[serde(default)]
+    max_reasks: u32,
+    /// Whether the answer is the event stream itself.
+    #[serde(default)]
+    stream: bool,
+}
+
+/// Most re-asks of one message.
+const MOST_REASKS: u32 = 5;
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+/// What a reply is held to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contract {
+    /// `strict` or `lenient`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) profile: Option<String>,
+    /// Options by their public names, such as `plain.reasoning`.
+    #[serde(default)]
+    pub(super) options: BTreeMap<String, Value>,
+}
+
+/// The options of a request: the server's limits and texts, then the contract.
+pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options, Problem> {
+    let mut options = Options::default();
+    options.limits = app.loaded().config.limits.clone();
+    options.texts = app.settings().texts();
+    let Some(contract) = contract else { return Ok(options) };
+    let profile = contract.profile.iter().map(|profile| ("profile", Value::from(profile.as_str())));
+    let set = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    for (name, value) in profile.chain(set) {
+        if name.starts_with("limits.") {
+            return Err(Problem::invalid("invalid_option", "limits are the server's, not a request's"));
+        }
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        options.set(name, &value).map_err(|error| Problem::invalid("invalid_option", error.to_string()))?;
+    }
+    Ok(options)
+}
+
+/// `POST /api/v1/messages`
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    if app.closing.is_cancelled() {
+        let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
+        return Err(closing.retry_after(5));
+    }
+    let mut new: NewMessage = body(&bytes)?;
+    let protocol = protocol(&app, &new)?;
+    new.output_protocol = Some(protocol.name().to_owned());
+    dialect::entry(&new.dialect)
+        .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect"))?;
+    if new.max_reasks > MOST_REASKS {
+        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {}", new.max_reasks);
+        return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
+    }
+    let options = options(&app, new.contract.as_ref())?;
+    let loaded = app.loaded();
+    let upstream = loaded.upstream(new.upstream.as_deref()).ok_or_else(|| {
+        let name = new.upstream.as_deref().unwrap_or("any");
+        Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
+            .with("field", "upstream")
+    })?;
+    let messages = prompt(&app, &caller, &new).await?;
+    let row = MessageRow {
+        id: ids::new("msg"),
+        conversation_id: new.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
+        request_id,
+        owner: caller.owner.clone(),
+        created: ids::now(),
+        status: "running".to_owned(),
+        request: json!(new).to_string(),
+        record: None,
+    };
+    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
+    if loaded.config.log_content {
+        tracing::info!(message = row.id, request = row.request_id, prompt = %json!(messages), "message");
+    } else {
+        tracing::info!(message = row.id, request = row.request_id, dialect = new.dialect, "message");
+    }
+    let live = Live::new(row.id.clone());
+    // The first reader is there before the run begins, so that its going away is noticed.
+    let reading = new.stream.then(|| app.store.follow(&live));
+    let run = Run {
+        row: row.clone(),
+        live,
+        upstream,
+        ask: Ask {
+            messages,
+            model: new.model.clone(),
+            dialect: new.dialect.clone(),
+            temperature: new.temperature,
+            max_tokens: new.max_tokens,
+        },
+        options,
+        legacy: protocol == Protocol::Legacy,
+        max_reasks: new.max_reasks,
+        grace: Duration::from_millis(loaded.config.grace_ms),
+    };
+    app.undisturbed(begin(app.clone(), run, loaded.config.max_running)).await?;
+    if let Some(opened) = opened {
+        return Ok(events::response(app, Reader::new(&row, &new, reading, 0), opened));
+    }
+    let answer = json!({
+        "message_id": row.id,
+        "conversation_id": row.conversation_id,
+        "request_id": row.request_id,
+    });
+    let place = format!("/api/v1/messages/{}/events", row.id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
+}
+
+/// Stores a message and runs it. From here on it ends by itself, whatever becomes of the client.
+async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
+    if !app.live.add(&run.row.owner, run.live.clone(), most) {
+        Metrics::count(&app.metrics.limited);
+        let detail = format!("{most} messages of this key are running; wait until one has ended");
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_running", detail);
+        return Err(problem.retry_after(1));
+    }
+    if let Err(error) = app.store.insert_message(&run.row).await {
+        app.live.remove(&run.row.id);
+        return Err(error.into());
+    }
+    Metrics::count(&app.metrics.messages);
+    app.runs.spawn(drive::run(app.clone(), run));
+    Ok(())
+}
+
+/// The protocol of a new message, fixed here (J-033).
+fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
+    let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
+    Protocol::named(name).ok_or_else(|| {
+        let known: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
+        let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
+        Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
+    })
+}
+
+/// The messages for the model.
+async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Message>, Problem> {
+    let mut prompt = Vec::new();
+    if let Some(system) = &new.system_prompt {
+        prompt.push(Message { role: "system".into(), content: system.clone() });
+    }
+    if let Some(id) = &new.conversation_id {
+        let known = app.store.conversation(id).await?;
+        if known.is_none_or(|(owner, _)| owner != caller.owner) {
+            return Err(Problem::not_found(format!("there is no conversation `{id}`")));
+        }
+    }
+    match (&new.messages, &new.text) {
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid("invalid_field", "give `messages` or `text`, not both")
+                .with("field", "text"));
+        }
+        (None, None) => {
+            return Err(Problem::invalid("missing_field", "give `messages` or `text`").with("field", "text"));
+        }
+        (Some(messages), None) if messages.is_empty() => {
+            return Err(Problem::invalid("invalid_field", "`messages` is empty").with("field", "messages"));
+        }
+        (Some(messages), None) => {
+            let role = |message: &&Message| !matches!(message.role.as_str(), "system" | "user" | "assistant");
+            if let Some(message) = messages.iter().find(role) {
+                let detail = format!("a role is system, user or assistant, not `{}`", message.role);
+                return Err(Problem::invalid("invalid_field", detail).with("field", "messages"));
+            }
+            prompt.extend(messages.iter().cloned());
+        }
+        (None, Some(text)) => {
+            if let Some(id) = &new.conversation_id {
+                prompt.extend(history(app, id).await?);
+            }
+            prompt.push(Message { role: "user".into(), content: text.clone() });
+        }
+    }
+    Ok(prompt)
+}
+
+/// What was said before in a conversation.
+async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
+    let mut said = Vec::new();
+    for row in app.store.messages_of(id).await? {
+        let Ok(asked) = serde_json::from_str::<NewMessage>(&row.request) else { continue };
+        let reply = match row.record.as_deref().map(serde_json::from_str::<Value>) {
+            Some(record) => record.unwrap_or_default()["reply"].as_str().unwrap_or("").to_owned(),
+            // Its end may be on the log already, and the record not yet made.
+            None => fold(&app.store, &row.id).await?.ended_reply().unwrap_or_default(),
+        };
+        if reply.is_empty() {
+            continue;
+        }
+        match (asked.text, asked.messages) {
+            (Some(text), _) => said.push(Message { role: "user".into(), content: text }),
+            (None, Some(messages)) => {
+                said.extend(messages.into_iter().filter(|message| message.role != "system"))
+            }
+            (None, None) => {}
+        }
+        said.push(Message { role: "assistant".into(), content: reply });
+    }
+    Ok(said)
+}
+
+/// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let row = owned(&app, &caller, &id).await?;
+    let Some(live) = app.live.get(&id).filter(|_| row.status == "running") else {
+        // It has ended since, if it was running a moment ago.
+        let status =
+            if row.status == "running" { owned(&app, &caller, &id).await?.status } else { row.status };
+        return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));
+    };
+    live.cancel.cancel();
+    Ok((StatusCode::ACCEPTED, Json(json!({"message_id": id, "status": "cancelling"}))))
+}
+
+/// The message of that id, if it is the caller's.
+pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+    let row = app.store.message(id).await?;
+    row.filter(|row| row.owner == caller.owner)
+        .ok_or_else(|| Problem::not_found(format!("there is no message `{id}`")))
+}

@@ -1,0 +1,115 @@
+//! Errors as problem documents (RFC 9457), each with a stable `code`.
+
+use axum::body::Bytes;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::store::StoreError;
+
+/// What went wrong with a request.
+#[derive(Debug)]
+pub(crate) struct Problem(Box<Document>);
+
+#[derive(Debug)]
+struct Document {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    more: Map<String, Value>,
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem(Box::new(Document {
+            status,
+            code,
+            detail: detail.into(),
+            more: Map::new(),
+            retry_after: None,
+        }))
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// Something of ours broke.
+    pub(crate) fn internal() -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
+    }
+
+    /// A request that is well formed and cannot be carried out.
+    pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    /// Adds a member to the document.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.0.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
+        self.0.retry_after = Some(seconds);
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = *self.0;
+        let title = document.status.canonical_reason().unwrap_or("error");
+        let mut body = json!({
+            "type": format!("urn:tambour:problem:{}", document.code),
+            "title": title,
+            "status": document.status.as_u16(),
+            "code": document.code,
+            "detail": document.detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(document.more);
+        }
+        let headers = [(header::CONTENT_TYPE, "application/problem+json")];
+        let mut response = (document.status, headers, body.to_string()).into_response();
+        if let Some(seconds) = document.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        tracing::error!(%error, "the store failed");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer")
+            .retry_after(1)
+    }
+}
+
+/// Reads a JSON body. Fields that do not exist are refused by name.
+pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    if !error.is_data() {
+        let problem =
+            Problem::new(StatusCode::BAD_REQUEST, "malformed_json", format!("the body is not JSON: {error}"));
+        return Err(problem.with("line", error.line()).with("column", error.column()));
+    }
+    let detail = error.to_string();
+    let named = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
+    let (code, field) = match (named("unknown field `"), named("missing field `")) {
+        (Some(field), _) => ("unknown_field", Some(field)),
+        (None, Some(field)) => ("missing_field", Some(field)),
+        (None, None) => ("invalid_field", None),
+    };
+    let problem = Problem::invalid(code, detail);
+    Err(match field {
+        Some(field) => problem.with("field", field),
+        None => problem,
+    })
+}

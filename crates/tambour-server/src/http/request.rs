@@ -1,0 +1,58 @@
+//! What happens to each request on its way in and out: an id, a line in the log, errors of the framework as problems.
+
+use std::time::Instant;
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::problem::Problem;
+use crate::ids;
+
+/// The id of a request; of the client, if it sent a sensible one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestId(pub(super) String);
+
+const NAME: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Names the request, and writes one line about it. Neither query nor headers nor bodies are in that line.
+pub(super) async fn identify(mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(NAME).and_then(|value| value.to_str().ok());
+    let sensible = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    };
+    let id = given.filter(sensible).map_or_else(|| ids::new("req"), str::to_owned);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let started = Instant::now();
+    let mut response = problems(next.run(request).await).await;
+    let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis());
+    tracing::info!(request = id, %method, path, status, ms, "request");
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(NAME, id);
+    }
+    response
+}
+
+/// Errors that the framework made as plain text, as problem documents.
+async fn problems(response: Response) -> Response {
+    let status = response.status();
+    let plain = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain; charset=utf-8"));
+    if !(status.is_client_error() || status.is_server_error()) || !plain {
+        return response;
+    }
+    let code = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::BAD_REQUEST => "malformed_request",
+        StatusCode::SERVICE_UNAVAILABLE => return response,
+        _ => "refused",
+    };
+    let said = to_bytes(response.into_body(), 2000).await.unwrap_or_default();
+    Problem::new(status, code, String::from_utf8_lossy(&said).trim()).into_response()
+}

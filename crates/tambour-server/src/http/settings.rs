@@ -1,0 +1,86 @@
+//! `GET` and `PUT /settings`. Reading needs any key, writing one with the `admin` right.
+
+use std::sync::{Arc, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::{Extension, Json};
+use serde_json::{Map, Value, json};
+
+use super::keys::{Caller, admin};
+use super::problem::{Problem, body};
+use crate::app::{App, SETTINGS};
+
+/// `GET /api/v1/settings`
+pub(super) async fn show(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(shown(&app))
+}
+
+fn shown(app: &App) -> Value {
+    let (settings, loaded) = (app.settings(), app.loaded());
+    let config = &loaded.config;
+    let texts = settings.texts();
+    let value = |name: &str, default: Value| settings.values.get(name).cloned().unwrap_or(default);
+    let names: Vec<Value> = config
+        .upstreams
+        .iter()
+        .map(|(name, upstream)| json!({"name": name, "kind": upstream.kind, "model": upstream.model}))
+        .collect();
+    json!({
+        "llm_app_settings": {
+            "app_output_protocol": value("llm_app_settings.app_output_protocol", json!("legacy")),
+        },
+        "text_language": value("text_language", json!("zh")),
+        "thought_display": value("thought_display", json!("collapsed")),
+        "texts": {"fallback": texts.fallback, "phase_title": texts.phase_title},
+        "upstreams": names,
+        "default_upstream": config.default_upstream(),
+        "limits": config.limits,
+    })
+}
+
+/// `PUT /api/v1/settings`: changes what is given, as it is shown or with dotted names; nothing when one part is refused.
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    let given: Map<String, Value> = body(&bytes)?;
+    let mut changes = Vec::new();
+    for (name, value) in given {
+        flatten(name, value, &mut changes);
+    }
+    for (name, value) in &changes {
+        let Some((_, fits)) = SETTINGS.iter().find(|(known, _)| known == name) else {
+            let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+            let detail =
+                format!("there is no setting `{name}` that can be changed; known: {}", known.join(", "));
+            return Err(Problem::invalid("unknown_field", detail).with("field", name.as_str()));
+        };
+        if !fits(value) {
+            let detail = format!("the setting `{name}` does not take {value}");
+            return Err(Problem::invalid("invalid_field", detail).with("field", name.as_str()));
+        }
+    }
+    let work = app.clone();
+    app.undisturbed(async move {
+        work.store.set(&changes).await?;
+        work.settings.write().unwrap_or_else(PoisonError::into_inner).values.extend(changes);
+        Ok(())
+    })
+    .await?;
+    Ok(Json(shown(&app)))
+}
+
+/// Objects to dotted names.
+fn flatten(name: String, value: Value, out: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(inner) => {
+            for (key, value) in inner {
+                flatten(format!("{name}.{key}"), value, out);
+            }
+        }
+        value => out.push((name, value)),
+    }
+}

@@ -1,0 +1,20 @@
+//! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
+
+mod app;
+pub mod config;
+mod drive;
+#[doc(hidden)]
+pub mod fail;
+mod http;
+mod ids;
+pub mod logs;
+mod metrics;
+mod record;
+mod reload;
+mod serve;
+pub mod store;
+pub mod upstream;
+
+pub use config::{Config, ConfigError};
+pub use reload::Reload;
+pub use serve::{Server, StartError};

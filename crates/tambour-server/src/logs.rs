@@ -1,0 +1,22 @@
+//! The server's own log: structured lines on stderr, without prompts, replies or keys unless `log_content` is on.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, ConfigError};
+
+/// Writes the log of this process from now on; `log` says what of it (`info`, `tambour_server=debug`), `log_json` how.
+///
+/// # Errors
+/// The filter cannot be read.
+pub fn start(config: &Config) -> Result<(), ConfigError> {
+    let filter = EnvFilter::try_new(&config.log)
+        .map_err(|error| ConfigError(format!("`log` is no filter: {error}")))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second server of the process writes where the first one does.
+    let _ = if config.log_json {
+        lines.json().flatten_event(true).try_init()
+    } else {
+        lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
+    };
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! A new configuration for a running server: upstreams, limits and times are replaced, streams go on.
+
+use std::sync::{Arc, PoisonError};
+
+use crate::app::{App, Loaded, Settings};
+use crate::config::{Config, ConfigError};
+
+/// Replaces the configuration of a running server. What is running keeps what it began with.
+#[derive(Clone)]
+pub struct Reload {
+    pub(crate) app: Arc<App>,
+}
+
+impl Reload {
+    /// Takes over a configuration and reads the stored settings again. Gives the names of the fields that differ and need a
+    /// restart; they keep their values.
+    ///
+    /// # Errors
+    /// The configuration cannot be used, or the store does not answer; nothing has changed then.
+    pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
+        let before = self.app.loaded();
+        let mut fixed = Vec::new();
+        macro_rules! keep {
+            ($($field:ident),+) => {$(
+                if config.$field != before.config.$field {
+                    fixed.push(stringify!($field));
+                    config.$field.clone_from(&before.config.$field);
+                }
+            )+};
+        }
+        keep!(listen, data, database, durable, api_key, max_request, log, log_json);
+        let loaded = Loaded::new(config)?;
+        let settings =
+            Settings::load(&self.app.store).await.map_err(|error| ConfigError(error.to_string()))?;
+        self.app.replace(loaded);
+        *self.app.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        Ok(fixed)
+    }
+
+    /// Loads and takes over; a configuration that cannot be used is told and changes nothing.
+    pub(crate) async fn read_again(&self, load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync)) {
+        let loaded = load();
+        let applied = match loaded {
+            Ok(config) => self.apply(config).await,
+            Err(error) => Err(error),
+        };
+        match applied {
+            Ok(fixed) if fixed.is_empty() => tracing::info!("the configuration has been loaded again"),
+            Ok(fixed) => {
+                tracing::warn!(
+                    needs_restart = fixed.join(", "),
+                    "the configuration has been loaded again, in part"
+                );
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration was not loaded again; the old one holds")
+            }
+        }
+    }
+}
+
+/// Hang-up signals to this process.
+pub(crate) struct HangUps {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+}
+
+impl HangUps {
+    /// Listens, if anything is to happen on such a signal.
+    pub(crate) fn new(wanted: bool) -> HangUps {
+        #[cfg(unix)]
+        return HangUps {
+            signals: wanted
+                .then(|| tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok())
+                .flatten(),
+        };
+        #[cfg(not(unix))]
+        {
+            let _ = wanted;
+            HangUps {}
+        }
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signals) = &mut self.signals
+            && signals.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

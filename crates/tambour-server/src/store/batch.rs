@@ -1,0 +1,162 @@
+//! The format of the log: entries that arrived together, one line each.
+//!
+//! `R SEQ "text"` raw text of the reply, with its place among the raw entries; `T "text"` reasoning that came in a field
+//! of its own; `E NAME {...}` an event. JSON holds no line breaks, so neither does a line.
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// Raw text, and its place among the raw entries, from 1.
+    Raw(u64),
+    /// Reasoning beside the reply.
+    Reasoning,
+    /// An event, by name.
+    Event(&'a str),
+}
+
+/// One entry of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its number in the message, from 1.
+    pub number: u64,
+    /// What it is.
+    pub kind: Kind<'a>,
+    /// Its JSON: a string for text, an object for an event.
+    pub json: &'a str,
+}
+
+/// Entries with consecutive numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    first: u64,
+    last: u64,
+    body: Vec<u8>,
+}
+
+impl Batch {
+    /// A batch whose first entry will have number `first`.
+    #[must_use]
+    pub fn new(first: u64) -> Batch {
+        Batch { first, last: first - 1, body: Vec::new() }
+    }
+
+    /// A batch as the store has it.
+    #[must_use]
+    pub(super) fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
+        Batch { first, last, body }
+    }
+
+    /// Adds raw text.
+    pub fn raw(&mut self, seq: u64, text: &str) {
+        self.body.extend_from_slice(format!("R {seq} ").as_bytes());
+        self.text(text);
+    }
+
+    /// Adds reasoning.
+    pub fn reasoning(&mut self, text: &str) {
+        self.body.extend_from_slice(b"T ");
+        self.text(text);
+    }
+
+    /// Adds an event; `data` appends its JSON object in one line.
+    pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        self.body.extend_from_slice(b"E ");
+        self.body.extend_from_slice(name.as_bytes());
+        self.body.push(b' ');
+        data(&mut self.body);
+        self.end_line();
+    }
+
+    /// Adds the entries of a batch that follows this one.
+    pub(super) fn join(&mut self, next: &Batch) {
+        debug_assert_eq!(self.last + 1, next.first, "numbers have no gaps");
+        self.last = next.last;
+        self.body.extend_from_slice(&next.body);
+    }
+
+    fn text(&mut self, text: &str) {
+        tambour::encode::string(text, &mut self.body);
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.body.push(b'\n');
+        self.last += 1;
+    }
+
+    /// Number of the first entry.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Number of the last entry; one less than the first while there is none.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.last < self.first
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let mut at = self.start();
+        std::iter::from_fn(move || self.entry(&mut at))
+    }
+
+    /// The place of the first entry.
+    #[must_use]
+    pub fn start(&self) -> Place {
+        Place { offset: 0, number: self.first }
+    }
+
+    /// The entry at a place, which moves on behind it; `None` at the end. A line that is no entry (a damaged store) is
+    /// passed over.
+    pub fn entry(&self, at: &mut Place) -> Option<Entry<'_>> {
+        while at.number <= self.last {
+            let rest = self.body.get(at.offset..).filter(|rest| !rest.is_empty())?;
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let number = at.number;
+            *at = Place { offset: at.offset + end + 1, number: number + 1 };
+            if let Some((kind, json)) = read(&rest[..end]) {
+                return Some(Entry { number, kind, json });
+            }
+        }
+        None
+    }
+}
+
+/// A place between two entries of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    offset: usize,
+    number: u64,
+}
+
+/// Kind and JSON of a line.
+fn read(line: &[u8]) -> Option<(Kind<'_>, &str)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (kind, rest) = line.split_once(' ')?;
+    match kind {
+        "R" => {
+            let (seq, json) = rest.split_once(' ')?;
+            Some((Kind::Raw(seq.parse().ok()?), json))
+        }
+        "T" => Some((Kind::Reasoning, rest)),
+        "E" => {
+            let (name, json) = rest.split_once(' ')?;
+            Some((Kind::Event(name), json))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,139 @@
+//! Where replies come from: a model API, or a recording.
+//!
+//! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
+
+mod openai;
+mod replay;
+mod retry;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tambour::End;
+use tambour::event::Failure;
+
+pub use openai::OpenAi;
+pub use replay::Replay;
+
+/// A configured upstream.
+pub enum Upstream {
+    /// A service with the chat completions interface.
+    OpenAi(OpenAi),
+    /// Recorded replies.
+    Replay(Replay),
+}
+
+/// What is asked of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Ask {
+    /// Messages by role, the system prompt first.
+    pub messages: Vec<Message>,
+    /// The model; the upstream's own when absent. Picks a recording by its id.
+    pub model: Option<String>,
+    /// The dialect the reply will be read as; recordings are chosen by it.
+    pub dialect: String,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Most tokens of the reply.
+    pub max_tokens: Option<u32>,
+}
+
+/// One message of the conversation, as a model sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// `system`, `user` or `assistant`.
+    pub role: String,
+    /// Its text.
+    pub content: String,
+}
+
+/// How long to wait for an upstream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Milliseconds to connect.
+    pub connect_ms: u64,
+    /// Milliseconds from the request to the first byte.
+    pub first_byte_ms: u64,
+    /// Milliseconds without any byte.
+    pub silence_ms: u64,
+    /// Attempts in all, while nothing has come.
+    pub attempts: u32,
+    /// Milliseconds before the second attempt; doubled for each further one.
+    pub retry_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            connect_ms: 10_000,
+            first_byte_ms: 120_000,
+            silence_ms: 60_000,
+            attempts: 3,
+            retry_ms: 250,
+        }
+    }
+}
+
+impl Timeouts {
+    fn first_byte(&self) -> Duration {
+        Duration::from_millis(self.first_byte_ms)
+    }
+
+    fn silence(&self) -> Duration {
+        Duration::from_millis(self.silence_ms)
+    }
+}
+
+/// One item of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// Text of the reply.
+    Text(String),
+    /// Reasoning in a field of its own.
+    Reasoning(String),
+    /// Token counts, as the service gave them.
+    Usage(Value),
+    /// The end; nothing follows.
+    End(End),
+}
+
+/// A reply that is arriving.
+pub enum Reply {
+    /// From a model.
+    OpenAi(Box<openai::Stream>),
+    /// From a recording.
+    Replay(replay::Playing),
+}
+
+impl Upstream {
+    /// Asks for a reply.
+    ///
+    /// # Errors
+    /// The upstream cannot be reached, or refuses; nothing of a reply has come.
+    pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
+        match self {
+            Upstream::OpenAi(service) => {
+                service.open(ask).await.map(|stream| Reply::OpenAi(Box::new(stream)))
+            }
+            Upstream::Replay(replay) => replay.open(ask).map(Reply::Replay),
+        }
+    }
+}
+
+impl Reply {
+    /// Waits for what comes next, and adds all that is there to `items`. Ends with [`Item::End`].
+    pub async fn next(&mut self, items: &mut Vec<Item>) {
+        match self {
+            Reply::OpenAi(stream) => stream.next(items).await,
+            Reply::Replay(playing) => playing.next(items).await,
+        }
+    }
+}
+
+/// A failure with its stable code.
+pub(crate) fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
+    Failure { code: code.into(), message: message.into(), retryable }
+}

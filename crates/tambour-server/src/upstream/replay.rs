@@ -1,0 +1,129 @@
+//! Recorded replies, played chunk by chunk.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tambour::End;
+use tambour::event::{Failure, FinishReason};
+
+use super::{Ask, Item, failure};
+
+/// Recordings, and which one comes next for each dialect.
+pub struct Replay {
+    records: Vec<Arc<Record>>,
+    next: Mutex<HashMap<String, usize>>,
+    /// Between chunks of a recording that does not say.
+    pace: Duration,
+}
+
+#[derive(Debug, Deserialize)]
+struct Record {
+    id: String,
+    chunks: Vec<String>,
+    #[serde(default)]
+    finish_reason: Option<FinishReason>,
+    #[serde(default)]
+    protocol: Option<String>,
+    #[serde(default)]
+    delays_ms: Option<Vec<u64>>,
+}
+
+/// The recordings that come with the product.
+const DEMO: [&str; 2] = [
+    include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
+    include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
+];
+/// About the pace at which a small model writes on a laptop.
+const DEMO_PACE: Duration = Duration::from_millis(25);
+
+impl Replay {
+    /// The recordings of real models that come with the product.
+    ///
+    /// # Errors
+    /// One of them is broken.
+    pub fn demo() -> Result<Replay, String> {
+        let mut replay = Replay::read(&DEMO.concat(), DEMO_PACE)?;
+        // A demonstration shows replies that were finished.
+        replay.records.retain(|record| record.finish_reason == Some(FinishReason::Stop));
+        Ok(replay)
+    }
+
+    /// The recordings of a file, one JSON object a line.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is no recording.
+    pub fn file(path: &Path) -> Result<Replay, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Replay::read(&text, Duration::ZERO).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn read(text: &str, pace: Duration) -> Result<Replay, String> {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let records: Result<Vec<_>, String> = lines
+            .map(|(at, line)| {
+                serde_json::from_str(line).map(Arc::new).map_err(|error| format!("line {}: {error}", at + 1))
+            })
+            .collect();
+        let records = records?;
+        if records.is_empty() {
+            return Err("no recordings".to_owned());
+        }
+        Ok(Replay { records, next: Mutex::default(), pace })
+    }
+
+    /// The next recording of the dialect, in file order and from the start again; or the one whose id is the model.
+    pub(super) fn open(&self, ask: &Ask) -> Result<Playing, Failure> {
+        let record = match &ask.model {
+            Some(id) => self.records.iter().find(|record| record.id == *id).cloned(),
+            None => self.turn(&ask.dialect),
+        };
+        let record = record.ok_or_else(|| {
+            let wanted =
+                ask.model.as_ref().map_or_else(|| format!("for `{}`", ask.dialect), |id| format!("`{id}`"));
+            failure("recording_not_found", format!("there is no recording {wanted}"), false)
+        })?;
+        Ok(Playing { record, at: 0, pace: self.pace })
+    }
+
+    fn turn(&self, dialect: &str) -> Option<Arc<Record>> {
+        let any = matches!(dialect, "auto" | "plain");
+        let fits = |record: &&Arc<Record>| {
+            any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect)
+        };
+        let of_dialect: Vec<&Arc<Record>> = self.records.iter().filter(fits).collect();
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = next.entry(dialect.to_owned()).or_default();
+        let record = of_dialect.get(*turn % of_dialect.len().max(1))?;
+        *turn += 1;
+        Some(Arc::clone(record))
+    }
+}
+
+/// A recording that is being played.
+pub struct Playing {
+    record: Arc<Record>,
+    at: usize,
+    pace: Duration,
+}
+
+impl Playing {
+    pub(super) async fn next(&mut self, items: &mut Vec<Item>) {
+        let Some(chunk) = self.record.chunks.get(self.at) else {
+            let end = self.record.finish_reason.map_or(End::Unknown, End::Finished);
+            items.push(Item::End(end));
+            return;
+        };
+        let delays = self.record.delays_ms.as_deref().unwrap_or(&[]);
+        let delay = delays.get(self.at).map_or(self.pace, |ms| Duration::from_millis(*ms));
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+        items.push(Item::Text(chunk.clone()));
+        self.at += 1;
+    }
+}

@@ -1,0 +1,198 @@
+//! A small client of event streams over raw TCP, so that it can stall, vanish and see how a body ends.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tambour::contract::{CheckOptions, Form, check_transcript};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::server::within;
+
+/// One event as it arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+    /// The frame itself.
+    pub(crate) frame: String,
+}
+
+/// A stream that is open.
+pub(crate) struct Stream {
+    pub(crate) socket: TcpStream,
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    /// Bytes of the body that are still in chunks.
+    raw: Vec<u8>,
+    /// Text of the body that is not read as events yet.
+    text: Vec<u8>,
+    /// The body ended as it should.
+    pub(crate) over: bool,
+}
+
+impl Stream {
+    pub(crate) async fn open(
+        address: SocketAddr,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&str>,
+    ) -> Stream {
+        let mut socket = within(TcpStream::connect(address)).await.unwrap();
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let body = body.unwrap_or("");
+        request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+        within(socket.write_all(request.as_bytes())).await.unwrap();
+        let mut raw = Vec::new();
+        let end = loop {
+            if let Some(end) = raw.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end;
+            }
+            assert!(within(socket.read_buf(&mut raw)).await.unwrap() > 0, "an answer comes");
+        };
+        let head = String::from_utf8(raw[..end].to_vec()).unwrap().to_lowercase();
+        raw.drain(..end + 4);
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Stream { socket, status, head, raw, text: Vec::new(), over: false }
+    }
+
+    /// A header of the answer.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The next event; `None` when the body has ended, well or not.
+    pub(crate) async fn event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
+                let frame: Vec<u8> = self.text.drain(..end + 2).collect();
+                return Some(parse(String::from_utf8(frame).unwrap()));
+            }
+            if self.over || !self.more().await {
+                assert!(self.text.is_empty(), "a frame is never left half sent");
+                return None;
+            }
+        }
+    }
+
+    /// Reads until an event of that name.
+    pub(crate) async fn until(&mut self, name: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        while events.last().is_none_or(|event: &Event| event.name != name) {
+            events.push(self.event().await.unwrap_or_else(|| panic!("`{name}` comes: {events:#?}")));
+        }
+        events
+    }
+
+    /// All events to the end of the body.
+    pub(crate) async fn rest(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+        }
+        events
+    }
+
+    /// All events of a stream that must end as it should, held against the contract.
+    pub(crate) async fn whole(mut self) -> Vec<Event> {
+        let events = self.rest().await;
+        assert!(self.over, "the body ends well");
+        check(&events);
+        events
+    }
+
+    /// Takes more of the body; false when there is none.
+    async fn more(&mut self) -> bool {
+        loop {
+            if let Some(line) = memchr::memmem::find(&self.raw, b"\r\n") {
+                let size = std::str::from_utf8(&self.raw[..line]).unwrap();
+                let size = usize::from_str_radix(size, 16).unwrap();
+                let (start, end) = (line + 2, line + 2 + size);
+                if self.raw.len() >= end + 2 {
+                    self.text.extend_from_slice(&self.raw[start..end]);
+                    self.raw.drain(..end + 2);
+                    self.over |= size == 0;
+                    return true;
+                }
+            }
+            match within(self.socket.read_buf(&mut self.raw)).await {
+                Ok(read) if read > 0 => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// A frame has at most one `id:`, one `event:` and one `data:` line, in that order, and nothing else (J-034).
+fn parse(frame: String) -> Event {
+    let mut lines = frame.trim_end_matches('\n').split('\n').peekable();
+    let id = lines.next_if(|line| line.starts_with("id: ")).map(|line| line[4..].parse().unwrap());
+    let name = lines.next().unwrap().strip_prefix("event: ").expect("an event line").to_owned();
+    let data = lines.next().unwrap().strip_prefix("data: ").expect("a data line");
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(lines.next(), None, "{frame}");
+    Event { id, name, data, frame }
+}
+
+/// What holds for every whole stream: one envelope (J-030), control events without ids and rising ids (J-036), one end that
+/// is the last event (J-035); and the contract, where contract events are sent.
+pub(crate) fn check(events: &[Event]) {
+    let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+    let ends = names.iter().filter(|name| matches!(**name, "completed" | "error")).count();
+    assert_eq!(ends, 1, "exactly one end: {names:?}"); // J-035
+    assert!(matches!(*names.last().unwrap(), "completed" | "error"), "the end is last: {names:?}"); // J-035
+    let mut last = 0;
+    for event in events {
+        for field in ["message_id", "request_id"] {
+            assert_eq!(event.data[field], events[0].data[field], "{event:?}"); // J-030
+            assert!(event.data[field].as_str().is_some_and(|id| !id.is_empty()), "{event:?}"); // J-030
+        }
+        let control = matches!(event.name.as_str(), "status" | "heartbeat");
+        assert_eq!(event.id.is_none(), control, "{event:?}"); // J-036
+        if let Some(id) = event.id {
+            assert!(id > last, "ids rise: {id} after {last}"); // J-036
+            last = id;
+        }
+    }
+    let legacy = events.last().unwrap().data.get("reply").is_some() || names.contains(&"content_delta");
+    let frames: String = events.iter().map(|event| event.frame.as_str()).collect();
+    if legacy {
+        let known =
+            |name: &&str| matches!(*name, "status" | "heartbeat" | "content_delta" | "completed" | "error");
+        assert!(names.iter().all(known), "{names:?}");
+    } else {
+        let findings = check_transcript(frames.as_bytes(), CheckOptions::default().form(Form::Sse));
+        let errors: Vec<_> =
+            findings.iter().filter(|finding| finding.severity == tambour::Severity::Error).collect();
+        assert!(errors.is_empty(), "{errors:#?}\n{frames}");
+    }
+}
+
+/// Names of events without control events, neighbouring deltas as one.
+pub(crate) fn names(events: &[Event]) -> Vec<&str> {
+    let mut names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+    names.retain(|name| !matches!(*name, "status" | "heartbeat"));
+    names.dedup_by(|a, b| a == b && a.ends_with("_delta"));
+    names
+}
+
+/// The joined text of all events of that name.
+pub(crate) fn text(events: &[Event], name: &str) -> String {
+    let of_name = events.iter().filter(|event| event.name == name);
+    of_name.map(|event| event.data["text"].as_str().or(event.data["delta"].as_str()).unwrap()).collect()
+}
+
+/// Id of the message a stream is about.
+pub(crate) fn message(events: &[Event]) -> String {
+    events[0].data["message_id"].as_str().unwrap().to_owned()
+}
+
+/// The events that carry a number.
+pub(crate) fn numbered(events: &[Event]) -> Vec<Event> {
+    events.iter().filter(|event| event.id.is_some()).cloned().collect()
+}

@@ -1,0 +1,194 @@
+//! Configuration: file, environment, what is shown of it, and what is refused.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use tambour_server::{Config, Server, StartError};
+
+use crate::client::text;
+use crate::mock::{Gate, Mock, Step, delta, finish, reply};
+use crate::server::{Folder, Tambour, config};
+
+fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+    let folder = Folder::new();
+    let path = folder.file("tambour.toml", file);
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Config::load(Some(&path), environment).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let file = "listen = \"127.0.0.1:9000\"\ngrace_ms = 5\n[limits]\nhold = 10\n[upstreams.mine]\nkind = \"openai\"\n\
+        url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey_env = \"MY_KEY\"\n";
+    let config = load(
+        file,
+        &[
+            ("TAMBOUR_GRACE_MS", "0"),
+            ("TAMBOUR_LIMITS_INPUT", "77"),
+            ("TAMBOUR_TIMEOUTS_SILENCE_MS", "88"),
+            ("TAMBOUR_DURABLE", "true"),
+            ("TAMBOUR_API_KEY", "123456"),
+            ("TAMBOUR_CORS_ORIGINS", "https://a.example, https://b.example"),
+            ("TAMBOUR_UPSTREAM_API_KEY", "hidden"),
+            ("TAMBOUR_DATABASE", "sqlite:/x/y.sqlite"),
+            ("HOME", "/nowhere"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 9000)));
+    assert_eq!((config.grace_ms, config.limits.hold, config.limits.input), (0, 10, 77));
+    assert_eq!(config.timeouts.silence_ms, 88);
+    assert!(config.durable);
+    // A key made of digits is text.
+    assert_eq!(config.api_key.as_deref(), Some("123456"));
+    assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);
+    assert_eq!(config.database_file().unwrap(), std::path::Path::new("/x/y.sqlite"));
+    assert_eq!(config.upstreams["mine"].model.as_deref(), Some("m"));
+    let given =
+        load("", &[("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:1/v1"), ("TAMBOUR_MODEL", "m")]).unwrap();
+    assert_eq!(given.default_upstream(), Some("openai"));
+    assert_eq!(load("", &[("TAMBOUR_API_KEY", " ")]).unwrap().api_key, None);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    for (file, environment, said) in [
+        ("colour = 1", ("A", "b"), "colour"),
+        ("[upstreams.a]\nkind = \"demo\"\nkey = \"secret\"", ("A", "b"), "key"),
+        ("grace_ms = \"soon\"", ("A", "b"), "grace_ms"),
+        ("not toml", ("A", "b"), "TOML"),
+        ("", ("TAMBOUR_COLOUR", "red"), "colour"),
+        ("", ("TAMBOUR_GRACE_MS", "soon"), "TAMBOUR_GRACE_MS"),
+        ("", ("TAMBOUR_DURABLE", "1"), "TAMBOUR_DURABLE"),
+        ("", ("TAMBOUR_LIMITS_COLOUR", "red"), "colour"),
+        ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), "pigeon"),
+        ("", ("TAMBOUR_DATABASE", "postgres://x"), "database"),
+    ] {
+        let error = load(file, &[environment]).unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
+    assert!(Config::load(Some(std::path::Path::new("/nowhere/tambour.toml")), std::iter::empty()).is_err());
+}
+
+#[test]
+fn what_is_shown_has_no_secrets() {
+    let mut config = load("", &[("TAMBOUR_API_KEY", "top-secret")]).unwrap();
+    config.add_upstream("openai=http://user:top-secret@127.0.0.1:1/v1?key=top-secret", None).unwrap();
+    for shown in [config.masked(), format!("{config:?}")] {
+        assert!(!shown.contains("top-secret"), "{shown}");
+        assert!(shown.contains("http://***@127.0.0.1:1/v1?***"), "{shown}");
+        assert!(shown.contains("TAMBOUR_UPSTREAM_API_KEY"), "{shown}");
+    }
+    // What is shown can be read again.
+    let again = load(&Config::default().masked(), &[]).unwrap();
+    assert_eq!(again.masked(), Config::default().masked());
+}
+
+#[tokio::test]
+async fn strangers_are_not_let_in_without_a_key() {
+    let folder = Folder::new();
+    let mut open = config(&folder);
+    open.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = Server::start(open.clone()).await.err().unwrap();
+    assert!(matches!(refused, StartError::Unprotected(_)), "{refused}");
+    open.api_key = Some(String::new());
+    assert!(matches!(Server::start(open.clone()).await.err(), Some(StartError::Unprotected(_))));
+    open.api_key = Some("secret".to_owned());
+    assert!(Server::start(open).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_start_that_cannot_work_says_why() {
+    let folder = Folder::new();
+    let mut wrong = config(&folder);
+    wrong.default_upstream = Some("other".to_owned());
+    assert!(Server::start(wrong).await.err().unwrap().to_string().contains("other"));
+    let mut wrong = config(&folder);
+    wrong.add_upstream("replay=/nowhere.jsonl", None).unwrap();
+    assert!(Server::start(wrong).await.err().unwrap().to_string().contains("/nowhere.jsonl"));
+    let first = Server::start(config(&folder)).await.unwrap();
+    let second = Server::start(config(&folder)).await.err().unwrap();
+    assert!(second.to_string().contains("in use by another server"), "{second}");
+    drop(first);
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut wrong = config(&folder);
+    wrong.listen = taken.local_addr().unwrap();
+    assert!(matches!(Server::start(wrong).await.err(), Some(StartError::Listen(..))));
+}
+
+#[tokio::test]
+async fn a_reload_replaces_upstreams_and_drops_no_stream() {
+    let gate = Gate::new();
+    let mut script = vec![delta("old "), Step::Wait(gate.clone()), delta("end")];
+    script.extend(finish("stop"));
+    let (old, new) = (Mock::start(vec![script]).await, Mock::start(vec![reply("new", 1)]).await);
+    let server = Tambour::with(&old).await;
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let mut running = server.stream(&ask).await;
+    let mut events = running.until("final_delta").await;
+    let mut next = config(&server.folder);
+    next.listen = SocketAddr::from(([127, 0, 0, 1], 1));
+    next.add_upstream(&new.url(), None).unwrap();
+    next.limits.phases = 7;
+    assert_eq!(server.reload().apply(next.clone()).await.unwrap(), ["listen"]);
+    assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
+    assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 7);
+    gate.open();
+    events.extend(running.rest().await);
+    crate::client::check(&events);
+    assert_eq!(text(&events, "final_delta"), "old end");
+    // One that cannot be used changes nothing.
+    next.add_upstream("replay=/nowhere.jsonl", None).unwrap();
+    assert!(server.reload().apply(next).await.is_err());
+    assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_hang_up_loads_the_configuration_again() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let folder = Folder::new();
+    let file = folder.file("tambour.toml", "[limits]\nphases = 3\n");
+    let load = {
+        let (data, file) = (folder.0.join("data"), file.clone());
+        move || {
+            let mut config = Config::load(Some(&file), std::iter::empty())?;
+            config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.data.clone_from(&data);
+            Ok(config)
+        }
+    };
+    let server = Server::start(load().unwrap()).await.unwrap().reloading(load);
+    let server = Tambour::of(folder, server);
+    // It answers, so it listens for signals too.
+    assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);
+    let hang_up = || {
+        let kill = format!("kill -HUP {}", std::process::id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    };
+    let until = async |phases: u64| {
+        crate::server::within(async {
+            while server.get("/api/v1/settings").await.json["limits"]["phases"] != phases {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    };
+    std::fs::write(
+        &file,
+        format!(
+            "[limits]\nphases = 4\n[upstreams.m]\nkind = \"openai\"\nurl = \"http://{}/v1\"\n",
+            mock.address
+        ),
+    )
+    .unwrap();
+    hang_up();
+    until(4).await;
+    assert_eq!(server.get("/api/v1/settings").await.json["upstreams"][0]["name"], "m");
+    // A broken file changes nothing, and the next good one is read.
+    std::fs::write(&file, "limits = 5").unwrap();
+    hang_up();
+    std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
+    hang_up();
+    until(6).await;
+}

@@ -1,0 +1,159 @@
+//! Following a message: from any number, while it runs and afterwards, without loss or repetition.
+
+use serde_json::{Value, json};
+
+use crate::client::{Event, check, message, names, numbered};
+use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
+use crate::server::Tambour;
+
+fn asked(protocol: &str) -> Value {
+    json!({"text": "x", "dialect": "thinkingml", "output_protocol": protocol, "extensions": true, "findings": true})
+}
+
+/// A good reply with a pause in the middle, after which nothing comes until the gate is open.
+fn paused(gate: &Gate) -> Vec<Step> {
+    let mut steps = reply(GOOD, 11);
+    let middle = steps.len() / 2;
+    steps.insert(middle, Step::Wait(gate.clone()));
+    steps
+}
+
+/// Every reader that begins after a number it has seen gets exactly the rest.
+async fn resumes_everywhere(protocol: &str) {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![paused(&gate)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut first = server.stream(&asked(protocol)).await;
+    let seen = if protocol == "legacy" { "content_delta" } else { "phase_delta" };
+    let mut events = first.until(seen).await;
+    let id = message(&events);
+    let last = events.last().unwrap().id.unwrap();
+    // While it runs: header and query, from every number that was seen.
+    let mut readers = Vec::new();
+    for after in 0..=last {
+        let cursor = after.to_string();
+        readers.push((after, server.follow(&id, &[("last-event-id", &cursor)]).await));
+        let path = format!("{id}/events?after={after}");
+        readers.push((after, server.follow(path.trim_end_matches("/events"), &[]).await));
+    }
+    gate.open();
+    events.extend(first.rest().await);
+    check(&events);
+    let all = numbered(&events);
+    let rest =
+        |after: u64| all.iter().filter(|event| event.id > Some(after)).cloned().collect::<Vec<Event>>();
+    for (after, mut reader) in readers {
+        if reader.status == 200 {
+            let got = reader.rest().await;
+            assert_eq!(numbered(&got), rest(after), "after {after} while it ran"); // J-036
+        }
+    }
+    // Afterwards, from every number there is.
+    server.ended(&id).await;
+    let end = all.last().unwrap().id.unwrap();
+    for after in 0..end {
+        let cursor = after.to_string();
+        let mut reader = server.follow(&id, &[("last-event-id", &cursor)]).await;
+        let got = reader.rest().await;
+        assert!(reader.over);
+        assert_eq!(numbered(&got), rest(after), "after {after} when it was over"); // J-036
+        let mut joined: Vec<Event> = all.iter().filter(|event| event.id <= Some(after)).cloned().collect();
+        joined.extend(got);
+        check(&joined);
+    }
+    for after in [end.to_string(), (end + 1).to_string(), u64::MAX.to_string(), "9".repeat(40)] {
+        let past = server.follow(&id, &[("last-event-id", &after)]).await;
+        assert_eq!(past.status, 204, "{after}");
+    }
+}
+
+#[tokio::test]
+async fn resumes_jsonseq_at_every_number() {
+    resumes_everywhere("jsonseq_v1").await;
+}
+
+#[tokio::test]
+async fn resumes_legacy_at_every_number() {
+    resumes_everywhere("legacy").await;
+}
+
+#[tokio::test]
+async fn malformed_cursors_are_refused() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![paused(&gate), reply(GOOD, 50)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut first = server.stream(&asked("jsonseq_v1")).await;
+    let id = message(&first.until("phase_delta").await);
+    for cursor in ["x", "-1", "1.5", "+1", "0x1", "1 2"] {
+        let answer = server
+            .call_with("get", &format!("/api/v1/messages/{id}/events"), None, &[("last-event-id", cursor)])
+            .await;
+        assert_eq!((answer.status, answer.problem()), (400, "malformed_cursor"), "{cursor}");
+    }
+    // A number that nobody can have seen yet.
+    assert_eq!(server.follow(&id, &[("last-event-id", "1000000")]).await.status, 204);
+    gate.open();
+    first.rest().await;
+}
+
+#[tokio::test]
+async fn a_log_longer_than_memory_is_read_from_the_store() {
+    let gate = Gate::new();
+    let words: Vec<String> = (0..6000).map(|n| format!("word{n} ")).collect();
+    let text = words.concat();
+    let mut script = vec![delta("Begin. ")];
+    script.extend(words.chunks(50).map(|words| delta(&words.concat())));
+    script.push(Step::Wait(gate.clone()));
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::with(&mock).await;
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let accepted = server.post("/api/v1/messages", &ask).await;
+    let id = accepted.json["message_id"].as_str().unwrap();
+    let mut early = server.follow(id, &[]).await;
+    let mut events = Vec::new();
+    while !crate::client::text(&events, "final_delta").contains("word5998") {
+        events.push(early.event().await.unwrap());
+    }
+    let late = server.follow(id, &[]).await;
+    gate.open();
+    events.extend(early.rest().await);
+    check(&events);
+    let late = late.whole().await;
+    assert_eq!(numbered(&late), numbered(&events));
+    assert_eq!(crate::client::text(&late, "final_delta"), format!("Begin. {text}").trim_end());
+}
+
+#[tokio::test]
+async fn a_quiet_stream_has_heartbeats() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![paused(&gate)]).await;
+    let server = Tambour::start(&mock, |config| config.heartbeat_ms = 20).await;
+    let mut stream = server.stream(&asked("jsonseq_v1")).await;
+    let mut events = stream.until("phase_delta").await;
+    for _ in 0..3 {
+        let beat = stream.until("heartbeat").await;
+        assert!(beat.last().unwrap().data["ts"].as_str().unwrap().ends_with('Z'));
+        events.extend(beat);
+    }
+    gate.open();
+    events.extend(stream.rest().await);
+    check(&events); // J-024, J-036
+    assert!(names(&events).ends_with(&["final_end", "completed"]));
+}
+
+#[tokio::test]
+async fn looking_is_not_reading() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![paused(&gate)]).await;
+    let server = Tambour::start(&mock, |config| config.grace_ms = 0).await;
+    let accepted = server.post("/api/v1/messages", &asked("jsonseq_v1")).await;
+    let id = accepted.json["message_id"].as_str().unwrap();
+    let path = format!("/api/v1/messages/{id}/events");
+    // None of these is a reader, so their going away ends nothing.
+    assert_eq!(server.call("head", &path, None).await.status, 200);
+    assert_eq!(server.call_with("get", &path, None, &[("last-event-id", "x")]).await.status, 400);
+    assert_eq!(server.follow(id, &[("last-event-id", "1000000")]).await.status, 204);
+    gate.open();
+    assert_eq!(server.ended(id).await["status"], "completed");
+}

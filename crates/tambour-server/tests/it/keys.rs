@@ -1,0 +1,186 @@
+//! Keys: who may call, what they may, and whose everything is.
+
+use serde_json::json;
+
+use crate::client::message;
+use crate::mock::{Gate, Mock, Step, delta, finish, reply};
+use crate::server::Tambour;
+
+async fn key(server: &Tambour, name: &str, rights: &str) -> (String, String) {
+    let made = server.post("/api/v1/keys", &json!({"name": name, "rights": rights})).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    (made.json["id"].as_str().unwrap().to_owned(), made.json["key"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn the_first_key_locks_the_door() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    assert_eq!(server.get("/api/v1/settings").await.status, 200);
+    let plain = server.post("/api/v1/keys", &json!({"name": "a"})).await;
+    assert_eq!((plain.status, plain.problem()), (422, "first_key_admin"));
+    let odd = server.post("/api/v1/keys", &json!({"name": "a", "rights": "god"})).await;
+    assert_eq!((odd.status, odd.problem()), (422, "invalid_field"));
+    let (admin, secret) = key(&server, "admin", "admin").await;
+    let none = server.get("/api/v1/settings").await;
+    assert_eq!((none.status, none.problem()), (401, "unauthorized"));
+    assert_eq!(none.headers["www-authenticate"], "Bearer");
+    for wrong in ["tb_0", "", &secret[1..], &secret.to_uppercase()] {
+        server.key(Some(wrong));
+        assert_eq!(server.get("/api/v1/settings").await.status, 401, "{wrong}");
+    }
+    server.key(Some(&secret));
+    assert_eq!(server.get("/api/v1/settings").await.status, 200);
+    // The secret is shown once and kept nowhere.
+    let all = server.get("/api/v1/keys").await;
+    assert_eq!(all.json["keys"][0]["rights"], "admin");
+    assert!(!all.text.contains(&secret));
+    let own = server.call("delete", &format!("/api/v1/keys/{admin}"), None).await;
+    assert_eq!((own.status, own.problem()), (409, "own_key"));
+    let (other, _) = key(&server, "other", "plain").await;
+    assert_eq!(server.call("delete", &format!("/api/v1/keys/{other}"), None).await.status, 204);
+    assert_eq!(server.call("delete", &format!("/api/v1/keys/{other}"), None).await.status, 404);
+    let folder = server.stopped().await;
+    for entry in std::fs::read_dir(folder.0.join("data")).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "no secret on the disk");
+    }
+    // A key survives a restart, and so does the lock.
+    let mut config = crate::server::config(&folder);
+    config.add_upstream(&mock.url(), None).unwrap();
+    let mut server = Tambour::serve(folder, config).await;
+    assert_eq!(server.get("/api/v1/settings").await.status, 401);
+    server.key(Some(&secret));
+    assert_eq!(server.get("/api/v1/settings").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_plain_key_may_not_change_the_server() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let (_, admin) = key(&server, "admin", "admin").await;
+    server.key(Some(&admin));
+    let (_, plain) = key(&server, "plain", "plain").await;
+    server.key(Some(&plain));
+    assert_eq!(server.get("/api/v1/settings").await.status, 200);
+    let change = json!({"text_language": "en"});
+    let refused = [
+        server.put("/api/v1/settings", &change).await,
+        server.get("/api/v1/keys").await,
+        server.post("/api/v1/keys", &json!({"name": "x", "rights": "admin"})).await,
+        server.call("delete", "/api/v1/keys/key_0", None).await,
+    ];
+    for answer in refused {
+        assert_eq!((answer.status, answer.problem()), (403, "forbidden"));
+    }
+    server.key(Some(&admin));
+    assert_eq!(server.put("/api/v1/settings", &change).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_belongs_to_others_does_not_exist() {
+    let gate = Gate::new();
+    let mut script = vec![delta("mine"), Step::Wait(gate.clone())];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let mut server = Tambour::start(&mock, |config| {
+        config.api_key = Some("123456".to_owned());
+        config.grace_ms = 0;
+    })
+    .await;
+    server.key(Some("123456"));
+    let (_, one) = key(&server, "one", "plain").await;
+    let (_, two) = key(&server, "two", "plain").await;
+    server.key(Some(&one));
+    let accepted = server.post("/api/v1/messages", &json!({"text": "x"})).await;
+    let id = accepted.json["message_id"].as_str().unwrap().to_owned();
+    let conversation = accepted.json["conversation_id"].as_str().unwrap().to_owned();
+    // While it runs and afterwards; an admin is nobody special here.
+    for round in 0..2 {
+        for other in [&two, "123456"] {
+            server.key(Some(other));
+            for path in [
+                format!("/api/v1/messages/{id}"),
+                format!("/api/v1/messages/{id}/events"),
+                format!("/api/v1/conversations/{conversation}"),
+            ] {
+                let answer = server.get(&path).await;
+                assert_eq!((answer.status, answer.problem()), (404, "not_found"), "{path}");
+            }
+            let cancel = server.call("post", &format!("/api/v1/messages/{id}/cancel"), None).await;
+            assert_eq!(cancel.status, 404);
+            let join = json!({"text": "x", "conversation_id": conversation});
+            assert_eq!(server.post("/api/v1/messages", &join).await.status, 404);
+            let listed = server.get("/api/v1/conversations").await;
+            assert!(!listed.text.contains(&conversation));
+        }
+        server.key(Some(&one));
+        if round == 0 {
+            // Others who looked did not disturb it, not even without grace.
+            gate.open();
+            assert_eq!(server.ended(&id).await["status"], "completed");
+        }
+    }
+    assert_eq!(message(&server.follow(&id, &[]).await.whole().await), id);
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_are_not_the_local_user() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server =
+        Tambour::start(&mock, |config| config.cors_origins = vec!["https://app.example".into()]).await;
+    let path = "/api/v1/settings";
+    let own = format!("http://{}", server.address);
+    for (name, value, status) in [
+        ("origin", "https://evil.example", 403),
+        ("origin", "null", 403),
+        ("host", "rebound.example", 403),
+        ("host", "rebound.example:8787", 403),
+        ("origin", &own, 200),
+        ("origin", "http://localhost:5173", 200),
+        ("origin", "https://app.example", 200),
+        ("host", "localhost", 200),
+        ("host", "[::1]:8787", 200),
+    ] {
+        let answer = server.call_with("get", path, None, &[(name, value)]).await;
+        assert_eq!(answer.status, status, "{name}: {value}");
+    }
+    // With a key it is the key that counts.
+    let (_, secret) = key(&server, "admin", "admin").await;
+    server.key(Some(&secret));
+    assert_eq!(server.call_with("get", path, None, &[("origin", "https://evil.example")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn browsers_of_other_origins_only_if_configured() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let asks = [("origin", "https://app.example"), ("access-control-request-method", "POST")];
+    let server = Tambour::with(&mock).await;
+    let answer = server.call_with("options", "/api/v1/messages", None, &asks).await;
+    assert!(!answer.headers.contains_key("access-control-allow-origin"));
+    let server =
+        Tambour::start(&mock, |config| config.cors_origins = vec!["https://app.example".into()]).await;
+    let answer = server.call_with("options", "/api/v1/messages", None, &asks).await;
+    assert_eq!(
+        (answer.status, &answer.headers["access-control-allow-origin"]),
+        (204, &"https://app.example".parse().unwrap())
+    );
+    assert!(answer.headers["access-control-allow-headers"].to_str().unwrap().contains("last-event-id"));
+    let other = server.call_with("get", "/healthz", None, &[("origin", "https://other.example")]).await;
+    assert!(!other.headers.contains_key("access-control-allow-origin"));
+    let shown = server.call_with("get", "/healthz", None, &asks[..1]).await;
+    assert_eq!(shown.headers["access-control-allow-origin"], "https://app.example");
+}
+
+#[tokio::test]
+async fn requests_have_ids() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let first = server.get("/healthz").await.headers["x-request-id"].clone();
+    let second = server.get("/nothing").await.headers["x-request-id"].clone();
+    assert_ne!(first, second);
+    let given = server.call_with("get", "/healthz", None, &[("x-request-id", "trace-1")]).await;
+    assert_eq!(given.headers["x-request-id"], "trace-1");
+    let odd = server.call_with("get", "/healthz", None, &[("x-request-id", "a b\"c")]).await;
+    assert!(odd.headers["x-request-id"].to_str().unwrap().starts_with("req_"));
+}

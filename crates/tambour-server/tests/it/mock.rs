@@ -1,0 +1,248 @@
+//! An upstream that does what a script says, over raw TCP: it pauses, cuts, stalls, floods and talks garbage.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::server::within;
+
+/// What the upstream does next.
+#[derive(Clone)]
+pub(crate) enum Step {
+    /// Status line and headers; a stream with status 200 when a script begins otherwise.
+    Head(u16, Vec<(&'static str, String)>),
+    /// A piece of the body.
+    Send(Vec<u8>),
+    /// Waits for the signal, or until the client has gone.
+    Wait(Gate),
+    /// Ends the body well.
+    End,
+    /// Closes the connection without ending the body.
+    Cut,
+    /// Resets the connection.
+    Reset,
+    /// Waits until the client has gone.
+    Stall,
+}
+
+/// A signal that stays given.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    pub(crate) fn new() -> Gate {
+        Gate(Arc::new(watch::Sender::new(false)))
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn opened(&self) {
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
+    }
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) body: Value,
+}
+
+/// How many calls there are and were.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Calls {
+    /// Requests that arrived.
+    pub(crate) begun: usize,
+    /// Requests whose connection is over, in whatever way.
+    pub(crate) over: usize,
+    /// Requests whose client went away before the script ended.
+    pub(crate) deserted: usize,
+}
+
+pub(crate) struct Mock {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    scripts: Mutex<VecDeque<Arc<Vec<Step>>>>,
+    asked: Mutex<Vec<Asked>>,
+    calls: watch::Sender<Calls>,
+}
+
+impl Mock {
+    /// Plays the scripts one a request; the last one again and again.
+    pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> Mock {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            scripts: Mutex::new(scripts.into_iter().map(Arc::new).collect()),
+            asked: Mutex::default(),
+            calls: watch::Sender::new(Calls::default()),
+        });
+        let accepting = shared.clone();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(call(socket, accepting.clone()));
+            }
+        });
+        Mock { address, shared }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("openai=http://{}/v1", self.address)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        *self.shared.calls.borrow()
+    }
+
+    /// Waits until the calls are like that.
+    pub(crate) async fn until(&self, fits: impl FnMut(&Calls) -> bool) {
+        within(self.shared.calls.subscribe().wait_for(fits)).await.unwrap();
+    }
+}
+
+async fn call(mut socket: TcpStream, shared: Arc<Shared>) {
+    socket.set_nodelay(true).unwrap();
+    let Some(asked) = request(&mut socket).await else { return };
+    shared.asked.lock().unwrap().push(asked);
+    let script = {
+        let mut scripts = shared.scripts.lock().unwrap();
+        if scripts.len() > 1 { scripts.pop_front().unwrap() } else { scripts[0].clone() }
+    };
+    shared.calls.send_modify(|calls| calls.begun += 1);
+    let finished = play(&mut socket, &script).await;
+    shared.calls.send_modify(|calls| {
+        calls.over += 1;
+        calls.deserted += usize::from(!finished);
+    });
+}
+
+async fn request(socket: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let head = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        }
+        if socket.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
+    let start = head.len() + 4;
+    while bytes.len() < start + length {
+        if socket.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+    Some(Asked { body: serde_json::from_slice(&bytes[start..start + length]).unwrap_or_default() })
+}
+
+/// Whether the script was played to its end.
+async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
+    let mut begun = false;
+    for step in script {
+        if !begun && !matches!(step, Step::Head(..) | Step::Wait(_) | Step::Cut | Step::Reset | Step::Stall) {
+            begun = true;
+            if !head(socket, 200, &[("content-type", "text/event-stream".to_owned())]).await {
+                return false;
+            }
+        }
+        let fine = match step {
+            Step::Head(status, headers) => {
+                begun = true;
+                head(socket, *status, headers).await
+            }
+            Step::Send(bytes) => {
+                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+                chunk.extend_from_slice(bytes);
+                chunk.extend_from_slice(b"\r\n");
+                write(socket, &chunk).await
+            }
+            Step::Wait(gate) => tokio::select! {
+                () = gate.opened() => true,
+                () = gone(socket) => false,
+            },
+            Step::End => write(socket, b"0\r\n\r\n").await,
+            Step::Cut => return true,
+            Step::Reset => {
+                socket.set_zero_linger().unwrap();
+                return true;
+            }
+            Step::Stall => {
+                gone(socket).await;
+                false
+            }
+        };
+        if !fine {
+            return false;
+        }
+    }
+    true
+}
+
+async fn head(socket: &mut TcpStream, status: u16, headers: &[(&'static str, String)]) -> bool {
+    let mut head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    write(socket, head.as_bytes()).await
+}
+
+/// Writes, unless the client goes away first.
+async fn write(socket: &mut TcpStream, bytes: &[u8]) -> bool {
+    socket.write_all(bytes).await.is_ok()
+}
+
+/// Waits until the client has gone.
+async fn gone(socket: &mut TcpStream) {
+    let mut rest = [0; 256];
+    while socket.read(&mut rest).await.is_ok_and(|read| read > 0) {}
+}
+
+/// A frame with a piece of text.
+pub(crate) fn delta(text: &str) -> Step {
+    Step::Send(frame(&json!({"choices": [{"index": 0, "delta": {"content": text}}]})))
+}
+
+/// A frame.
+pub(crate) fn frame(data: &Value) -> Vec<u8> {
+    format!("data: {data}\n\n").into_bytes()
+}
+
+/// The reason, token counts, `[DONE]` and the end.
+pub(crate) fn finish(reason: &str) -> Vec<Step> {
+    vec![
+        Step::Send(frame(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))),
+        Step::Send(frame(&json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}))),
+        Step::Send(b"data: [DONE]\n\n".to_vec()),
+        Step::End,
+    ]
+}
+
+/// A whole reply in pieces of `size` characters.
+pub(crate) fn reply(text: &str, size: usize) -> Vec<Step> {
+    let characters: Vec<char> = text.chars().collect();
+    let mut steps: Vec<Step> =
+        characters.chunks(size).map(|piece| delta(&piece.iter().collect::<String>())).collect();
+    steps.extend(finish("stop"));
+    steps
+}
+
+/// A good reply.
+pub(crate) const GOOD: &str = "<serp>You want to know.</serp>\n<thinking>\n<phase id=\"1\">\n<title>Look</title>\nfirst thought\n</phase>\n\
+<phase id=\"2\">\n<title>Decide</title>\nsecond thought\n</phase>\n</thinking>\n<final>\nThe answer is 4.\n\
+<!-- <serp_queries>\n[\"two plus two\"]\n</serp_queries> -->\n</final>";

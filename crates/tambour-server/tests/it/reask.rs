@@ -1,0 +1,143 @@
+//! Unusable replies: asked for again if allowed, else the fallback; never shown raw.
+
+use serde_json::{Value, json};
+
+use crate::client::{message, names, text};
+use crate::mock::{GOOD, Mock, Step, delta, finish, reply};
+use crate::server::Tambour;
+
+const MARKER: &str = "<<ParsingError>>";
+
+fn ask(more: &Value) -> Value {
+    let mut ask = json!({"text": "x", "dialect": "thinkingml", "output_protocol": "jsonseq_v1"});
+    ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    ask
+}
+
+fn metadata(events: &[crate::client::Event]) -> Value {
+    events.last().unwrap().data["metadata"].clone()
+}
+
+#[tokio::test]
+async fn without_leave_the_fallback_is_shown() {
+    for marker in [MARKER, " \n<<ParsingError>>\n"] {
+        let mock = Mock::start(vec![reply(marker, 3)]).await;
+        let server = Tambour::with(&mock).await;
+        let events = server.stream(&ask(&json!({}))).await.whole().await;
+        assert_eq!(metadata(&events)["fallback_reason"], "parsing_error"); // J-055
+        assert_eq!(metadata(&events)["reasks"], 0);
+        assert!(
+            !text(&events, "final_delta").is_empty() && !text(&events, "final_delta").contains("Parsing")
+        );
+        assert_eq!(mock.calls().begun, 1);
+    }
+}
+
+#[tokio::test]
+async fn with_leave_the_model_is_asked_again() {
+    for protocol in ["jsonseq_v1", "legacy"] {
+        let mock = Mock::start(vec![reply(MARKER, 3), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        let body = ask(&json!({"max_reasks": 1, "output_protocol": protocol}));
+        let events = server.stream(&body).await.whole().await;
+        assert_eq!(metadata(&events)["reasks"], 1, "{protocol}"); // J-055, X-009
+        assert_eq!(metadata(&events).get("fallback_reason"), None);
+        // Token counts of both calls.
+        assert_eq!(events.last().unwrap().data["usage"]["completion_tokens"], 10);
+        let shown: String = events.iter().map(|event| event.frame.as_str()).collect();
+        assert!(!shown.contains("ParsingError"), "{shown}");
+        let messages = mock.asked()[1].body["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), 3);
+        assert_eq!(messages[1], json!({"role": "assistant", "content": MARKER}));
+        assert!(messages[2]["content"].as_str().unwrap().contains("parsing_error"), "{}", messages[2]);
+        assert_eq!(server.ended(&message(&events)).await["reply"], GOOD);
+    }
+}
+
+#[tokio::test]
+async fn it_is_asked_as_often_as_allowed() {
+    let mock = Mock::start(vec![reply(MARKER, 3)]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&ask(&json!({"max_reasks": 2}))).await.whole().await;
+    assert_eq!(mock.calls().begun, 3);
+    assert_eq!(metadata(&events)["reasks"], 2);
+    assert_eq!(metadata(&events)["fallback_reason"], "parsing_error"); // J-055
+}
+
+#[tokio::test]
+async fn what_was_delivered_is_not_asked_again() {
+    let empty = "<thinking><phase id=\"1\"><title>T</title>seen</phase></thinking><final></final>";
+    // Without hold the phase is delivered, and the attempt stands.
+    let mock = Mock::start(vec![reply(empty, 8), reply(GOOD, 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&ask(&json!({"max_reasks": 1}))).await.whole().await;
+    assert_eq!(mock.calls().begun, 1);
+    assert!(text(&events, "phase_delta").contains("seen"));
+    assert!(metadata(&events)["fallback_reason"].is_string());
+    // Held back, it can be thrown away.
+    for hold in ["until_final", "all"] {
+        let mock = Mock::start(vec![reply(empty, 8), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        let body = ask(&json!({"max_reasks": 1, "contract": {"options": {"hold": hold}}}));
+        let events = server.stream(&body).await.whole().await;
+        assert_eq!(mock.calls().begun, 2, "{hold}");
+        assert!(!text(&events, "phase_delta").contains("seen"));
+        assert_eq!(text(&events, "final_delta"), "The answer is 4.");
+        assert_eq!(metadata(&events)["reasks"], 1);
+    }
+}
+
+#[tokio::test]
+async fn holding_back_changes_the_time_and_nothing_else() {
+    let mock = Mock::start(vec![reply(GOOD, 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut seen = Vec::new();
+    for hold in ["none", "until_final", "all"] {
+        let body = ask(&json!({"contract": {"options": {"hold": hold}}}));
+        let events = server.stream(&body).await.whole().await;
+        seen.push(names(&events).iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    }
+    assert!(seen.windows(2).all(|two| two[0] == two[1]), "{seen:?}");
+}
+
+#[tokio::test]
+async fn only_a_finished_reply_is_asked_again() {
+    let mut cut = vec![delta(MARKER)];
+    cut.extend(finish("length"));
+    let broken = vec![delta(MARKER), Step::Cut];
+    for script in [cut, broken] {
+        let mock = Mock::start(vec![script]).await;
+        let server = Tambour::with(&mock).await;
+        let events = server.stream(&ask(&json!({"max_reasks": 3}))).await.whole().await;
+        assert_eq!(mock.calls().begun, 1);
+        let shown: String = events.iter().map(|event| event.frame.as_str()).collect();
+        assert!(!shown.contains("ParsingError"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_call_that_fails_is_an_error() {
+    let mock = Mock::start(vec![reply(MARKER, 3), vec![Step::Head(400, vec![]), Step::End]]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&ask(&json!({"max_reasks": 1}))).await.whole().await;
+    assert_eq!(names(&events), ["error"]); // J-035
+    assert_eq!(events.last().unwrap().data["code"], "upstream_refused");
+}
+
+#[tokio::test]
+async fn texts_are_those_of_the_settings() {
+    let mock = Mock::start(vec![reply(MARKER, 3)]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&ask(&json!({}))).await.whole().await;
+    assert_eq!(text(&events, "final_delta"), "抱歉，我的响应格式有问题，请重新尝试您的请求。");
+    server
+        .put("/api/v1/settings", &json!({"text_language": "en", "texts": {"phase_title": "Thought"}}))
+        .await;
+    let events = server.stream(&ask(&json!({}))).await.whole().await;
+    assert!(text(&events, "final_delta").starts_with("Sorry"));
+    server.put("/api/v1/settings", &json!({"texts.fallback": "Nothing came."})).await;
+    let events = server.stream(&ask(&json!({}))).await.whole().await;
+    assert_eq!(text(&events, "final_delta"), "Nothing came.");
+    let title = events.iter().find(|event| event.name == "phase_start").unwrap().data["title"].clone();
+    assert_eq!(title, "Thought");
+}

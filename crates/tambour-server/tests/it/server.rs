@@ -1,0 +1,247 @@
+//! A server of the test process, its folder, and waiting.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tambour_server::{Config, Reload, Server};
+use tokio::sync::oneshot;
+
+use crate::client::Stream;
+use crate::mock::Mock;
+
+/// Waits, and fails when it takes absurdly long.
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it happens in time")
+}
+
+/// A folder that is removed when it is dropped.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("tambour-it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A configuration with small times that listens on a free port.
+pub(crate) fn config(folder: &Folder) -> Config {
+    let mut config = Config::default();
+    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.data = folder.0.join("data");
+    config.timeouts.retry_ms = 5;
+    config
+}
+
+/// A server that is running.
+pub(crate) struct Tambour {
+    pub(crate) address: SocketAddr,
+    /// `None` for one of another process.
+    reload: Option<Reload>,
+    pub(crate) folder: Folder,
+    http: reqwest::Client,
+    key: Option<String>,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+fn http() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// An answer: status, headers, JSON.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) json: Value,
+    pub(crate) text: String,
+}
+
+impl Tambour {
+    /// A server with this upstream.
+    pub(crate) async fn with(mock: &Mock) -> Tambour {
+        Tambour::start(mock, |_| {}).await
+    }
+
+    /// The same, configured further.
+    pub(crate) async fn start(mock: &Mock, more: impl FnOnce(&mut Config)) -> Tambour {
+        let folder = Folder::new();
+        let mut config = config(&folder);
+        config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
+        more(&mut config);
+        Tambour::serve(folder, config).await
+    }
+
+    /// A server of this configuration.
+    pub(crate) async fn serve(folder: Folder, config: Config) -> Tambour {
+        Tambour::of(folder, Server::start(config).await.expect("the server starts"))
+    }
+
+    /// This server, served.
+    pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
+        let (address, reload) = (server.address(), Some(server.reload()));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = Some(tokio::spawn(server.serve(async move {
+            let _ = stopped.await;
+        })));
+        Tambour { address, reload, folder, http: http(), key: None, stop: Some(stop), task }
+    }
+
+    /// A server of another process.
+    pub(crate) fn remote(folder: Folder, address: SocketAddr) -> Tambour {
+        Tambour { address, reload: None, folder, http: http(), key: None, stop: None, task: None }
+    }
+
+    /// What replaces its configuration.
+    pub(crate) fn reload(&self) -> &Reload {
+        self.reload.as_ref().expect("a server of this process")
+    }
+
+    /// Calls with this key from now on.
+    pub(crate) fn key(&mut self, key: Option<&str>) {
+        self.key = key.map(str::to_owned);
+    }
+
+    /// Tells the server to stop, and does not wait.
+    pub(crate) fn stopping(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Stops, and gives the folder back.
+    pub(crate) async fn stopped(mut self) -> Folder {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(task) = self.task {
+            within(task).await.unwrap();
+        }
+        self.folder
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
+        self.call_with(method, path, body, &[]).await
+    }
+
+    pub(crate) async fn call_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let method = method.to_uppercase().parse().unwrap();
+        let mut request = self.http.request(method, format!("http://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_owned());
+        }
+        within(async {
+            let answer = request.send().await.unwrap();
+            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+            let text = answer.text().await.unwrap();
+            Answer { status, headers, json: serde_json::from_str(&text).unwrap_or_default(), text }
+        })
+        .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("get", path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.call("post", path, Some(&body.to_string())).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call("put", path, Some(&body.to_string())).await
+    }
+
+    /// Asks for a message as a stream.
+    pub(crate) async fn stream(&self, body: &Value) -> Stream {
+        let mut body = body.clone();
+        body["stream"] = true.into();
+        Stream::open(self.address, "POST", "/api/v1/messages", &self.headers(&[]), Some(&body.to_string()))
+            .await
+    }
+
+    /// Follows a message.
+    pub(crate) async fn follow(&self, id: &str, headers: &[(&str, &str)]) -> Stream {
+        let path = format!("/api/v1/messages/{id}/events");
+        Stream::open(self.address, "GET", &path, &self.headers(headers), None).await
+    }
+
+    fn headers(&self, more: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut headers: Vec<(String, String)> =
+            more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if let Some(key) = &self.key {
+            headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+        }
+        headers
+    }
+
+    /// The record of a message, once it has ended and the record is stored.
+    pub(crate) async fn ended(&self, id: &str) -> Value {
+        within(async {
+            loop {
+                let record = self.get(&format!("/api/v1/messages/{id}")).await.json;
+                if record["status"] != "running" {
+                    return record;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+    }
+
+    /// A counter or gauge of `/metrics`.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").await.text;
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+        line.unwrap().parse().unwrap()
+    }
+
+    /// Waits until a gauge has a value.
+    pub(crate) async fn until_metric(&self, name: &str, value: u64) {
+        within(async {
+            while self.metric(name).await != value {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}
+
+impl Answer {
+    /// The code of a problem document; checks that it is one.
+    pub(crate) fn problem(&self) -> &str {
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{}", self.text);
+        assert_eq!(self.json["status"], self.status);
+        assert!(self.json["title"].is_string() && self.json["detail"].is_string(), "{}", self.text);
+        self.json["code"].as_str().unwrap()
+    }
+}
