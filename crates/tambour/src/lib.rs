@@ -15,6 +15,8 @@ pub mod privacy;
 pub mod repair;
 pub mod sequence;
 pub mod span;
+pub mod texts;
+pub mod tool;
 pub mod verdict;
 
 pub use error::{Error, Result};

@@ -1,10 +1,11 @@
 //! Options of a reading, with the names of the command line and the HTTP interface.
 
-use std::borrow::Cow;
-
 use crate::error::{Error, Result};
 use crate::finding::Profile;
 use crate::limits::Limits;
+use crate::tool::Tools;
+
+pub use crate::texts::{Language, Texts};
 
 /// How a reply is read and judged. `Options::default()` is what a stream wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,16 @@ pub struct Options {
     pub plain_reasoning: PlainReasoning,
     /// Whether a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
+    /// Tools that a plan may call.
+    pub tools: Tools,
+    /// Who calls them; a tool may be limited to callers (P-033).
+    pub caller: Option<String>,
+    /// Whether somebody runs the calls and reads on with their results.
+    pub tool_loop: bool,
+    /// Which modes a plan may have.
+    pub plan_variant: PlanVariant,
+    /// Whether invalid calls are left out instead of making a plan invalid.
+    pub drop_invalid_calls: bool,
     /// Default texts.
     pub texts: Texts,
     /// Limits.
@@ -49,6 +60,11 @@ impl Default for Options {
             plain_thinking: PlainThinking::default(),
             plain_reasoning: PlainReasoning::default(),
             allow_missing_thinking: false,
+            tools: Tools::sample(),
+            caller: None,
+            tool_loop: false,
+            plan_variant: PlanVariant::default(),
+            drop_invalid_calls: false,
             texts: Texts::default(),
             limits: Limits::default(),
             mute: None,
@@ -100,44 +116,14 @@ pub enum PlainReasoning {
     None,
 }
 
-/// Language of the default texts.
+/// The modes of a plan and their rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// Chinese, the specification's own.
+pub enum PlanVariant {
+    /// Those of the specification.
     #[default]
-    Zh,
-    /// English.
-    En,
-}
-
-/// Texts that the specifications leave to the product.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Texts {
-    /// Title of a phase that has none.
-    pub phase_title: Cow<'static, str>,
-    /// Answer of a reply that has none.
-    pub fallback: Cow<'static, str>,
-}
-
-impl Texts {
-    /// The defaults of one language.
-    #[must_use]
-    pub fn of(language: Language) -> Texts {
-        let (phase_title, fallback) = match language {
-            Language::Zh => ("思考过程", "抱歉，我的响应格式有问题，请重新尝试您的请求。"),
-            Language::En => {
-                ("Thinking", "Sorry, my reply had a format problem. Please try your request again.")
-            }
-        };
-        Texts { phase_title: phase_title.into(), fallback: fallback.into() }
-    }
-}
-
-impl Default for Texts {
-    fn default() -> Texts {
-        Texts::of(Language::Zh)
-    }
+    V1,
+    /// `KNOWLEDGE_QA` may call tools that only read, `GENERAL_CHAT` is gone, `PLAN_EXECUTION` is new.
+    V2,
 }
 
 /// Names that [`Options::set`] takes.
@@ -151,6 +137,8 @@ pub const NAMES: &[&str] = &[
     "plain.thinking",
     "plain.reasoning",
     "events.allow_missing_thinking",
+    "aiplan.variant",
+    "aiplan.drop_invalid_calls",
     "text_language",
     "limits.input",
     "limits.depth",
@@ -198,6 +186,10 @@ impl Options {
                 self.plain_reasoning = choose(name, value, &table)?;
             }
             "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
+            "aiplan.variant" => {
+                self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
+            }
+            "aiplan.drop_invalid_calls" => self.drop_invalid_calls = flag(name, value)?,
             "text_language" => {
                 let table = [("zh", Language::Zh), ("en", Language::En)];
                 self.texts = Texts::of(choose(name, value, &table)?);

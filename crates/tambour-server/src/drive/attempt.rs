@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tambour::event::{Completed, EventKind, FinishReason};
-use tambour::options::{Hold, Texts};
+use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Log, Run, millis};
@@ -168,7 +168,7 @@ impl Attempt {
 
     /// The reply and what was wrong with it, for the model to read (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
-        let chinese = options.texts == Texts::default();
+        let chinese = options.texts.language == Language::Zh;
         let (before, after) = if chinese {
             ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
         } else {

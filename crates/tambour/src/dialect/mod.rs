@@ -46,6 +46,8 @@ pub enum Intent<'a> {
         /// Its text.
         text: &'a str,
     },
+    /// An extension event that is known whole, sent where it stands.
+    Extension(Box<Event<'static>>),
 }
 
 /// Search queries as the model wrote them.

@@ -138,6 +138,14 @@ impl Sequencer {
                     self.send(Event::Aside { kind: *kind, text: Cow::Borrowed(text) }, out);
                 }
             }
+            Intent::Extension(event) => {
+                if self.stage < Stage::Ended {
+                    if self.stage == Stage::Before {
+                        self.send(Event::ThinkingStart, out);
+                    }
+                    self.send(event.as_ref().clone(), out);
+                }
+            }
         }
     }
 
