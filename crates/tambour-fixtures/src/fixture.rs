@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tambour::event::{Failure, FinishReason};
+use tambour::tool::Tools;
 use tambour::{End, Options};
 
 /// One reply and what must come out of it.
@@ -66,6 +67,14 @@ pub struct Expect {
     pub fallback_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
+    /// The `plan` event; of it only the keys that are given, of its plan only the four fields.
+    pub plan: Option<Value>,
+    /// Alternatives, each as `plan`.
+    pub plan_any_of: Option<Vec<Value>>,
+    /// The `tool_call` events in order, without their ids.
+    pub calls: Option<Vec<Value>>,
+    /// Codes that must not be among those of `strict`.
+    pub strict_none_of: Option<BTreeSet<String>>,
 }
 
 impl Expect {
@@ -84,6 +93,10 @@ impl Expect {
             || self.truncated.is_some()
             || self.fallback_reason.is_some()
             || self.dialect_found.is_some()
+            || self.plan.is_some()
+            || self.plan_any_of.is_some()
+            || self.calls.is_some()
+            || self.strict_none_of.is_some()
     }
 }
 
@@ -190,6 +203,11 @@ const KEYS: &[&str] = &[
     "truncated",
     "fallback_reason",
     "dialect_found",
+    "tools",
+    "plan",
+    "plan_any_of",
+    "calls",
+    "strict_none_of",
 ];
 
 fn model(
@@ -212,6 +230,9 @@ fn model(
             options.set(name, &value).map_err(|error| error.to_string())?;
         }
     }
+    if let Some(registry) = keys.given("tools") {
+        options.tools = Tools::from_json(registry).map_err(|error| error.to_string())?;
+    }
     let expect = Expect {
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
@@ -225,6 +246,10 @@ fn model(
         truncated: keys.flag("truncated")?,
         fallback_reason: keys.word("fallback_reason")?,
         dialect_found: keys.word("dialect_found")?,
+        plan: keys.given("plan").cloned(),
+        plan_any_of: keys.list("plan_any_of")?,
+        calls: keys.list("calls")?,
+        strict_none_of: keys.words("strict_none_of")?,
     };
     Ok(Fixture {
         path: path.to_path_buf(),

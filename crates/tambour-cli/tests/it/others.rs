@@ -101,7 +101,7 @@ fn contracts_are_shown_to_models() {
         {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
-                Some(prompt) => assert_eq!(ran.stdout, prompt(language).text()), // T-066
+                Some(prompt) => assert_eq!(ran.stdout, prompt(&in_language(language)).text()), // T-066
                 None => assert_eq!(ran.code, Some(2)),
             }
         }
@@ -130,4 +130,10 @@ fn a_closed_standard_output_ends_every_command_quietly() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
+}
+
+fn in_language(language: Language) -> Options {
+    let mut options = Options::default();
+    options.texts = Texts::of(language);
+    options
 }

@@ -13,6 +13,7 @@
 //! What does not belong here: running a tool.
 
 mod sample;
+mod shape;
 
 use std::sync::{Arc, LazyLock};
 
@@ -117,6 +118,19 @@ impl Tool {
             message: shorten(&error.masked().to_string()),
         };
         self.validator.iter_errors(args).take(most).map(mismatch).collect()
+    }
+
+    /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        shape::signature(&self.schema)
+    }
+
+    /// Arguments for an example, if some that satisfy the schema can be made up.
+    #[must_use]
+    pub fn sample_args(&self) -> Option<Value> {
+        let args = shape::sample(&self.schema);
+        (args.is_object() && self.validator.is_valid(&args)).then_some(args)
     }
 
     /// Whether it can be called without arguments (P-031).

@@ -2,17 +2,20 @@
 
 use serde_json::Value;
 use tambour::dialect::{DIALECTS, Prompt, entry};
-use tambour::options::Language;
+use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
-fn prompts() -> impl Iterator<Item = (&'static str, &'static Prompt)> {
+fn prompts() -> impl Iterator<Item = (&'static str, Prompt)> {
     DIALECTS.iter().flat_map(|entry| {
         let languages = [Language::Zh, Language::En];
-        entry
-            .prompt
-            .into_iter()
-            .flat_map(move |prompt| languages.map(|language| (entry.name, prompt(language))))
+        entry.prompt.into_iter().flat_map(move |prompt| {
+            languages.map(|language| {
+                let mut options = Options::default();
+                options.texts = Texts::of(language);
+                (entry.name, prompt(&options))
+            })
+        })
     })
 }
 
@@ -35,8 +38,8 @@ fn examples_pass_the_strict_check() {
 fn the_example_comes_before_the_rules() {
     for (name, prompt) in prompts() {
         let text = prompt.text();
-        let example = text.find(prompt.example).expect("the example is in the text"); // T-066
-        assert!(example < text.find(prompt.rules).expect("the rules are in the text"), "{name}");
+        let example = text.find(&*prompt.example).expect("the example is in the text"); // T-066
+        assert!(example < text.find(&*prompt.rules).expect("the rules are in the text"), "{name}");
         assert!(!prompt.opening.contains("```") && prompt.opening.ends_with('\n'), "{name}");
     }
 }
