@@ -247,6 +247,7 @@ impl Pipeline {
         next.state.extensions = before.extensions;
         next.state.findings = before.findings;
         next.state.sequencer = before.sequencer.clone();
+        next.state.sequencer.next_reply();
         next.state.reporter.go_on(&before.reporter);
         next.state.called = before.called;
         Ok(next)
