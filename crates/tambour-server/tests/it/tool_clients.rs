@@ -51,17 +51,37 @@ async fn clients_run_their_calls_together_and_post_what_came() {
     assert_eq!(events.last().unwrap().id, None); // J-036
     assert_eq!(all(&events, "tool_start").len(), 2);
     assert_eq!(kit.hook.calls().begun, 0);
-    assert_eq!(kit.server.metric("tambour_tool_waits").await, 1);
+    kit.server.until_metric("tambour_tool_waits", 1).await;
     for (body, status, code, said) in [
         (json!({"results": []}), 422, "invalid_field", "empty"),
         (json!({"results": [gave("call_9", &json!(1))]}), 422, "unknown_call", "call_9"),
         // All or none: the good one is not taken.
-        (json!({"results": [gave("call_1", &json!(1)), gave("call_9", &json!(1))]}), 422, "unknown_call", "call_9"),
-        (json!({"results": [gave("call_1", &json!(1)), gave("call_1", &json!(1))]}), 422, "invalid_field", "twice"),
+        (
+            json!({"results": [gave("call_1", &json!(1)), gave("call_9", &json!(1))]}),
+            422,
+            "unknown_call",
+            "call_9",
+        ),
+        (
+            json!({"results": [gave("call_1", &json!(1)), gave("call_1", &json!(1))]}),
+            422,
+            "invalid_field",
+            "twice",
+        ),
         (json!({"results": [gave("call_3", &json!(1))]}), 409, "not_waiting", "call_3"),
         (json!({"results": [{"call_id": "call_1", "ok": false}]}), 422, "invalid_field", "error"),
-        (json!({"results": [{"call_id": "call_1", "ok": true, "error": {"message": "x"}}]}), 422, "invalid_field", "error"),
-        (json!({"results": [{"call_id": "call_1", "ok": true, "colour": 1}]}), 422, "unknown_field", "colour"),
+        (
+            json!({"results": [{"call_id": "call_1", "ok": true, "error": {"message": "x"}}]}),
+            422,
+            "invalid_field",
+            "error",
+        ),
+        (
+            json!({"results": [{"call_id": "call_1", "ok": true, "colour": 1}]}),
+            422,
+            "unknown_field",
+            "colour",
+        ),
         (json!({"confirmations": [{"call_id": "call_1", "allow": true}]}), 409, "not_waiting", "call_1"),
     ] {
         let refused = post(&kit.server, &id, body.clone()).await;
@@ -133,8 +153,12 @@ async fn nothing_runs_before_all_are_allowed() {
     let mut stream = kit.server.stream(&ask(&tools())).await;
     let mut events = until_waiting(&mut stream, "awaiting_confirmation").await;
     let id = message(&events);
-    let asked: Vec<&Value> =
-        events.last().unwrap().data["calls"].as_array().unwrap().iter().map(|call| &call["call_id"]).collect();
+    let asked: Vec<&Value> = events.last().unwrap().data["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["call_id"])
+        .collect();
     assert_eq!(asked, ["call_2", "call_3"]);
     let yes = |call: &str| json!({"confirmations": [{"call_id": call, "allow": true}]});
     assert_eq!(post(&kit.server, &id, yes("call_1")).await.problem(), "not_waiting");

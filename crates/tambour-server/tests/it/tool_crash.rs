@@ -71,8 +71,10 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             config.add_upstream(&model.url(), None).unwrap();
             let server = Tambour::serve(folder, config).await;
             let listed = server.get("/api/v1/conversations").await.json;
-            let path =
-                format!("/api/v1/conversations/{}", listed["conversations"][0]["conversation_id"].as_str().unwrap());
+            let path = format!(
+                "/api/v1/conversations/{}",
+                listed["conversations"][0]["conversation_id"].as_str().unwrap()
+            );
             let id = server.get(&path).await.json["messages"][0]["message_id"].as_str().unwrap().to_owned();
             let events = server.follow(&id, &[]).await;
             // The stored request asks for extensions, so they are all there.
