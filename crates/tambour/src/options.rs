@@ -143,6 +143,8 @@ pub const NAMES: &[&str] = &[
     "limits.input",
     "limits.depth",
     "limits.hold",
+    "limits.value",
+    "limits.items",
     "limits.phases",
     "limits.findings",
 ];
@@ -197,6 +199,8 @@ impl Options {
             "limits.input" => self.limits.input = number(name, value)?,
             "limits.depth" => self.limits.depth = number(name, value)?.min(512),
             "limits.hold" => self.limits.hold = number(name, value)?,
+            "limits.value" => self.limits.value = number(name, value)?,
+            "limits.items" => self.limits.items = number(name, value)?,
             "limits.phases" => self.limits.phases = number(name, value)?,
             "limits.findings" => self.limits.findings = number(name, value)?,
             _ => return Err(Error::unknown("option", name, NAMES.iter().copied())),
