@@ -138,6 +138,7 @@ impl AiPlan {
     fn fall_back(&mut self, reason: &'static str, out: &mut dyn Output) {
         out.fall_back(reason);
         if !self.plans.thought && !self.plans.answered {
+            out.intent(Intent::Phase("".into(), self.end));
             out.intent(Intent::PhaseText(&self.texts.plan_thought));
         }
         if !self.plans.answered {

@@ -264,7 +264,11 @@ impl Object {
                         // Thinking is over in the stream.
                         return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
                     }
-                    *thought |= !is_blank(text);
+                    if !*thought && !is_blank(text) {
+                        // In a tool loop the stream has phases already.
+                        out.intent(Intent::Phase("".into(), self.places.key("thought")));
+                        *thought = true;
+                    }
                     out.intent(Intent::PhaseText(text));
                 }
                 Target::Mode => {
