@@ -137,6 +137,7 @@ pub const NAMES: &[&str] = &[
     "plain.thinking",
     "plain.reasoning",
     "events.allow_missing_thinking",
+    "caller",
     "aiplan.variant",
     "aiplan.drop_invalid_calls",
     "text_language",
@@ -188,6 +189,7 @@ impl Options {
                 self.plain_reasoning = choose(name, value, &table)?;
             }
             "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
+            "caller" => self.caller = Some(value.to_owned()),
             "aiplan.variant" => {
                 self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
             }
