@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use tambour::Options;
+use tambour::options::{Language, Texts};
+
 use crate::{VALID, broken, run, tambour};
 
 #[test]
@@ -96,9 +99,7 @@ fn unknown_rules_get_close_names() {
 #[test]
 fn contracts_are_shown_to_models() {
     for entry in tambour::dialect::DIALECTS {
-        for (lang, language) in
-            [("zh", tambour::options::Language::Zh), ("en", tambour::options::Language::En)]
-        {
+        for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
                 Some(prompt) => assert_eq!(ran.stdout, prompt(&in_language(language)).text()), // T-066

@@ -142,8 +142,38 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
+    if let Some(name) = object_of(text) {
+        return Verdict::Dialect(name);
+    }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
+}
+
+/// A dialect that is one object: the keys that tell it when they come first, and those that tell it anywhere.
+struct Object {
+    dialect: &'static str,
+    first: &'static [&'static str],
+    any: &'static [&'static str],
+}
+
+const OBJECTS: &[Object] =
+    &[Object { dialect: "aiplan", first: &["thought"], any: &["response_mode", "direct_response"] }];
+
+/// The dialect whose object begins in the text. A key in single quotes or none counts too, as models write them.
+fn object_of(text: &str) -> Option<&'static str> {
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”');
+    let keyed = |key: &str, marks: &[char]| {
+        text.match_indices(key).any(|(at, _)| {
+            let before = text[..at].trim_end_matches(is_quote).trim_end();
+            let after = text[at + key.len()..].trim_start_matches(is_quote).trim_start();
+            before.ends_with(marks) && after.starts_with([':', '：'])
+        })
+    };
+    let begins = |object: &&Object| {
+        object.first.iter().any(|key| keyed(key, &['{', '｛']))
+            || object.any.iter().any(|key| keyed(key, &['{', ',', '｛', '，']))
+    };
+    OBJECTS.iter().find(begins).map(|object| object.dialect)
 }
 
 /// Whether an `event` field or line names an event (J-050).

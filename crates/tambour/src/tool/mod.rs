@@ -71,7 +71,7 @@ pub struct Mismatch {
 
 impl Tool {
     /// A tool whose arguments satisfy `schema` (JSON Schema, draft 2020-12 unless it says otherwise). Its
-    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing.
+    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing, `x-callers` lists who may call it.
     ///
     /// # Errors
     /// An empty name, or a schema that is none or refers to another document.
@@ -91,7 +91,10 @@ impl Tool {
             name: name.to_owned(),
             description: [text.to_owned(), text.to_owned()],
             read_only: schema.get("readOnly") == Some(&Value::Bool(true)),
-            callers: None,
+            callers: schema
+                .get("x-callers")
+                .and_then(Value::as_array)
+                .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             confirm: false,
             schema,
             validator: Arc::new(validator),

@@ -17,6 +17,8 @@ pub(super) struct Around {
     fence: Option<(char, usize)>,
     /// Language of the fence that is being opened.
     language: Option<String>,
+    /// Language of the last fence.
+    said: String,
     at: Place,
     /// Where the first text stands that is neither fence nor white space.
     prose: Option<Place>,
@@ -60,6 +62,7 @@ impl Around {
             self.end_run();
             if let Some(language) = &mut self.language {
                 if c == '\n' {
+                    self.said = std::mem::take(language);
                     self.language = None;
                     self.line_start = true;
                 } else if language.len() < LANGUAGE {
@@ -102,10 +105,9 @@ impl Around {
     /// A value begins.
     pub(super) fn value(&mut self, start: &Start) -> Frame {
         self.end_run();
-        let language = self.language.take().unwrap_or_else(|| match start.origin {
-            Origin::JsonFence => "json".to_owned(),
-            _ => String::new(),
-        });
+        // A second value in a fence: its language was judged with the first one.
+        let language = self.language.take().unwrap_or_else(|| self.said.clone());
+        self.said.clone_from(&language);
         Frame { start: start.place, origin: start.origin, language }
     }
 

@@ -37,7 +37,7 @@ impl Places {
 }
 
 /// A plan, and what was wrong with it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Checked {
     /// The object with what was repaired; the four fields first.
     pub(super) plan: Value,

@@ -43,8 +43,8 @@ struct AiPlan {
     plans: Plans,
     texts: Texts,
     looping: bool,
-    /// The reply so far, as long as it may be the failure marker.
-    marker: Option<String>,
+    /// Bytes of the failure marker that the reply has been so far, as long as it may be that.
+    marker: Option<usize>,
     end: Place,
 }
 
@@ -56,7 +56,7 @@ impl AiPlan {
             plans: Plans::new(options),
             texts: options.texts.clone(),
             looping: options.tool_loop,
-            marker: Some(String::new()),
+            marker: Some(0),
             end: Place::START,
         }
     }
@@ -74,13 +74,8 @@ impl AiPlan {
 
     fn read(&mut self, text: &str, out: &mut dyn Output) {
         self.end.advance(text);
-        if let Some(seen) = &mut self.marker {
-            let new = if seen.is_empty() { text.trim_start() } else { text };
-            let room = (MARKER.len() + 1).saturating_sub(seen.trim_end().len());
-            seen.extend(new.chars().take(room.max(1)));
-            if !MARKER.starts_with(seen.trim_end()) || new.trim_end().len() > MARKER.len() {
-                self.marker = None;
-            }
+        if let Some(matched) = self.marker {
+            self.marker = marker(matched, text);
         }
         self.reader.push(text, &mut Feed { plans: &mut self.plans, out });
     }
@@ -128,7 +123,7 @@ impl AiPlan {
 
     fn no_plan(&mut self, out: &mut dyn Output) {
         let place = self.draft.place();
-        let marker = self.marker.take().is_some_and(|seen| seen.trim_end() == MARKER);
+        let marker = self.marker == Some(MARKER.len());
         let report = if marker {
             let message = "the model declared that it cannot answer in this form";
             Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message)
@@ -143,6 +138,7 @@ impl AiPlan {
     fn fall_back(&mut self, reason: &'static str, out: &mut dyn Output) {
         out.fall_back(reason);
         if !self.plans.thought && !self.plans.answered {
+            out.intent(Intent::Phase("".into(), self.end));
             out.intent(Intent::PhaseText(&self.texts.plan_thought));
         }
         if !self.plans.answered {
@@ -155,6 +151,18 @@ impl AiPlan {
             out.intent(Intent::FinalText(&self.texts.fallback));
         }
     }
+}
+
+/// Bytes of the failure marker after `text`, if nothing but white space stands beside it.
+fn marker(mut matched: usize, text: &str) -> Option<usize> {
+    for c in text.chars() {
+        if MARKER[matched..].starts_with(c) {
+            matched += c.len_utf8();
+        } else if !c.is_whitespace() || !(matched == 0 || matched == MARKER.len()) {
+            return None;
+        }
+    }
+    Some(matched)
 }
 
 impl Dialect for AiPlan {

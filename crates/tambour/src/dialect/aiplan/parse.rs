@@ -67,6 +67,7 @@ struct Object {
     /// The answer, while it may not be sent.
     held: String,
     sent: bool,
+    too_large: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Plans {
         Plans {
             options: options.clone(),
             around: Around::default(),
-            builder: Builder::new(),
+            builder: Builder::limited(options.limits.value, options.limits.items),
             top: TopKey::default(),
             object: None,
             chosen: None,
@@ -158,6 +159,7 @@ impl Plans {
                     thought: false,
                     held: String::new(),
                     sent: false,
+                    too_large: false,
                 });
             }
             _ => {}
@@ -165,9 +167,12 @@ impl Plans {
         let Some(object) = &mut self.object else { return };
         if !object.idle {
             let built = self.builder.see(event);
+            if self.builder.over() {
+                object.over(&self.options);
+            }
             object.follow(event, &self.top, &self.options, (&mut self.thought, &mut self.answered), out);
-            if let Some(built) = built {
-                return self.finish_object(built, out);
+            if let JsonEvent::ValueEnd(end) = event {
+                return self.finish_object(*end, built, out);
             }
         } else if let JsonEvent::Key { text, depth: 1, .. } = event {
             object.likely |= FIELDS.contains(text);
@@ -183,10 +188,10 @@ impl Plans {
         }
     }
 
-    /// An object is complete: whether it is the plan.
-    fn finish_object(&mut self, built: Built, out: &mut dyn Output) {
+    /// An object is complete: whether it is the plan. There is no value of one that was too large.
+    fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
-        self.around.value_end(&built.end);
+        self.around.value_end(&end);
         object.thought = true;
         object.release(&self.options, &mut self.answered, out);
         if object.likely {
@@ -194,42 +199,50 @@ impl Plans {
         } else {
             self.around.led_by(object.places.start);
         }
-        let end = built.end;
-        let twice = object.places.keys.iter().filter(|(key, _)| key == "tool_calls").count() > 1;
-        let calls_at = object.places.key("tool_calls");
-        let mut checked = check(built.value, &object.places, &self.options);
-        let mut reports = object.reports;
-        for mut report in built.duplicates {
-            if twice && report.place == calls_at {
-                // Which of two lists of calls is meant cannot be known.
-                report.repair = None;
-            }
-            reports.push(report);
-        }
-        checked.valid &= !twice;
-        if checked.acts && end.closed_by_us {
-            checked.valid = false;
-            checked.reports.push(Report::new(
-                rules::TRUNCATED,
-                end.place,
-                end.offset,
-                "the plan is cut; no call of it may run",
-            ));
-        } else if checked.acts && object.guessed {
-            checked.valid = false;
-            let place = object.places.start;
-            let message = "the JSON of a plan that calls tools had to be guessed; no call of it may run";
-            checked.reports.push(Report::new(rules::REPAIR_UNSAFE, place, end.offset, message));
-        }
+        let Object { frame, places, mut reports, guessed, likely, sent, .. } = object;
+        let checked = built.map(|built| judge(built, &places, guessed, &mut reports, &self.options));
+        let mut checked = checked.unwrap_or_default();
         reports.append(&mut checked.reports);
         checked.reports = reports;
-        let read = Read { frame: object.frame, end, sent: object.sent, likely: object.likely, checked };
+        let read = Read { frame, end, sent, likely, checked };
         if read.checked.valid || read.sent {
             self.chosen = Some(read);
         } else if self.first.as_ref().is_none_or(|first| read.likely && !first.likely) {
             self.first = Some(read);
         }
     }
+}
+
+/// Holds an object against the contract, its repairs and its end included.
+fn judge(
+    built: Built,
+    places: &Places,
+    guessed: bool,
+    reports: &mut Vec<Report>,
+    options: &Options,
+) -> Checked {
+    let end = built.end;
+    let twice = places.keys.iter().filter(|(key, _)| key == "tool_calls").count() > 1;
+    let calls_at = places.key("tool_calls");
+    let mut checked = check(built.value, places, options);
+    for mut report in built.duplicates {
+        if twice && report.place == calls_at {
+            // Which of two lists of calls is meant cannot be known.
+            report.repair = None;
+        }
+        reports.push(report);
+    }
+    checked.valid &= !twice;
+    if checked.acts && end.closed_by_us {
+        checked.valid = false;
+        let message = "the plan is cut; no call of it may run";
+        checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
+    } else if checked.acts && guessed {
+        checked.valid = false;
+        let message = "the JSON of a plan that calls tools had to be guessed; no call of it may run";
+        checked.reports.push(Report::new(rules::REPAIR_UNSAFE, places.start, end.offset, message));
+    }
+    checked
 }
 
 impl Object {
@@ -251,7 +264,11 @@ impl Object {
                         // Thinking is over in the stream.
                         return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
                     }
-                    *thought |= !is_blank(text);
+                    if !*thought && !is_blank(text) {
+                        // In a tool loop the stream has phases already.
+                        out.intent(Intent::Phase("".into(), self.places.key("thought")));
+                        *thought = true;
+                    }
                     out.intent(Intent::PhaseText(text));
                 }
                 Target::Mode => {
@@ -285,10 +302,9 @@ impl Object {
                 }
                 self.target = match top.get() {
                     Some("thought") => {
-                        if *thought && !self.thought && !*answered {
-                            out.intent(Intent::Phase("".into(), self.places.key("thought")));
-                        } else if self.thought && !*answered {
-                            out.intent(Intent::PhaseText("\n"));
+                        if *thought && !*answered {
+                            // A reply is one phase, also when its first plan proves to be none.
+                            out.intent(Intent::PhaseText("\n\n"));
                         }
                         Target::Thought
                     }
@@ -312,7 +328,8 @@ impl Object {
                     Target::Thought => self.thought = true,
                     Target::Mode => {
                         let found = mode(options.plan_variant, &self.mode);
-                        self.allowed = Some(found.is_some_and(|mode| mode.text != Text::None));
+                        self.allowed =
+                            Some(!self.too_large && found.is_some_and(|mode| mode.text != Text::None));
                     }
                     Target::Answer | Target::Nowhere => return,
                 }
@@ -322,9 +339,26 @@ impl Object {
         }
     }
 
+    /// The object is too large to be kept: it is no plan, and an answer that waits is not sent.
+    fn over(&mut self, options: &Options) {
+        if std::mem::replace(&mut self.too_large, true) {
+            return;
+        }
+        let place = self.places.start;
+        let message = format!(
+            "the object has more than {} bytes of text or {} values",
+            options.limits.value, options.limits.items
+        );
+        self.reports.push(Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message));
+        self.held = String::new();
+        if !self.sent {
+            self.allowed = Some(false);
+        }
+    }
+
     /// An item of a list begins: a call, if the list is that of calls.
     fn item(&mut self, top: &TopKey) {
-        if top.under() == Some("tool_calls") {
+        if top.under() == Some("tool_calls") && !self.too_large {
             self.places.calls.push(None);
         }
     }
