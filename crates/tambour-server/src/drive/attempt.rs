@@ -37,7 +37,8 @@ pub(super) struct Gather {
     unusable: bool,
     /// The reply, where the model may have to be told of it.
     raw: String,
-    findings: Vec<Finding>,
+    /// What was wrong with it, where it may be asked for again.
+    findings: Option<Vec<Finding>>,
     /// The end has been gathered: nothing may follow it.
     ended: bool,
 }
@@ -62,7 +63,7 @@ impl Attempt {
                 answering: false,
                 unusable: false,
                 raw: String::new(),
-                findings: Vec::new(),
+                findings: (run.max_reasks > 0).then(Vec::new),
                 ended: false,
             },
             hold: run.options.hold,
@@ -179,7 +180,8 @@ impl Attempt {
                 "Please give the whole reply again, exactly in the format asked for.",
             )
         };
-        let told = self.gather.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
+        let told =
+            self.gather.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
         let told =
             told.take(20).map(|found| format!("- line {}: {} ({})", found.line, found.message, found.code));
         let findings = told.collect::<Vec<String>>().join("\n");
@@ -259,7 +261,9 @@ impl Sink for Gather {
 
     fn finding(&mut self, finding: Finding) {
         self.unusable |= finding.severity == Severity::Error;
-        self.findings.push(finding);
+        if let Some(findings) = &mut self.findings {
+            findings.push(finding);
+        }
     }
 }
 

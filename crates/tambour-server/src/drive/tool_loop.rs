@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tambour::event::{Failure, FinishReason, ToolCall, ToolError, ToolResult, ToolStart};
 use tambour::{End, Event};
@@ -245,8 +246,9 @@ impl<'a> ToolLoop<'a> {
         state: &str,
         ms: Option<u64>,
     ) -> Result<(), End> {
-        if self.run.live.cancel.is_cancelled() {
-            return Err(End::Finished(FinishReason::Cancelled));
+        // Not begun is better than begun and broken off.
+        if let Some(end) = self.halted().now_or_never() {
+            return Err(end);
         }
         let calls = &round.calls[group.clone()];
         for (place, call) in group.zip(calls) {

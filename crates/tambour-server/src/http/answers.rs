@@ -119,6 +119,9 @@ fn wrong(call_id: &str, detail: &str) -> Problem {
         .with("call_id", call_id)
 }
 
+/// How something is left at the desk of a message.
+type Leave<T> = fn(&Desk, Vec<(String, T)>) -> Result<(), Refusal>;
+
 /// Leaves what was posted with the running message.
 async fn take<T>(
     app: &App,
@@ -126,7 +129,7 @@ async fn take<T>(
     id: &str,
     given: Vec<(String, T)>,
     field: &'static str,
-    leave: fn(&Desk, Vec<(String, T)>) -> Result<(), Refusal>,
+    leave: Leave<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(app, caller, id).await?;
     let running = row.status == "running" && app.live.get(id).is_some();

@@ -106,6 +106,15 @@ async fn without_extensions_the_contract_alone_is_seen() {
 }
 
 #[tokio::test]
+async fn the_dialect_can_be_found_out() {
+    let kit = Kit::new(&[&two_calls(), "Done, in plain words."], vec![gives(&json!(1))]).await;
+    let events = kit.run(&json!({"dialect": "auto"})).await;
+    sound(&events);
+    assert_eq!(results(&events), ["ok", "ok"]);
+    assert_eq!(text(&events, "final_delta"), "Done, in plain words.");
+}
+
+#[tokio::test]
 async fn a_conversation_goes_on_after_tools() {
     let kit =
         Kit::new(&[&two_calls(), &answer("Done."), &answer("As I said.")], vec![gives(&json!(1))]).await;
