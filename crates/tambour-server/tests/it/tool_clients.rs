@@ -271,3 +271,25 @@ async fn a_message_without_tools_takes_no_results() {
     server.call("post", &format!("/api/v1/messages/{id}/cancel"), None).await;
     server.ended(id).await;
 }
+
+#[tokio::test]
+async fn the_log_names_calls_and_not_what_is_in_them() {
+    let replies =
+        vec![reply(&plan(&[("look", "a-private-argument")]), 9), reply(&answer("a-private-answer"), 9)];
+    let mock = Mock::start(replies).await;
+    let apart = crate::apart::Apart::start(&mock, false);
+    let inline = json!({"tools": [{"name": "look", "schema": {"type": "object"}}]});
+    let mut stream = apart.server.stream(&ask(&inline)).await;
+    let events = until_waiting(&mut stream, "awaiting_tool_results").await;
+    let id = message(&events);
+    post(&apart.server, &id, json!({"results": [gave("call_1", &json!("a-private-result"))]})).await;
+    stream.rest().await;
+    let record = apart.server.ended(&id).await;
+    assert_eq!(record["status"], "completed");
+    let file = apart.server.folder.0.join("log");
+    let log = std::fs::read_to_string(file).unwrap();
+    let line: Vec<&str> = log.lines().filter(|line| line.contains("tool call")).collect();
+    assert_eq!(line.len(), 1, "{log}");
+    assert!(line[0].contains("look") && line[0].contains("call_1") && line[0].contains(&id), "{}", line[0]);
+    assert!(!log.contains("a-private"), "{log}");
+}
