@@ -12,7 +12,6 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     });
     let text = serde_json::to_string_pretty(&plan.unwrap_or_else(|| told(events)));
     let text = text.expect("a plan has string keys and no fallible parts");
-    // A fence inside a string stands on its line: the outer one must be longer (P-024 reads either).
     format!("```json\n{text}\n```\n")
 }
 
