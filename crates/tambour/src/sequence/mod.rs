@@ -89,9 +89,14 @@ impl Sequencer {
         self.stage > Stage::Before || self.summary
     }
 
-    /// Another reply goes on with the stream: its thought is a phase of its own.
+    /// Another reply goes on with the stream: its thought is a phase of its own, and where an answer has begun, its
+    /// answer is a paragraph of its own.
     pub fn next_reply(&mut self) {
         self.fresh = true;
+        if self.stage == Stage::Answer && self.answered {
+            // Kept back, like all white space that may be the last.
+            self.trim.push("\n\n", &mut |_| {});
+        }
     }
 
     /// Whether answer text has been sent.

@@ -86,6 +86,26 @@ fn the_thought_of_each_reply_is_the_next_phase() {
 }
 
 #[test]
+fn answers_of_several_replies_are_paragraphs() {
+    let mut options = options();
+    options.set("aiplan.variant", "v2").unwrap();
+    let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("aiplan", &options).unwrap().extensions(true);
+    push(&mut pipeline, &first, 5, &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+    assert_eq!(pipeline.calls().len(), 1);
+    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    push(&mut next, ANSWER, 5, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    let texts = sink.joined();
+    let texts = texts.iter().filter(|event| event.name() == "final_delta");
+    let text: String = texts.map(|event| event.data()["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(text, "Let me look.\n\nIt is fine.");
+    assert_valid(&sink);
+}
+
+#[test]
 fn calls_are_numbered_through_the_replies() {
     let mut sink = Collected::default();
     let pipeline = called(7, &mut sink);
