@@ -7,7 +7,7 @@
 //! let lint = tools.get("lintSRSDocument").expect("it is one of the four");
 //! assert!(lint.check(&serde_json::json!({"userInput": "check it"}), 8).is_empty());
 //! assert_eq!(lint.check(&serde_json::json!({"userInput": 1}), 8)[0].pointer, "/userInput");
-//! assert_eq!(tools.close("lintSrsDocument"), ["lintSRSDocument"]);
+//! assert_eq!(tools.close("lintSrsDocument")[0], "lintSRSDocument");
 //! ```
 //!
 //! What does not belong here: running a tool.
