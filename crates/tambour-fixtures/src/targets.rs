@@ -80,7 +80,7 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
 }
 
 /// The events of a reading that make something happen.
-fn actions<'a>(reading: &'a Reading) -> Vec<&'a Event<'static>> {
+fn actions(reading: &Reading) -> Vec<&Event<'static>> {
     reading.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).collect()
 }
 

@@ -237,7 +237,7 @@ fn jsonseq(size: usize) -> String {
     reply + &line("final_end", none())
 }
 
-fn plan(mode: &str, answer: serde_json::Value, calls: &[serde_json::Value]) -> String {
+fn plan(mode: &str, answer: Option<&str>, calls: &[serde_json::Value]) -> String {
     let plan = serde_json::json!({
         "thought": "The request is clear.", "response_mode": mode, "direct_response": answer, "tool_calls": calls,
     });
@@ -251,13 +251,13 @@ fn call(input: &str) -> serde_json::Value {
 /// Calls of some 100 bytes each.
 fn small_calls(size: usize) -> String {
     let calls = vec![call("check it"); (size / 150).max(1)];
-    plan("TOOL_EXECUTION", serde_json::Value::Null, &calls)
+    plan("TOOL_EXECUTION", None, &calls)
 }
 
 fn large_argument(size: usize) -> String {
-    plan("TOOL_EXECUTION", serde_json::Value::Null, &[call(&grown(PROSE, size))])
+    plan("TOOL_EXECUTION", None, &[call(&grown(PROSE, size))])
 }
 
 fn answer(size: usize) -> String {
-    plan("KNOWLEDGE_QA", grown(PROSE, size).into(), &[])
+    plan("KNOWLEDGE_QA", Some(&grown(PROSE, size)), &[])
 }

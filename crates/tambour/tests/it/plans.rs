@@ -287,7 +287,7 @@ fn every_example_in_generated_instructions_is_valid() {
                 for block in blocks {
                     let end = block[3..].find("```").expect("it is closed") + 6;
                     let contract = Contract::named("aiplan").expect("a contract");
-                    assert_eq!(contract.check(block[..end].as_bytes(), &options).findings, [], "{block}");
+                    assert_eq!(contract.check(&block.as_bytes()[..end], &options).findings, [], "{block}");
                 }
             }
         }

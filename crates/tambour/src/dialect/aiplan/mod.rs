@@ -105,18 +105,15 @@ impl AiPlan {
         }
         let executable = !checked.calls.is_empty();
         let plan = Event::Plan(Box::new(PlanOutcome { plan: checked.plan, executable, is_fallback: false }));
-        if !executable || sent {
-            out.intent(Intent::Extension(Box::new(plan)));
-        } else {
-            if !self.looping {
-                out.intent(Intent::ThinkingEnd);
-            }
-            out.intent(Intent::Extension(Box::new(plan)));
+        let waits = executable && self.looping;
+        if executable && !sent && !waits {
+            out.intent(Intent::ThinkingEnd);
         }
+        out.intent(Intent::Extension(Box::new(plan)));
         for call in checked.calls {
             out.intent(Intent::Extension(Box::new(Event::ToolCall(Box::new(call)))));
         }
-        if !self.plans.answered && !(executable && self.looping) {
+        if !self.plans.answered && !waits {
             out.intent(Intent::FinalText(&self.texts.running));
         }
     }
