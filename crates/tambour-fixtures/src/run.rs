@@ -114,7 +114,21 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
         return Err(format!("dialect: expected {:?}, found {dialect:?}", expect.dialect_found));
     }
+    if let Some(expected) = &expect.exit_decision {
+        let found = json!(metadata.and_then(|metadata| metadata.exit_decision.as_ref()));
+        if !holds(&found, expected) {
+            return Err(format!("exit_decision: expected {expected}, found {found}"));
+        }
+    }
     Ok(())
+}
+
+/// Whether `found` is `expected`; an object may have further fields.
+fn holds(found: &Value, expected: &Value) -> bool {
+    match expected {
+        Value::Object(fields) => fields.iter().all(|(name, value)| holds(&found[name], value)),
+        _ => found == expected,
+    }
 }
 
 /// The `completed` event of a reading.
@@ -192,7 +206,16 @@ pub fn update(fixture: &Fixture) -> Result<bool, String> {
     keep("dialect", json!(fixture.dialect));
     keep("options", json!({}));
     keep("finish", json!("stop"));
-    for key in ["note", "reasoning", "extensions", "dialect_found"] {
+    for key in [
+        "note",
+        "reasoning",
+        "extensions",
+        "dialect_found",
+        "round",
+        "max_rounds",
+        "criteria",
+        "exit_decision",
+    ] {
         if let Some(value) = fixture.written.get(key) {
             expect.insert(key.to_owned(), value.clone());
         }

@@ -4,10 +4,13 @@
 //! What has been taken for plain stays plain.
 
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
-use crate::event::kind_of;
+use crate::event::{Event, kind_of};
+use crate::finding::Report;
 use crate::lex::markup::{Markup, TagKind, Token};
 use crate::lex::space::is_blank;
+use crate::limits::Limits;
 use crate::options::Options;
+use crate::repair::json::{self, JsonEvent, JsonSink};
 use crate::span::Place;
 
 /// The table entry.
@@ -125,6 +128,10 @@ impl Dialect for Auto {
             None => ENTRY.name,
         }
     }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        self.reader.as_ref()?.write(events)
+    }
 }
 
 /// Whether the text just passed a closed leading `<think>` by its first visible character.
@@ -142,8 +149,32 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
+    if json_keys(text).iter().any(|key| ANSWER.contains(&key.as_str())) {
+        return Verdict::Dialect("ai_say");
+    }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
+}
+
+/// Keys that only the answer of a dialogue round has.
+const ANSWER: [&str; 3] = ["assessment", "response", "should_exit"];
+
+/// The keys of the first JSON object, as far as it has arrived.
+fn json_keys(text: &str) -> Vec<String> {
+    struct Keys(Vec<String>, bool);
+    impl JsonSink for Keys {
+        fn event(&mut self, event: JsonEvent<'_>) {
+            match event {
+                JsonEvent::Key { text, depth: 1, .. } if !self.1 => self.0.push(text.to_owned()),
+                JsonEvent::ValueEnd(_) => self.1 |= !self.0.is_empty(),
+                _ => {}
+            }
+        }
+        fn report(&mut self, _: Report) {}
+    }
+    let mut keys = Keys(Vec::new(), false);
+    json::Reader::chat(&Limits::default()).push(text, &mut keys);
+    keys.0
 }
 
 /// Whether an `event` field or line names an event (J-050).
