@@ -17,13 +17,25 @@ pub struct Reply {
     pub finish: String,
     /// Hand-written replies: the events of a valid one.
     pub expected: Option<Vec<Value>>,
+    /// Hand-written replies to what has no events of its own: the value of a valid one.
+    pub value: Option<Value>,
+    /// What the reply is read with, such as the round of a dialogue.
+    pub input: Value,
     /// Hand-written replies: the name of the injected fault.
     pub fault: Option<String>,
+    /// Hand-written replies: the valid one that a faulty one was made from.
+    pub base: Option<String>,
     /// Hand-written replies: points that the contract leaves open.
     pub ambiguous: Vec<String>,
 }
 
 impl Reply {
+    /// Whether it keeps every rule of its contract.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.expected.is_some() || self.value.is_some()
+    }
+
     /// The whole reply.
     #[must_use]
     pub fn text(&self) -> String {
@@ -81,7 +93,10 @@ fn reply(line: &str) -> Result<Reply, String> {
         chunks: words("chunks"),
         finish: word("finish_reason").ok_or("no `finish_reason`")?,
         expected: value["expected"].as_array().cloned(),
+        value: Some(value["expected"].clone()).filter(Value::is_object),
+        input: value["input"].clone(),
         fault: word("fault"),
+        base: word("base_id"),
         ambiguous: words("ambiguous"),
     })
 }

@@ -69,3 +69,21 @@ fn the_jsonseq_schema_describes_the_example() {
     }
     assert!(branches.iter().all(|branch| seen.contains(&branch["properties"]["event"]["const"])));
 }
+
+#[test]
+fn the_ai_say_schema_describes_the_example() {
+    let schema = entry("ai_say").expect("a dialect").schema.expect("it has a schema")();
+    let names = |value: &Value| -> Vec<String> {
+        value.as_object().map(|object| object.keys().cloned().collect()).unwrap_or_default()
+    };
+    for (_, prompt) in prompts().filter(|(name, _)| *name == "ai_say") {
+        let example: Value = serde_json::from_str(prompt.example).expect("the example is JSON");
+        assert_eq!(names(&example), names(&schema["properties"])); // S-051
+        for part in ["assessment", "response"] {
+            assert_eq!(names(&example[part]), names(&schema["properties"][part]["properties"])); // S-051
+        }
+        // what small models would copy is not in it.
+        let text = prompt.text();
+        assert!(!["0-100", "true|false", "..."].iter().any(|placeholder| text.contains(placeholder)));
+    }
+}

@@ -42,6 +42,14 @@ impl Whole {
     pub(super) fn place(&self, path: &str) -> Option<Place> {
         self.places.iter().find(|(known, _)| known == path).map(|(_, place)| *place)
     }
+
+    /// The first field that is none of `known`; half a key at the place of a cut is no field.
+    fn unknown<'a>(&self, fields: &'a Map<String, Value>, known: &[&str]) -> Option<&'a String> {
+        let counts = |value: &Value| !(self.cut && value.is_null());
+        let mut unknown =
+            fields.iter().filter(|(key, value)| !known.contains(&key.as_str()) && counts(value));
+        unknown.next().map(|(key, _)| key)
+    }
 }
 
 /// Reads the fields, with a report on each default that was used.
@@ -66,8 +74,7 @@ pub(super) fn read(whole: &Whole, reports: &mut Vec<Report>) -> Said {
         if let Some(text) = fields.assessed(&nested, "reasoning", "empty", text) {
             said.reasoning = text;
         }
-        let unknown = nested.keys().find(|key| !ASSESSMENT.contains(&key.as_str()));
-        if let Some(unknown) = unknown {
+        if let Some(unknown) = whole.unknown(&nested, &ASSESSMENT) {
             fields.unexpected("assessment.", unknown, whole.place("assessment"));
         }
     } else {
@@ -80,8 +87,8 @@ pub(super) fn read(whole: &Whole, reports: &mut Vec<Report>) -> Said {
     if let Some(text) = fields.top("exit_reason", "empty", text) {
         said.answer.exit_reason = text;
     }
-    let known = |key: &&String| TOP.contains(&key.as_str()) || ASSESSMENT.contains(&key.as_str());
-    if let Some(unknown) = whole.value.keys().find(|key| !known(key)) {
+    // Fields of the assessment that stand here were read.
+    if let Some(unknown) = whole.unknown(&whole.value, &[TOP, ASSESSMENT].concat()) {
         fields.unexpected("", unknown, None);
     }
     said

@@ -152,15 +152,20 @@ impl Message {
     }
 
     /// The string ends. Whether it was a placeholder.
-    pub(super) fn end(&mut self) -> bool {
+    pub(super) fn end(&mut self, out: &mut dyn Output) -> bool {
         let way = std::mem::replace(&mut self.way, Way::Nowhere);
         let text = match way {
             Way::Begin => std::mem::take(&mut self.core),
             Way::Wait => std::mem::take(&mut self.current),
             Way::Out | Way::Nowhere => return false,
         };
-        self.lead.clear();
         let placeholder = is_placeholder(&text);
+        if way == Way::Begin && !placeholder && !text.is_empty() {
+            // What might have become a placeholder has not.
+            self.sent = true;
+            out.intent(Intent::FinalText(&self.lead));
+        }
+        self.lead.clear();
         if way == Way::Wait && !placeholder && !text.trim().is_empty() {
             self.several |= self.other.is_some() || self.sent;
             self.other.get_or_insert(text);

@@ -50,7 +50,7 @@ struct Object {
     /// Whether the object is over and further items of its array follow.
     over: bool,
     top: String,
-    /// The key of `response` under way, and the last key at any depth.
+    /// The key of `response` under way, and the last key in it at any depth.
     sub: String,
     last: String,
     key_at: Place,
@@ -152,7 +152,7 @@ impl Answers {
             JsonEvent::StringStart => self.string_begins(),
             JsonEvent::StringEnd => {
                 if std::mem::take(&mut object.text) {
-                    if self.message.end() {
+                    if self.message.end(out) {
                         object.placeholders.push(object.key_at);
                     }
                     if object.depth == object.base + 1 {
@@ -170,7 +170,9 @@ impl Answers {
     fn key(&mut self, text: &str, level: usize, place: impl Fn() -> Place, out: &mut dyn Output) {
         let object = &mut self.object;
         object.last.clear();
-        object.last.push_str(text);
+        if level > 1 {
+            object.last.push_str(text);
+        }
         if level == 1 {
             object.top.clear();
             object.top.push_str(text);
