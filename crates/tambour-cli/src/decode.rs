@@ -18,7 +18,8 @@ use crate::{Outcome, output};
 
 /// Turn a raw reply into events, one JSON object a line, while it arrives
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n\n\
+#[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n  \
+    printf '{\"response\":{\"咨询师\":\"Hello.\"},\"should_exit\":true}' | tambour decode --from ai_say --round 1\n\n\
     The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
     or the last line is `error`.")]
 pub(crate) struct Args {
