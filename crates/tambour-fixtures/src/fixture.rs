@@ -55,6 +55,8 @@ pub struct Expect {
     pub strict_at_least: Option<BTreeSet<String>>,
     /// Codes of which one must be among them.
     pub strict_any_of: Option<BTreeSet<String>>,
+    /// Codes that must not be among them.
+    pub strict_none_of: Option<BTreeSet<String>>,
     /// Whether there must be any.
     pub strict_nonempty: bool,
     /// Codes of severity info in `strict`.
@@ -81,6 +83,7 @@ impl Expect {
             || self.strict.is_some()
             || self.strict_at_least.is_some()
             || self.strict_any_of.is_some()
+            || self.strict_none_of.is_some()
             || self.strict_nonempty
             || self.info.is_some()
             || self.lenient.is_some()
@@ -191,6 +194,7 @@ const KEYS: &[&str] = &[
     "strict",
     "strict_at_least",
     "strict_any_of",
+    "strict_none_of",
     "strict_nonempty",
     "info",
     "lenient",
@@ -228,6 +232,7 @@ fn model(
         strict: keys.words("strict")?,
         strict_at_least: keys.words("strict_at_least")?,
         strict_any_of: keys.words("strict_any_of")?,
+        strict_none_of: keys.words("strict_none_of")?,
         strict_nonempty: keys.flag("strict_nonempty")?.unwrap_or(false),
         info: keys.words("info")?,
         lenient: keys.words("lenient")?,

@@ -81,6 +81,11 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
     {
         return Err(format!("strict findings: expected one of {expected:?}, found {codes:?}"));
     }
+    if let Some(unexpected) = &expect.strict_none_of
+        && !unexpected.is_disjoint(&codes)
+    {
+        return Err(format!("strict findings: expected none of {unexpected:?}, found {codes:?}"));
+    }
     if expect.strict_nonempty && codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
@@ -123,10 +128,14 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether `found` is `expected`; an object may have further fields.
+/// Whether `found` is `expected`; an object may have further fields. `unmet_empty` is about the list `unmet`.
 fn holds(found: &Value, expected: &Value) -> bool {
+    let field = |name: &str, value: &Value| match name {
+        "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
+        _ => holds(&found[name], value),
+    };
     match expected {
-        Value::Object(fields) => fields.iter().all(|(name, value)| holds(&found[name], value)),
+        Value::Object(fields) => fields.iter().all(|(name, value)| field(name, value)),
         _ => found == expected,
     }
 }

@@ -149,15 +149,20 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
-    if json_keys(text).iter().any(|key| ANSWER.contains(&key.as_str())) {
+    if is_answer(text, &json_keys(text)) {
         return Verdict::Dialect("ai_say");
     }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
 }
 
-/// Keys that only the answer of a dialogue round has.
-const ANSWER: [&str; 3] = ["assessment", "response", "should_exit"];
+/// Whether an object with these keys is the answer of a dialogue round. `response` is a common word: it tells only as
+/// the first key of an object that the reply begins with.
+fn is_answer(text: &str, keys: &[String]) -> bool {
+    let begins = text.starts_with(['{', '｛', '`', '~', '<']);
+    keys.iter().any(|key| matches!(key.as_str(), "assessment" | "should_exit"))
+        || begins && keys.first().is_some_and(|key| key == "response")
+}
 
 /// The keys of the first JSON object, as far as it has arrived.
 fn json_keys(text: &str) -> Vec<String> {

@@ -150,14 +150,12 @@ impl Answers {
                 self.key(text, level, || place.get(), out);
             }
             JsonEvent::StringStart => self.string_begins(),
-            JsonEvent::StringEnd => {
-                if std::mem::take(&mut object.text) {
-                    if self.message.end(out) {
-                        object.placeholders.push(object.key_at);
-                    }
-                    if object.depth == object.base + 1 {
-                        self.close_response(out);
-                    }
+            JsonEvent::StringEnd if std::mem::take(&mut object.text) => {
+                if self.message.end(out) {
+                    object.placeholders.push(object.key_at);
+                }
+                if object.depth == object.base + 1 {
+                    self.close_response(out);
                 }
             }
             _ => {}
