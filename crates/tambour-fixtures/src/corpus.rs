@@ -15,10 +15,8 @@ pub struct Reply {
     pub chunks: Vec<String>,
     /// Why it ended: `stop` or `length`.
     pub finish: String,
-    /// Hand-written replies: the events of a valid one.
-    pub expected: Option<Vec<Value>>,
-    /// Hand-written replies to what has no events of its own: the value of a valid one.
-    pub value: Option<Value>,
+    /// Hand-written replies: the events of a valid one, or the value it holds.
+    pub expected: Option<Value>,
     /// What the reply is read with, such as the round of a dialogue.
     pub input: Value,
     /// Hand-written replies: the name of the injected fault.
@@ -30,12 +28,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Whether it keeps every rule of its contract.
-    #[must_use]
-    pub fn is_valid(&self) -> bool {
-        self.expected.is_some() || self.value.is_some()
-    }
-
     /// The whole reply.
     #[must_use]
     pub fn text(&self) -> String {
@@ -92,8 +84,7 @@ fn reply(line: &str) -> Result<Reply, String> {
         dialect: word("protocol").ok_or("no `protocol`")?,
         chunks: words("chunks"),
         finish: word("finish_reason").ok_or("no `finish_reason`")?,
-        expected: value["expected"].as_array().cloned(),
-        value: Some(value["expected"].clone()).filter(Value::is_object),
+        expected: value.get("expected").filter(|value| !value.is_null()).cloned(),
         input: value["input"].clone(),
         fault: word("fault"),
         base: word("base_id"),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use tambour::dialogue::{Criteria, Round};
 use tambour::event::{Failure, FinishReason};
+use tambour::tool::Tools;
 use tambour::{End, Options};
 
 /// One reply and what must come out of it.
@@ -55,8 +56,6 @@ pub struct Expect {
     pub strict_at_least: Option<BTreeSet<String>>,
     /// Codes of which one must be among them.
     pub strict_any_of: Option<BTreeSet<String>>,
-    /// Codes that must not be among them.
-    pub strict_none_of: Option<BTreeSet<String>>,
     /// Whether there must be any.
     pub strict_nonempty: bool,
     /// Codes of severity info in `strict`.
@@ -71,6 +70,14 @@ pub struct Expect {
     pub dialect_found: Option<String>,
     /// Fields that `completed.metadata.exit_decision` must have; in objects within it too.
     pub exit_decision: Option<Value>,
+    /// The `plan` event; of it only the keys that are given, of its plan only the four fields.
+    pub plan: Option<Value>,
+    /// Alternatives, each as `plan`.
+    pub plan_any_of: Option<Vec<Value>>,
+    /// The `tool_call` events in order, without their ids.
+    pub calls: Option<Vec<Value>>,
+    /// Codes that must not be among those of `strict`.
+    pub strict_none_of: Option<BTreeSet<String>>,
 }
 
 impl Expect {
@@ -83,7 +90,6 @@ impl Expect {
             || self.strict.is_some()
             || self.strict_at_least.is_some()
             || self.strict_any_of.is_some()
-            || self.strict_none_of.is_some()
             || self.strict_nonempty
             || self.info.is_some()
             || self.lenient.is_some()
@@ -91,6 +97,10 @@ impl Expect {
             || self.fallback_reason.is_some()
             || self.dialect_found.is_some()
             || self.exit_decision.is_some()
+            || self.plan.is_some()
+            || self.plan_any_of.is_some()
+            || self.calls.is_some()
+            || self.strict_none_of.is_some()
     }
 }
 
@@ -194,7 +204,6 @@ const KEYS: &[&str] = &[
     "strict",
     "strict_at_least",
     "strict_any_of",
-    "strict_none_of",
     "strict_nonempty",
     "info",
     "lenient",
@@ -202,6 +211,11 @@ const KEYS: &[&str] = &[
     "fallback_reason",
     "dialect_found",
     "exit_decision",
+    "tools",
+    "plan",
+    "plan_any_of",
+    "calls",
+    "strict_none_of",
 ];
 
 fn model(
@@ -225,6 +239,9 @@ fn model(
         }
     }
     options.round = keys.round()?;
+    if let Some(registry) = keys.given("tools") {
+        options.tools = Tools::from_json(registry).map_err(|error| error.to_string())?;
+    }
     let expect = Expect {
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
@@ -232,7 +249,6 @@ fn model(
         strict: keys.words("strict")?,
         strict_at_least: keys.words("strict_at_least")?,
         strict_any_of: keys.words("strict_any_of")?,
-        strict_none_of: keys.words("strict_none_of")?,
         strict_nonempty: keys.flag("strict_nonempty")?.unwrap_or(false),
         info: keys.words("info")?,
         lenient: keys.words("lenient")?,
@@ -240,6 +256,10 @@ fn model(
         fallback_reason: keys.word("fallback_reason")?,
         dialect_found: keys.word("dialect_found")?,
         exit_decision: keys.given("exit_decision").cloned(),
+        plan: keys.given("plan").cloned(),
+        plan_any_of: keys.list("plan_any_of")?,
+        calls: keys.list("calls")?,
+        strict_none_of: keys.words("strict_none_of")?,
     };
     Ok(Fixture {
         path: path.to_path_buf(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tambour::event::{Completed, EventKind};
 use tambour::{Event, Options, Profile, Severity};
 
-use crate::fixture::{Fixture, expectations};
+use crate::fixture::{Expect, Fixture, expectations};
 use crate::reading::{Case, Cuts, Reading, first_difference};
 
 /// Runs a fixture in one chunk, in both profiles. `mute` is a finding code that is never reported: a fixture that
@@ -81,11 +81,6 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
     {
         return Err(format!("strict findings: expected one of {expected:?}, found {codes:?}"));
     }
-    if let Some(unexpected) = &expect.strict_none_of
-        && !unexpected.is_disjoint(&codes)
-    {
-        return Err(format!("strict findings: expected none of {unexpected:?}, found {codes:?}"));
-    }
     if expect.strict_nonempty && codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
@@ -101,7 +96,53 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
     {
         return Err(format!("lenient findings: expected {expected:?}, found {codes:?}"));
     }
+    if let Some(unwanted) = &expect.strict_none_of
+        && !unwanted.is_disjoint(&self::codes(strict, false))
+    {
+        let codes = self::codes(strict, false);
+        return Err(format!("strict findings: expected none of {unwanted:?}, found {codes:?}"));
+    }
+    compare_plan(expect, lenient)?;
     compare_metadata(fixture, lenient)
+}
+
+/// The `plan` event and the calls.
+fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
+    let found = lenient.events.iter().rev().find_map(|event| match event {
+        Event::Plan(_) => Some(event.data()),
+        _ => None,
+    });
+    let found = found.unwrap_or_default();
+    if let Some(expected) = &expect.plan
+        && !fits(expected, &found)
+    {
+        return Err(format!("plan: expected {expected}\n           found    {found}"));
+    }
+    if let Some(alternatives) = &expect.plan_any_of
+        && !alternatives.iter().any(|expected| fits(expected, &found))
+    {
+        return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
+    }
+    let call = |event: &Event<'_>| match event {
+        Event::ToolCall(call) => Some(json!({"name": call.name, "args": call.args})),
+        _ => None,
+    };
+    let calls: Vec<Value> = lenient.events.iter().filter_map(call).collect();
+    match &expect.calls {
+        Some(expected) if *expected != calls => {
+            Err(format!("calls: expected {}, found {}", Value::from(expected.clone()), Value::from(calls)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a `plan` event has what is expected of it.
+fn fits(expected: &Value, found: &Value) -> bool {
+    let Some(expected) = expected.as_object() else { return false };
+    expected.iter().all(|(key, value)| match (key.as_str(), value.as_object()) {
+        ("plan", Some(fields)) => fields.iter().all(|(field, value)| found["plan"][field] == *value),
+        _ => found[key] == *value,
+    })
 }
 
 fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {

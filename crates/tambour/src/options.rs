@@ -147,6 +147,7 @@ pub const NAMES: &[&str] = &[
     "plain.thinking",
     "plain.reasoning",
     "events.allow_missing_thinking",
+    "caller",
     "aiplan.variant",
     "aiplan.drop_invalid_calls",
     "ai_say.role",
@@ -155,6 +156,8 @@ pub const NAMES: &[&str] = &[
     "limits.input",
     "limits.depth",
     "limits.hold",
+    "limits.value",
+    "limits.items",
     "limits.phases",
     "limits.findings",
 ];
@@ -198,6 +201,7 @@ impl Options {
                 self.plain_reasoning = choose(name, value, &table)?;
             }
             "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
+            "caller" => self.caller = Some(value.to_owned()),
             "aiplan.variant" => {
                 self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
             }
@@ -215,6 +219,8 @@ impl Options {
             "limits.input" => self.limits.input = number(name, value)?,
             "limits.depth" => self.limits.depth = number(name, value)?.min(512),
             "limits.hold" => self.limits.hold = number(name, value)?,
+            "limits.value" => self.limits.value = number(name, value)?,
+            "limits.items" => self.limits.items = number(name, value)?,
             "limits.phases" => self.limits.phases = number(name, value)?,
             "limits.findings" => self.limits.findings = number(name, value)?,
             _ => return Err(Error::unknown("option", name, NAMES.iter().copied())),

@@ -227,7 +227,7 @@ impl Pipeline {
 
     /// Sends an extension event that comes from elsewhere, such as the result of a tool.
     pub fn extension(&mut self, event: Event<'static>, sink: &mut dyn Sink) {
-        Wire { state: &mut self.state, sink }.apply(&Intent::Extension(Box::new(event)));
+        Wire { state: &mut self.state, sink }.send(event);
     }
 
     /// A reader of the next reply of a tool loop, which goes on with the same stream.
@@ -297,9 +297,6 @@ struct Wire<'a> {
 impl Wire<'_> {
     /// An intent that is not text of a phase or of the answer.
     fn other(&mut self, intent: &Intent<'_>) {
-        if let Intent::Extension(event) = intent {
-            return self.extension(event);
-        }
         if let Intent::Phase(title, place) = intent {
             let State { policy, reporter, findings, .. } = &mut *self.state;
             let sink = &mut *self.sink;
@@ -312,8 +309,8 @@ impl Wire<'_> {
         self.apply(intent);
     }
 
-    fn extension(&mut self, event: &Event<'static>) {
-        let mut event = event.clone();
+    /// An extension event that comes of the reply.
+    fn extension(&mut self, mut event: Event<'static>) {
         match &mut event {
             Event::ToolCall(call) => {
                 self.state.called += 1;
@@ -325,7 +322,17 @@ impl Wire<'_> {
             Event::ExitDecision(decision) => self.state.exit_decision = Some(decision.as_ref().clone()),
             _ => {}
         }
-        self.apply(&Intent::Extension(Box::new(event)));
+        self.send(event);
+    }
+
+    fn send(&mut self, event: Event<'static>) {
+        let State { sequencer, extensions, .. } = &mut *self.state;
+        let sink = &mut *self.sink;
+        sequencer.extension(event, &mut |event| {
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
     }
 
     fn apply(&mut self, intent: &Intent<'_>) {
@@ -352,6 +359,7 @@ impl Output for Wire<'_> {
                 let sink = &mut *self.sink;
                 self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
             }
+            Intent::Extension(event) => self.extension(*event),
             other => self.other(&other),
         }
     }

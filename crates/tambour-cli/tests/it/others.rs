@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use tambour::Options;
+use tambour::options::{Language, Texts};
+
 use crate::{VALID, broken, run, tambour};
 
 #[test]
@@ -96,12 +99,10 @@ fn unknown_rules_get_close_names() {
 #[test]
 fn contracts_are_shown_to_models() {
     for entry in tambour::dialect::DIALECTS {
-        for (lang, language) in
-            [("zh", tambour::options::Language::Zh), ("en", tambour::options::Language::En)]
-        {
+        for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
-                Some(prompt) => assert_eq!(ran.stdout, prompt(language).text()), // T-066
+                Some(prompt) => assert_eq!(ran.stdout, prompt(&in_language(language)).text()), // T-066
                 None => assert_eq!(ran.code, Some(2)),
             }
         }
@@ -130,6 +131,12 @@ fn a_closed_standard_output_ends_every_command_quietly() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
+}
+
+fn in_language(language: Language) -> Options {
+    let mut options = Options::default();
+    options.texts = Texts::of(language);
+    options
 }
 
 #[test]

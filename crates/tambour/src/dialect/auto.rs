@@ -149,19 +149,43 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
-    if is_answer(text, &json_keys(text)) {
-        return Verdict::Dialect("ai_say");
+    if let Some(name) = object_of(text) {
+        return Verdict::Dialect(name);
     }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
 }
 
-/// Whether an object with these keys is the answer of a dialogue round. `response` is a common word: it tells only as
-/// the first key of an object that the reply begins with.
-fn is_answer(text: &str, keys: &[String]) -> bool {
+/// A dialect that is one object: the keys that tell it, those that do as the first one, and those that do as the first one
+/// of an object that the reply begins with, since they are common words.
+struct Object {
+    dialect: &'static str,
+    any: &'static [&'static str],
+    first: &'static [&'static str],
+    leading: &'static [&'static str],
+}
+
+const OBJECTS: &[Object] = &[
+    Object {
+        dialect: "aiplan",
+        any: &["response_mode", "direct_response"],
+        first: &["thought"],
+        leading: &[],
+    },
+    Object { dialect: "ai_say", any: &["assessment", "should_exit"], first: &[], leading: &["response"] },
+];
+
+/// The dialect whose object begins in the text.
+fn object_of(text: &str) -> Option<&'static str> {
+    let keys = json_keys(text);
+    let first = keys.first()?.as_str();
     let begins = text.starts_with(['{', '｛', '`', '~', '<']);
-    keys.iter().any(|key| matches!(key.as_str(), "assessment" | "should_exit"))
-        || begins && keys.first().is_some_and(|key| key == "response")
+    let tells = |object: &&Object| {
+        keys.iter().any(|key| object.any.contains(&key.as_str()))
+            || object.first.contains(&first)
+            || begins && object.leading.contains(&first)
+    };
+    OBJECTS.iter().find(tells).map(|object| object.dialect)
 }
 
 /// The keys of the first JSON object, as far as it has arrived.

@@ -4,6 +4,7 @@
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
 mod ai_say;
+mod aiplan;
 mod auto;
 mod draft;
 mod echo;
@@ -16,7 +17,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
-use crate::options::{Language, Options};
+use crate::options::Options;
 use crate::span::Place;
 
 /// The whole output of a model that cannot comply (T-025, J-055).
@@ -126,8 +127,8 @@ pub struct Entry {
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
     pub write: Option<fn(&[Event<'_>]) -> String>,
-    /// Format instructions for a system prompt (T-066).
-    pub prompt: Option<fn(Language) -> &'static Prompt>,
+    /// Format instructions for a system prompt (T-066, P-023), in the language of the options' texts.
+    pub prompt: Option<fn(&Options) -> Prompt>,
     /// JSON Schema of what a model writes, where that is JSON.
     pub schema: Option<fn() -> serde_json::Value>,
     /// How documents show examples of it (P-037).
@@ -135,21 +136,21 @@ pub struct Entry {
 }
 
 /// Format instructions for a system prompt, with a worked example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// What to do, and the request of the example.
-    pub opening: &'static str,
+    pub opening: Cow<'static, str>,
     /// A reply that passes the strict check without a warning.
-    pub example: &'static str,
+    pub example: Cow<'static, str>,
     /// The rules.
-    pub rules: &'static str,
+    pub rules: Cow<'static, str>,
 }
 
 impl Prompt {
     /// The whole instructions.
     #[must_use]
     pub fn text(&self) -> String {
-        [self.opening, self.example, self.rules].concat()
+        [&*self.opening, &self.example, &self.rules].concat()
     }
 }
 
@@ -164,7 +165,7 @@ pub struct Examples {
 
 /// The dialects.
 pub static DIALECTS: &[Entry] =
-    &[thinkingml::ENTRY, jsonseq::ENTRY, ai_say::ENTRY, plain::ENTRY, auto::ENTRY];
+    &[thinkingml::ENTRY, jsonseq::ENTRY, aiplan::ENTRY, ai_say::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///

@@ -138,14 +138,17 @@ impl Sequencer {
                     self.send(Event::Aside { kind: *kind, text: Cow::Borrowed(text) }, out);
                 }
             }
-            Intent::Extension(event) => {
-                if self.stage < Stage::Ended {
-                    if self.stage == Stage::Before {
-                        self.send(Event::ThinkingStart, out);
-                    }
-                    self.send(event.as_ref().clone(), out);
-                }
+            Intent::Extension(event) => self.extension(event.as_ref().clone(), out),
+        }
+    }
+
+    /// An extension event that is known whole: it stands between `thinking_start` and `final_end`.
+    pub fn extension(&mut self, event: Event<'static>, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage < Stage::Ended {
+            if self.stage == Stage::Before {
+                self.send(Event::ThinkingStart, out);
             }
+            self.send(event, out);
         }
     }
 

@@ -13,6 +13,7 @@
 //! What does not belong here: running a tool.
 
 mod sample;
+mod shape;
 
 use std::sync::{Arc, LazyLock};
 
@@ -70,7 +71,7 @@ pub struct Mismatch {
 
 impl Tool {
     /// A tool whose arguments satisfy `schema` (JSON Schema, draft 2020-12 unless it says otherwise). Its
-    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing.
+    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing, `x-callers` lists who may call it.
     ///
     /// # Errors
     /// An empty name, or a schema that is none or refers to another document.
@@ -90,7 +91,10 @@ impl Tool {
             name: name.to_owned(),
             description: [text.to_owned(), text.to_owned()],
             read_only: schema.get("readOnly") == Some(&Value::Bool(true)),
-            callers: None,
+            callers: schema
+                .get("x-callers")
+                .and_then(Value::as_array)
+                .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             confirm: false,
             schema,
             validator: Arc::new(validator),
@@ -117,6 +121,19 @@ impl Tool {
             message: shorten(&error.masked().to_string()),
         };
         self.validator.iter_errors(args).take(most).map(mismatch).collect()
+    }
+
+    /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        shape::signature(&self.schema)
+    }
+
+    /// Arguments for an example, if some that satisfy the schema can be made up.
+    #[must_use]
+    pub fn sample_args(&self) -> Option<Value> {
+        let args = shape::sample(&self.schema);
+        (args.is_object() && self.validator.is_valid(&args)).then_some(args)
     }
 
     /// Whether it can be called without arguments (P-031).

@@ -158,7 +158,7 @@ fn authored_answers_give_their_output_and_decision() {
     let replies = authored("ai_say").expect("the corpus is readable");
     let mut valid = 0;
     for reply in &replies {
-        let Some(expected) = &reply.value else { continue };
+        let Some(expected) = &reply.expected else { continue };
         valid += 1;
         let round = reply.input["current_round"].as_u64().expect("a number") as u32;
         let (decision, output) = read(reply, round);
@@ -194,7 +194,7 @@ fn faulty_answers_are_mended() {
         assert_eq!(verdict.first_error(), None, "{} ({:?})", reply.id, reply.fault);
         let fault = reply.fault.as_deref().expect("it has one");
         let base = replies.iter().find(|base| Some(&base.id) == reply.base.as_ref()).expect("it is there");
-        let expected = &base.value.as_ref().expect("the base is valid")["output"];
+        let expected = &base.expected.as_ref().expect("the base is valid")["output"];
         // S-053: what lost nothing is what it was made from.
         assert!(LOSING.contains(&fault) || output == *expected, "{} ({fault}): {output}", reply.id);
     }

@@ -10,6 +10,7 @@ mod fuzz;
 mod hostile;
 mod json;
 mod layers;
+mod plans;
 mod privacy;
 mod prompts;
 mod properties;

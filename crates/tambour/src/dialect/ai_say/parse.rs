@@ -2,7 +2,7 @@
 //!
 //! The first object with a message is the answer; if none has one, the first that looks like an answer.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::around::Around;
 use super::fields::{self, ASSESSMENT, Said, TOP, Whole};
@@ -11,7 +11,7 @@ use super::rules;
 use crate::dialect::Output;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, JsonEvent, JsonSink, Origin};
+use crate::repair::json::{Builder, End, JsonEvent, JsonSink, Origin};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -95,7 +95,7 @@ impl Answers {
             thought: false,
             message: Message::new(options.limits.hold),
             object: Object::default(),
-            builder: Builder::new(),
+            builder: Builder::limited(options.limits.value, options.limits.items),
             answer: None,
             pending: Vec::new(),
             several: false,
@@ -160,8 +160,11 @@ impl Answers {
             }
             _ => {}
         }
-        if let Some(built) = self.builder.see(event) {
-            self.value(built, out);
+        match (self.builder.see(event), event) {
+            (Some(built), _) => self.value(built.value, &built.end, built.duplicates, out),
+            // There is no value of one that was too large.
+            (None, JsonEvent::ValueEnd(end)) => self.value(Value::Null, end, Vec::new(), out),
+            _ => {}
         }
     }
 
@@ -269,9 +272,9 @@ impl Answers {
     }
 
     /// A whole value.
-    fn value(&mut self, built: Built, out: &mut dyn Output) {
+    fn value(&mut self, value: Value, end: &End, duplicates: Vec<Report>, out: &mut dyn Output) {
         let object = std::mem::take(&mut self.object);
-        self.around.start_at(built.end.place);
+        self.around.start_at(end.place);
         self.pending.clear();
         if !object.known || object.late {
             // What is no answer is not used.
@@ -280,22 +283,30 @@ impl Answers {
             }
             return;
         }
-        let value = match built.value {
+        let value = match value {
             Value::Array(items) => items.into_iter().find(Value::is_object),
             value => Some(value),
         };
-        let Some(Value::Object(value)) = value else { return };
-        for mut duplicate in built.duplicates {
+        let value = match value {
+            Some(Value::Object(value)) => value,
+            _ => {
+                let message = "the answer has more text or values than `limits.value` and `limits.items`";
+                let report = Report::new(rules::LIMIT_EXCEEDED, object.at, end.offset, message);
+                out.report(report.repaired("only its message is read"));
+                Map::new()
+            }
+        };
+        for mut duplicate in duplicates {
             if object.kept.contains(&duplicate.place.offset) {
                 duplicate.repair = Some("kept the first value, which was sent".to_owned());
             }
             out.report(duplicate);
         }
-        let cut = built.end.closed_by_us;
+        let cut = end.closed_by_us;
         let whole = Whole {
             value,
             at: object.at,
-            end: built.end.offset,
+            end: end.offset,
             places: object.places,
             placeholders: object.placeholders,
             cut,

@@ -1,26 +1,40 @@
 //! Format instructions for a system prompt. The example comes first: small models follow it better than rules, and they
 //! copy placeholders, so there are none.
 
-use crate::dialect::Prompt;
-use crate::options::Language;
+use std::borrow::Cow;
 
-/// The instructions.
-pub(super) fn prompt(language: Language) -> &'static Prompt {
-    match language {
-        Language::Zh => &ZH,
-        Language::En => &EN,
+use serde_json::Value;
+
+use crate::dialect::Prompt;
+use crate::options::{Language, Options};
+
+/// The instructions, with the role that speaks.
+pub(super) fn prompt(options: &Options) -> Prompt {
+    let mut prompt = match options.texts.language {
+        Language::Zh => ZH,
+        Language::En => EN,
+    };
+    if options.role != Options::default().role {
+        let role = Value::from(options.role.as_str()).to_string();
+        for text in [&mut prompt.example, &mut prompt.rules] {
+            *text = Cow::Owned(text.replace(ROLE, &role));
+        }
     }
+    prompt
 }
 
+/// The default role key, as it stands in the texts.
+const ROLE: &str = "\"咨询师\"";
+
 const EN: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 Write your whole reply as one JSON object in the form of this example, and nothing before or after it.
 
 Example: the topic is how compost works, and the user says: Ah, so the worms need air. But why must I not add meat?
 
 Example reply:
-",
-    example: r###"{
+"),
+    example: Cow::Borrowed(r###"{
   "assessment": {
     "understanding_level": 55,
     "has_questions": true,
@@ -33,8 +47,8 @@ Example reply:
   "should_exit": false,
   "exit_reason": "A question is open."
 }
-"###,
-    rules: "
+"###),
+    rules: Cow::Borrowed("
 Rules:
 - Answer what the user really said. Take over the form of the example, never its words or numbers.
 - understanding_level is a number from 0 to 100: how well the user has understood, judged by their last message.
@@ -45,18 +59,18 @@ Rules:
 - should_exit says whether the topic can end, exit_reason why.
 - All fields must be there. No code fence, no comments; a line break in a text is written \\n, a quote \\\".
 - If you cannot reply in this form, reply only with <<ParsingError>>.
-",
+"),
 };
 
 const ZH: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 整个回复必须是下面示例那样的一个 JSON 对象，前后不要有任何其他内容。
 
 示例：讲解的主题是堆肥的原理，用户说：哦，原来蚯蚓需要空气。可是为什么不能放肉呢？
 
 示例回复：
-",
-    example: r###"{
+"),
+    example: Cow::Borrowed(r###"{
   "assessment": {
     "understanding_level": 55,
     "has_questions": true,
@@ -69,8 +83,8 @@ const ZH: Prompt = Prompt {
   "should_exit": false,
   "exit_reason": "用户还有一个问题。"
 }
-"###,
-    rules: "
+"###),
+    rules: Cow::Borrowed("
 规则：
 - 回应用户实际说的话。只沿用示例的格式，不要照抄示例的文字和数字。
 - understanding_level 是 0 到 100 之间的数字，根据用户最近的话判断理解的程度。
@@ -81,5 +95,5 @@ const ZH: Prompt = Prompt {
 - should_exit 表示这个主题是否可以结束，exit_reason 说明理由。
 - 所有字段都要有。不要用代码围栏，不要写注释；文本里的换行写成 \\n，引号写成 \\\"。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
-",
+"),
 };
