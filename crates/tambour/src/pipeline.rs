@@ -225,6 +225,14 @@ impl Pipeline {
         &self.state.calls
     }
 
+    /// Ends a stream that [`Pipeline::finish`] left open for its calls and that no further reply goes on with: they were
+    /// cancelled, or must not run. Otherwise it does nothing.
+    pub fn end(&mut self, end: &End, sink: &mut dyn Sink) {
+        if !std::mem::take(&mut self.state.calls).is_empty() {
+            self.close(end, end.cut(), sink);
+        }
+    }
+
     /// Sends an extension event that comes from elsewhere, such as the result of a tool.
     pub fn extension(&mut self, event: Event<'static>, sink: &mut dyn Sink) {
         Wire { state: &mut self.state, sink }.send(event);
@@ -240,6 +248,7 @@ impl Pipeline {
         next.state.extensions = before.extensions;
         next.state.findings = before.findings;
         next.state.sequencer = before.sequencer.clone();
+        next.state.sequencer.next_reply();
         next.state.reporter.go_on(&before.reporter);
         next.state.called = before.called;
         Ok(next)

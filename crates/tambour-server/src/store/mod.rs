@@ -7,6 +7,7 @@ pub mod batch;
 pub mod live;
 mod log;
 mod rows;
+mod tools;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -21,6 +22,7 @@ pub use batch::{Batch, Entry, Kind};
 pub use live::Live;
 pub use log::Log;
 pub use rows::{Key, MessageRow};
+pub use tools::ToolRow;
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

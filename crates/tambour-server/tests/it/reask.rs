@@ -50,7 +50,11 @@ async fn with_leave_the_model_is_asked_again() {
         assert_eq!(messages.as_array().unwrap().len(), 3);
         assert_eq!(messages[1], json!({"role": "assistant", "content": MARKER}));
         assert!(messages[2]["content"].as_str().unwrap().contains("parsing_error"), "{}", messages[2]);
-        assert_eq!(server.ended(&message(&events)).await["reply"], GOOD);
+        let record = server.ended(&message(&events)).await;
+        assert_eq!(record["reply"], GOOD);
+        let attempts = record["attempts"].as_array().unwrap();
+        assert_eq!((attempts.len(), &attempts[0]["raw"]), (1, &json!(MARKER))); // P-034
+        assert_eq!(attempts[0]["findings"][0]["code"], "parsing_error_marker"); // P-034
     }
 }
 

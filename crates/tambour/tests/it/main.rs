@@ -17,4 +17,5 @@ mod properties;
 mod queries;
 mod rewrite;
 mod stream;
+mod tool_loop;
 mod verdicts;
