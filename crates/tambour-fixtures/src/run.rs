@@ -160,7 +160,25 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
         return Err(format!("dialect: expected {:?}, found {dialect:?}", expect.dialect_found));
     }
+    if let Some(expected) = &expect.exit_decision {
+        let found = json!(metadata.and_then(|metadata| metadata.exit_decision.as_ref()));
+        if !holds(&found, expected) {
+            return Err(format!("exit_decision: expected {expected}, found {found}"));
+        }
+    }
     Ok(())
+}
+
+/// Whether `found` is `expected`; an object may have further fields. `unmet_empty` is about the list `unmet`.
+fn holds(found: &Value, expected: &Value) -> bool {
+    let field = |name: &str, value: &Value| match name {
+        "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
+        _ => holds(&found[name], value),
+    };
+    match expected {
+        Value::Object(fields) => fields.iter().all(|(name, value)| field(name, value)),
+        _ => found == expected,
+    }
 }
 
 /// The `completed` event of a reading.
@@ -238,7 +256,16 @@ pub fn update(fixture: &Fixture) -> Result<bool, String> {
     keep("dialect", json!(fixture.dialect));
     keep("options", json!({}));
     keep("finish", json!("stop"));
-    for key in ["note", "reasoning", "extensions", "dialect_found"] {
+    for key in [
+        "note",
+        "reasoning",
+        "extensions",
+        "dialect_found",
+        "round",
+        "max_rounds",
+        "criteria",
+        "exit_decision",
+    ] {
         if let Some(value) = fixture.written.get(key) {
             expect.insert(key.to_owned(), value.clone());
         }

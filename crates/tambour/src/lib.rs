@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod contract;
 pub mod dialect;
+pub mod dialogue;
 pub mod encode;
 pub mod error;
 pub mod event;

@@ -1,5 +1,6 @@
 //! Options of a reading, with the names of the command line and the HTTP interface.
 
+use crate::dialogue::Round;
 use crate::error::{Error, Result};
 use crate::finding::Profile;
 use crate::limits::Limits;
@@ -39,6 +40,12 @@ pub struct Options {
     pub plan_variant: PlanVariant,
     /// Whether invalid calls are left out instead of making a plan invalid.
     pub drop_invalid_calls: bool,
+    /// Key of the message in the answer of a dialogue round (S-052).
+    pub role: String,
+    /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
+    pub round: Option<Round>,
+    /// Replies that the instructions showed as examples.
+    pub examples: Vec<String>,
     /// Default texts.
     pub texts: Texts,
     /// Limits.
@@ -65,6 +72,9 @@ impl Default for Options {
             tool_loop: false,
             plan_variant: PlanVariant::default(),
             drop_invalid_calls: false,
+            role: "咨询师".to_owned(),
+            round: None,
+            examples: Vec::new(),
             texts: Texts::default(),
             limits: Limits::default(),
             mute: None,
@@ -140,6 +150,8 @@ pub const NAMES: &[&str] = &[
     "caller",
     "aiplan.variant",
     "aiplan.drop_invalid_calls",
+    "ai_say.role",
+    "examples",
     "text_language",
     "limits.input",
     "limits.depth",
@@ -194,6 +206,12 @@ impl Options {
                 self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
             }
             "aiplan.drop_invalid_calls" => self.drop_invalid_calls = flag(name, value)?,
+            "ai_say.role" => self.role = key(name, value)?,
+            // A list, or the next one.
+            "examples" => match serde_json::from_str::<Vec<String>>(value) {
+                Ok(examples) => self.examples = examples,
+                Err(_) => self.examples.push(value.to_owned()),
+            },
             "text_language" => {
                 let table = [("zh", Language::Zh), ("en", Language::En)];
                 self.texts = Texts::of(choose(name, value, &table)?);
@@ -216,6 +234,13 @@ fn choose<T: Copy>(name: &str, value: &str, table: &[(&str, T)]) -> Result<T> {
         let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
         Error::invalid(format!("option `{name}` is one of {}, not `{value}`", words.join(", ")))
     })
+}
+
+fn key(name: &str, value: &str) -> Result<String> {
+    match value.trim() {
+        "" => Err(Error::invalid(format!("option `{name}` is a key, not an empty text"))),
+        _ => Ok(value.to_owned()),
+    }
 }
 
 fn flag(name: &str, value: &str) -> Result<bool> {

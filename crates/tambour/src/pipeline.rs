@@ -176,7 +176,8 @@ impl Pipeline {
         let Pipeline { utf8, dialect, state, .. } = self;
         utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), state, sink, text, bad));
         let cut = end.cut();
-        let open = dialect.finish(Ending { cut }, &mut Wire { state, sink });
+        let failed = matches!(end, End::Failed(_));
+        let open = dialect.finish(Ending { cut, failed }, &mut Wire { state, sink });
         let truncated = cut || open;
         if !self.state.calls.is_empty() {
             return;
@@ -266,6 +267,14 @@ impl Pipeline {
     #[must_use]
     pub fn held(&self) -> usize {
         self.utf8.held() + self.dialect.held() + self.state.sequencer.held()
+    }
+
+    /// The reply as it should have been written, after [`Pipeline::finish`]: from its `events` and what the dialect keeps
+    /// beside them. `None` when replies in the dialect cannot be written.
+    #[must_use]
+    pub fn written(&self, events: &[Event<'_>]) -> Option<String> {
+        let entry = || dialect::entry(self.dialect.name()).ok()?.write;
+        self.dialect.write(events).or_else(|| Some(entry()?(events)))
     }
 
     /// The dialect the reply is read as; `auto` until it has decided.

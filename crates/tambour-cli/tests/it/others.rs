@@ -138,3 +138,32 @@ fn in_language(language: Language) -> Options {
     options.texts = Texts::of(language);
     options
 }
+
+#[test]
+fn an_answer_is_repaired_with_all_its_fields() {
+    let broken = "Here:\n```json\n{'understanding_level': '85%', \"has_questions\": \"no\", \"reasoning\": \"r\", \
+        \"response\": \"Hello.\", \"should_exit\": True,}\n```";
+    for from in ["ai_say", "auto"] {
+        let ran = run(&["repair", "--from", from], broken);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let written: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let expected = serde_json::json!({
+            "assessment": {"understanding_level": 85, "has_questions": false, "expressed_understanding": false,
+                "reasoning": "r"},
+            "response": {"咨询师": "Hello."}, "should_exit": true, "exit_reason": "",
+        });
+        assert_eq!(written, expected); // S-053
+        let checked = run(&["check", "--contract", "ai_say", "-"], &ran.stdout);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+    }
+}
+
+#[test]
+fn instructions_for_answers_are_shown() {
+    for lang in ["zh", "en"] {
+        let ran = run(&["contract", "show", "ai_say", "--lang", lang], "");
+        assert!(ran.stdout.contains("\"understanding_level\": 55"), "{}", ran.stdout);
+    }
+    let ran = run(&["contract", "show", "ai_say", "--format", "json-schema"], "");
+    assert!(ran.stdout.contains("\"should_exit\""));
+}

@@ -3,9 +3,11 @@
 //! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
+mod ai_say;
 mod aiplan;
 mod auto;
 mod draft;
+mod echo;
 mod jsonseq;
 mod plain;
 mod thinkingml;
@@ -80,6 +82,8 @@ pub trait Output {
 pub struct Ending {
     /// Cut by a limit, a filter, a failure or the user, so that nothing unfinished may act.
     pub cut: bool,
+    /// The connection broke or the stream ended with an error: nothing is decided (S-065).
+    pub failed: bool,
 }
 
 /// A reader of one dialect.
@@ -103,6 +107,12 @@ pub trait Dialect: Send {
 
     /// The name of the dialect the reply is read as.
     fn name(&self) -> &'static str;
+
+    /// After the end: the reply as it should have been written, with its events and what the dialect keeps beside them.
+    /// `None` when events are all there is ([`Entry::write`]).
+    fn write(&self, _events: &[Event<'_>]) -> Option<String> {
+        None
+    }
 }
 
 /// One line of the table of dialects.
@@ -155,7 +165,7 @@ pub struct Examples {
 
 /// The dialects.
 pub static DIALECTS: &[Entry] =
-    &[thinkingml::ENTRY, jsonseq::ENTRY, aiplan::ENTRY, plain::ENTRY, auto::ENTRY];
+    &[thinkingml::ENTRY, jsonseq::ENTRY, aiplan::ENTRY, ai_say::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///
@@ -181,7 +191,7 @@ pub fn detect(text: &str) -> &'static Entry {
     }
     let mut reader = (auto::ENTRY.reader)(&Options::default());
     reader.text(text, &mut Deaf);
-    reader.finish(Ending { cut: false }, &mut Deaf);
+    reader.finish(Ending { cut: false, failed: false }, &mut Deaf);
     let name = reader.name();
     DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

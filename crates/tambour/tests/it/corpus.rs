@@ -12,7 +12,7 @@ use tambour_fixtures::{Case, Cuts, Reading, grammar};
 
 /// Dialects with corpora that the library reads.
 fn dialects() -> impl Iterator<Item = &'static str> {
-    ["thinkingml", "jsonseq", "aiplan"]
+    ["thinkingml", "jsonseq", "aiplan", "ai_say"]
         .into_iter()
         .filter(|name| DIALECTS.iter().any(|entry| entry.name == *name))
 }
@@ -36,7 +36,8 @@ fn each(replies: &[Reply], check: impl Fn(&Reply) -> Result<(), String>) {
 
 #[test]
 fn authored_replies_give_their_events() {
-    for dialect in dialects() {
+    // Answers of a dialogue hold more than their events: `dialogue` compares them.
+    for dialect in dialects().filter(|dialect| *dialect != "ai_say") {
         let replies = authored(dialect).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no replies for {dialect}");
         each(&replies, |reply| {
@@ -113,14 +114,19 @@ fn authored_faults_are_reported() {
         let replies = authored(dialect).expect("the corpus is readable");
         each(&replies, |reply| {
             let Some(fault) = &reply.fault else { return Ok(()) };
-            if UNDECIDABLE.contains(&fault.as_str()) {
+            if dialect != "ai_say" && UNDECIDABLE.contains(&fault.as_str()) {
                 return Ok(());
             }
             // A cut is told by the finish reason, or by the section that is left open.
             let least = match fault.as_str() {
-                "flat_data" | "prose_around" | "think_prefix" | "two_objects" | "fence_without_language" => {
-                    Severity::Warning
-                }
+                "flat_data"
+                | "prose_around"
+                | "prose_before"
+                | "think_prefix"
+                | "two_objects"
+                | "fence_without_language" => Severity::Warning,
+                // A level such as 0.85 may be meant.
+                "fraction" if dialect == "ai_say" => Severity::Warning,
                 "sse_framing" | "extra_field" => Severity::Info,
                 _ => Severity::Error,
             };

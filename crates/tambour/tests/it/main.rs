@@ -3,6 +3,7 @@
 mod checker;
 mod chunking;
 mod corpus;
+mod dialogue;
 mod encode;
 mod fixtures;
 mod fuzz;
