@@ -260,7 +260,8 @@ impl Sink for Gather {
     }
 
     fn finding(&mut self, finding: Finding) {
-        self.unusable |= finding.severity == Severity::Error;
+        // Text in the place of an answer object can be shown, but it is not what was asked for (S-054).
+        self.unusable |= finding.severity == Severity::Error || finding.code == "unstructured";
         if let Some(findings) = &mut self.findings {
             findings.push(finding);
         }

@@ -65,10 +65,10 @@ pub(crate) struct NewMessage {
     /// Whether findings are sent.
     #[serde(default)]
     pub(super) findings: bool,
-    /// Sampling temperature.
+    /// Sampling temperature; 0.7 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    /// Most tokens of the reply.
+    /// Most tokens of the reply; 1000 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     /// Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
@@ -79,8 +79,9 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     caller: Option<String>,
     /// How often a reply that cannot be used may be asked for again.
-    #[serde(default)]
-    max_reasks: u32,
+    /// 0 when absent, 1 for `ai_say`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_reasks: Option<u32>,
     /// Whether the answer is the event stream itself.
     #[serde(default)]
     stream: bool,
@@ -88,6 +89,9 @@ pub(crate) struct NewMessage {
 
 /// Dialects whose replies may call tools.
 const CALLING: [&str; 2] = ["aiplan", "auto"];
+
+/// The dialect of dialogue rounds, whose calls have parameters of their own (S-050, S-054).
+const ROUND: &str = "ai_say";
 
 /// Most re-asks of one message.
 const MOST_REASKS: u32 = 5;
@@ -142,9 +146,14 @@ pub(super) async fn create(
     new.output_protocol = Some(protocol.name().to_owned());
     dialect::entry(&new.dialect)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect"))?;
-    if new.max_reasks > MOST_REASKS {
-        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {}", new.max_reasks);
+    if let Some(reasks) = new.max_reasks.filter(|&reasks| reasks > MOST_REASKS) {
+        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {reasks}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
+    }
+    if new.dialect == ROUND {
+        new.temperature.get_or_insert(0.7);
+        new.max_tokens.get_or_insert(1000);
+        new.max_reasks.get_or_insert(1);
     }
     let mut options = options(&app, new.contract.as_ref())?;
     options.caller.clone_from(&new.caller);
@@ -193,7 +202,7 @@ pub(super) async fn create(
         options,
         offer,
         legacy: protocol == Protocol::Legacy,
-        max_reasks: new.max_reasks,
+        max_reasks: new.max_reasks.unwrap_or(0),
         grace: Duration::from_millis(loaded.config.grace_ms),
     };
     app.undisturbed(begin(app.clone(), run, loaded.config.max_running)).await?;
