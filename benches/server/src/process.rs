@@ -35,7 +35,7 @@ impl Process {
         let name = format!("tambour-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(program.canonicalize()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
         command.arg("--upstream").arg(format!("openai=http://{upstream}/v1")).current_dir(&folder);
         if !grace {
