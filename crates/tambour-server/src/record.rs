@@ -168,7 +168,7 @@ pub(crate) async fn close(
     let mut options = Options::default();
     options.texts = texts.clone();
     store.append(live, closing(&folded, &options, failure)).await?;
-    store.flush().await
+    store.settle(live).await
 }
 
 /// The events that close a stream that was cut off.

@@ -39,7 +39,7 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     let mut timings = Timings::default();
     let reading = AssertUnwindSafe(read(&app, run, &mut timings)).catch_unwind().await;
     // Nobody may be told that it has ended before the end is on the log.
-    let mut written = app.store.flush().await;
+    let mut written = app.store.settle(&live).await;
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");

@@ -48,27 +48,7 @@ impl Store {
     /// The database failed.
     pub async fn insert_message(&self, row: &MessageRow) -> Result<(), StoreError> {
         fail::point("message.before");
-        let mut transaction = self.pool.begin().await?;
-        sqlx::query("insert or ignore into conversations (id, owner, created) values (?, ?, ?)")
-            .bind(&row.conversation_id)
-            .bind(&row.owner)
-            .bind(&row.created)
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query(
-            "insert into messages (id, conversation_id, request_id, owner, created, status, request) \
-             values (?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&row.id)
-        .bind(&row.conversation_id)
-        .bind(&row.request_id)
-        .bind(&row.owner)
-        .bind(&row.created)
-        .bind(&row.status)
-        .bind(&row.request)
-        .execute(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+        self.writer.message(row.clone()).await?;
         fail::point("message.after");
         Ok(())
     }
@@ -106,12 +86,7 @@ impl Store {
     /// The database failed.
     pub async fn finish_message(&self, id: &str, status: &str, record: &Value) -> Result<(), StoreError> {
         fail::point("record.before");
-        sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'")
-            .bind(status)
-            .bind(record.to_string())
-            .bind(id)
-            .execute(&self.pool)
-            .await?;
+        self.writer.record(id, status, record.to_string()).await?;
         fail::point("record.after");
         Ok(())
     }
