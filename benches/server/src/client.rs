@@ -98,7 +98,7 @@ impl Client {
         const END: &[u8] = b"\r\n0\r\n\r\n";
         while !self.read.ends_with(END) {
             if self.read.len() > 32 << 10 {
-                self.read.drain(..self.read.len() - END.len());
+                self.read.drain(..self.read.len() - (2 << 10));
             }
             anyhow::ensure!(self.more().await?, "{:?} closed the connection: {}", self.whom, self.tail());
         }

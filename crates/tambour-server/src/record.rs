@@ -83,9 +83,10 @@ impl Fold {
             && let Some(last) = self.events.last_mut()
             && last["event"] == name
             && last["data"]["id"] == data["id"]
-            && let (Some(before), Some(text)) = (last["data"]["text"].as_str(), data["text"].as_str())
+            && let (Some(Value::String(before)), Some(more)) =
+                (last["data"].get_mut("text"), data["text"].as_str())
         {
-            last["data"]["text"] = Value::from(format!("{before}{text}"));
+            before.push_str(more);
             return;
         }
         self.events.push(json!({"event": name, "data": data}));
