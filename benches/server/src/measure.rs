@@ -287,9 +287,10 @@ async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyh
         for _ in 0..50 {
             // More frames than the buffers of the system hold.
             let mut client = Client::narrow(whom, address).await?;
-            client.ask("hold-20000-0", "thinkingml").await?;
+            client.ask("hold-8000-2", "thinkingml").await?;
             stalled.push(client);
         }
+        tokio::time::sleep(Duration::from_secs(16)).await;
         each.push((settled(pair.of(whom)).await? - before) / 50.0);
     }
     table.line("memory of a reader that stalls", "KiB", Some(each[0]), each[1], &Target::Most(256.0));

@@ -43,10 +43,10 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");
-        written = record::close(&app.store, &live, failure, &app.settings().texts()).await;
+        written = Box::pin(record::close(&app.store, &live, failure, &app.settings().texts())).await;
     }
     let stored = match written {
-        Ok(()) => record::materialise(&app.store, &row, timings).await,
+        Ok(()) => Box::pin(record::materialise(&app.store, &row, timings)).await,
         Err(error) => Err(error),
     };
     match stored {

@@ -61,6 +61,8 @@ struct Window {
     taken: Mark,
     /// The writer knows that something waits.
     queued: bool,
+    /// Text has come that a reader sees.
+    spoken: bool,
     /// The end of the message is among what waits.
     ends: bool,
     /// How far each reader is; `u64::MAX` where there is none.
@@ -79,7 +81,7 @@ struct Mark {
 pub(super) struct Appended {
     /// It does not know yet.
     pub(super) tell: bool,
-    /// Somebody waits for it: the first entries, or the end.
+    /// Somebody waits for it: what comes up to the first text, or the end.
     pub(super) urgent: bool,
     /// So much is waiting that the run should wait.
     pub(super) ahead: bool,
@@ -129,13 +131,14 @@ impl Live {
             (window.storing, window.taken) = (before, before);
         }
         debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
-        let none = window.committed.number == 0;
+        let first = !window.spoken;
+        window.spoken |= batch.speaks();
         window.bytes.extend_from_slice(batch.body());
         window.appended = Mark { number: batch.last(), offset: window.base + window.bytes.len() };
         window.ends |= batch.ends();
         Appended {
             tell: !std::mem::replace(&mut window.queued, true),
-            urgent: none || window.ends,
+            urgent: first || window.ends,
             ahead: window.waiting() > AHEAD,
         }
     }

@@ -42,15 +42,22 @@ pub struct Key {
 }
 
 impl Store {
-    /// Stores a new message, and its conversation if that is new.
+    /// Stores a new message, and its conversation if that is new. Its log may be written from this call on, before it is
+    /// waited for.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn insert_message(&self, row: &MessageRow) -> Result<(), StoreError> {
+    pub fn insert_message(
+        &self,
+        row: &MessageRow,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         fail::point("message.before");
-        self.writer.message(row.clone()).await?;
-        fail::point("message.after");
-        Ok(())
+        let written = self.writer.message(row.clone());
+        async {
+            written.await?;
+            fail::point("message.after");
+            Ok(())
+        }
     }
 
     /// The message of that id.

@@ -1,6 +1,6 @@
 //! Group commit: what arrives while a commit runs, or a few milliseconds after one, is one transaction, the next one.
 //!
-//! First entries, ends and rows of messages are committed at once, since somebody waits for them; further entries wait up to
+//! First texts, ends and rows of messages are committed at once, since somebody waits for them; further entries wait up to
 //! `PAUSE` after the commit before, so that those of many messages go together.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use super::{Batch, Live, MessageRow, StoreError};
 use crate::fail;
 
 /// From one commit to the next, if nobody waits.
-const PAUSE: Duration = Duration::from_millis(3);
+const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of the journal after which all that is in it goes to the logs, and it is emptied.
 const JOURNAL: usize = 4 << 20;
 /// Rows of one statement.
@@ -113,8 +113,13 @@ impl Writer {
         self.wait(Work::Close).await
     }
 
-    pub(super) async fn message(&self, row: MessageRow) -> Result<(), StoreError> {
-        self.wait(|done| Work::Message(Box::new(row), done)).await?
+    /// The row is handed over at once: entries that are appended after this call are not written before it.
+    pub(super) fn message(
+        &self,
+        row: MessageRow,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
+        let written = self.wait(|done| Work::Message(Box::new(row), done));
+        async { written.await? }
     }
 
     pub(super) async fn record(&self, message: &str, status: &str, json: String) -> Result<(), StoreError> {
@@ -122,10 +127,13 @@ impl Writer {
         self.wait(|done| Work::Record(Box::new(record), done)).await?
     }
 
-    async fn wait<T>(&self, work: impl FnOnce(oneshot::Sender<T>) -> Work) -> Result<T, StoreError> {
+    fn wait<T: Send, W: FnOnce(oneshot::Sender<T>) -> Work>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, W> {
         let (done, waiting) = oneshot::channel();
-        self.now.send(work(done)).map_err(|_| StoreError::Closed)?;
-        waiting.await.map_err(|_| StoreError::Closed)
+        let sent = self.now.send(work(done)).is_ok();
+        async move { if sent { waiting.await.map_err(|_| StoreError::Closed) } else { Err(StoreError::Closed) } }
     }
 }
 
@@ -280,10 +288,19 @@ impl State {
 
     async fn insert(&mut self, group: &Group) -> sqlx::Result<()> {
         const JOURNAL: &str = "insert into journal (body) values (?)";
-        if group.rows.is_empty() && group.messages.is_empty() && group.records.is_empty() && !group.empty {
-            // One statement is a transaction of its own.
+        // One statement is a transaction of its own.
+        if group.is_one() && !group.journal.is_empty() {
             let query = sqlx::query(JOURNAL).bind(&group.journal);
             return query.execute(&mut *self.connection).await.map(|_| ());
+        }
+        if let ([(row, _)], true) = (group.messages.as_slice(), group.is_one()) {
+            return insert_message(&mut self.connection, row).await;
+        }
+        if let ([(record, _)], true) = (group.records.as_slice(), group.is_one()) {
+            return update_record(&mut self.connection, record).await;
+        }
+        if let ([row], true) = (group.rows.as_slice(), group.is_one()) {
+            return insert_rows(&mut self.connection, std::slice::from_ref(row)).await;
         }
         let mut transaction = self.connection.begin().await?;
         for (row, _) in &group.messages {
@@ -297,12 +314,7 @@ impl State {
             sqlx::query(EMPTY).execute(&mut *transaction).await?;
         }
         for (record, _) in &group.records {
-            sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'")
-                .bind(&record.status)
-                .bind(&record.json)
-                .bind(&record.message)
-                .execute(&mut *transaction)
-                .await?;
+            update_record(&mut transaction, record).await?;
         }
         fail::point("log.amid");
         transaction.commit().await
@@ -310,26 +322,31 @@ impl State {
 }
 
 impl Group {
+    /// How many changes there are.
+    fn count(&self) -> usize {
+        let journal = usize::from(!self.journal.is_empty()) + usize::from(self.empty);
+        self.rows.len() + self.messages.len() + self.records.len() + journal
+    }
+
     fn changes(&self) -> bool {
-        !(self.rows.is_empty()
-            && self.journal.is_empty()
-            && self.messages.is_empty()
-            && self.records.is_empty()
-            && !self.empty)
+        self.count() > 0
+    }
+
+    fn is_one(&self) -> bool {
+        self.count() == 1
     }
 }
 
+/// Both statements go to the database together. A conversation that is there without its message does no harm.
 async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    sqlx::query("insert or ignore into conversations (id, owner, created) values (?, ?, ?)")
-        .bind(&row.conversation_id)
-        .bind(&row.owner)
-        .bind(&row.created)
-        .execute(&mut *connection)
-        .await?;
     sqlx::query(
-        "insert into messages (id, conversation_id, request_id, owner, created, status, request) \
+        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
+         insert into messages (id, conversation_id, request_id, owner, created, status, request) \
          values (?, ?, ?, ?, ?, ?, ?)",
     )
+    .bind(&row.conversation_id)
+    .bind(&row.owner)
+    .bind(&row.created)
     .bind(&row.id)
     .bind(&row.conversation_id)
     .bind(&row.request_id)
@@ -340,6 +357,12 @@ async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> 
     .execute(connection)
     .await
     .map(|_| ())
+}
+
+async fn update_record(connection: &mut SqliteConnection, record: &Record) -> sqlx::Result<()> {
+    let query = sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'");
+    let query = query.bind(&record.status).bind(&record.json).bind(&record.message);
+    query.execute(connection).await.map(|_| ())
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.
