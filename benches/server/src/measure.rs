@@ -192,10 +192,10 @@ async fn first(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Ta
         for round in 0..=plan.rounds {
             for (whom, times) in [Whom::Upstream, Whom::Bare, Whom::Tambour].into_iter().zip(&mut times) {
                 let clients = pair.clients(whom, connections).await?;
-                let each = if connections == 1 { 400 } else { 24 } / plan.less;
+                let each = if connections == 1 { 200 } else { 24 } / plan.less;
                 let asked = try_join_all(clients.into_iter().enumerate().map(|(place, client)| {
-                    // Sixty-four ask 640 times a second, not in step; one asks again as soon as it has its reply.
-                    let pause = if connections == 1 { 0 } else { 50 };
+                    // Sixty-four ask 640 times a second, not in step; one asks a hundred times.
+                    let pause = if connections == 1 { 5 } else { 50 };
                     firsts(client, whom, each, pause, place as u64)
                 }))
                 .await?;

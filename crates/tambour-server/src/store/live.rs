@@ -81,7 +81,7 @@ struct Mark {
 pub(super) struct Appended {
     /// It does not know yet.
     pub(super) tell: bool,
-    /// Somebody waits for it: what comes up to the first text, or the end.
+    /// Somebody waits for it: the first entries, the first text, or the end.
     pub(super) urgent: bool,
     /// So much is waiting that the run should wait.
     pub(super) ahead: bool,
@@ -131,7 +131,7 @@ impl Live {
             (window.storing, window.taken) = (before, before);
         }
         debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
-        let first = !window.spoken;
+        let first = window.appended.offset == 0 || (batch.speaks() && !window.spoken);
         window.spoken |= batch.speaks();
         window.bytes.extend_from_slice(batch.body());
         window.appended = Mark { number: batch.last(), offset: window.base + window.bytes.len() };

@@ -79,6 +79,8 @@ impl Store {
             .statement_cache_capacity(32);
         // Each connection is a thread with a page cache of its own.
         let options = options.pragma("cache_size", "-512");
+        // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
+        let options = options.pragma("wal_autocheckpoint", "0");
         let pool = SqlitePoolOptions::new()
             .max_connections(3)
             .min_connections(1)

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -21,6 +22,12 @@ use crate::fail;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of the journal after which all that is in it goes to the logs, and it is emptied.
 const JOURNAL: usize = 4 << 20;
+/// Bytes written after which another connection brings them from the write-ahead file to that of the database.
+const CHECKPOINT: usize = 8 << 20;
+/// Pages of the write-ahead file after which the writer does it itself, since the other has not kept up.
+const OVERDUE: i64 = 32 << 10;
+/// Bytes that a commit writes at least: whole pages.
+const LEAST: usize = 16 << 10;
 /// Rows of one statement.
 const TOGETHER: usize = 16;
 
@@ -73,7 +80,11 @@ impl Writer {
         let connection = pool.acquire().await?;
         let (later, waiting) = mpsc::unbounded_channel();
         let (now, work) = mpsc::unbounded_channel();
-        let state = State { connection, journal: 0, open: HashMap::new() };
+        let (checkpoint, wanted) = mpsc::channel(1);
+        let overdue = Arc::new(AtomicBool::new(false));
+        tokio::spawn(checkpoints(pool.clone(), wanted, overdue.clone()));
+        let open = HashMap::new();
+        let state = State { connection, journal: 0, open, written: 0, checkpoint, overdue };
         tokio::spawn(run(state, waiting, work));
         Ok(Writer { later, now })
     }
@@ -144,6 +155,10 @@ struct State {
     journal: usize,
     /// Messages that have entries there and nowhere else.
     open: HashMap<String, Arc<Live>>,
+    /// Bytes written since a checkpoint was wanted last, about.
+    written: usize,
+    checkpoint: mpsc::Sender<()>,
+    overdue: Arc<AtomicBool>,
 }
 
 /// What goes into one transaction.
@@ -273,6 +288,8 @@ impl State {
                 }
             }
             fail::point("log.after");
+            self.written +=
+                LEAST + group.journal.len() + group.rows.iter().map(|row| row.body.len()).sum::<usize>();
         }
         for (live, taken) in group.taken {
             live.publish(taken);
@@ -283,6 +300,13 @@ impl State {
         }
         for done in group.done {
             let _ = done.send(());
+        }
+        if self.written >= CHECKPOINT {
+            self.written = 0;
+            let _ = self.checkpoint.try_send(());
+            if self.overdue.swap(false, Ordering::Relaxed) {
+                let _ = checkpoint(&mut self.connection).await;
+            }
         }
     }
 
@@ -335,6 +359,24 @@ impl Group {
     fn is_one(&self) -> bool {
         self.count() == 1
     }
+}
+
+/// Does the checkpoints that are wanted.
+async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
+    while wanted.recv().await.is_some() {
+        let Ok(mut connection) = pool.acquire().await else { return };
+        match checkpoint(&mut connection).await {
+            Ok((_, pages, done)) => overdue.store(pages > OVERDUE && done < pages, Ordering::Relaxed),
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint of the database failed; it is tried again later")
+            }
+        }
+    }
+}
+
+/// Whether it was blocked, the pages of the write-ahead file, and how many of them are in the database.
+async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64, i64)> {
+    sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
 /// Both statements go to the database together. A conversation that is there without its message does no harm.
