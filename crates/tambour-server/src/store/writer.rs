@@ -318,7 +318,7 @@ impl State {
             return query.execute(&mut *self.connection).await.map(|_| ());
         }
         if let ([(row, _)], true) = (group.messages.as_slice(), group.is_one()) {
-            return insert_message(&mut self.connection, row).await;
+            return insert_message(&mut self.connection, row, true).await;
         }
         if let ([(record, _)], true) = (group.records.as_slice(), group.is_one()) {
             return update_record(&mut self.connection, record).await;
@@ -328,7 +328,7 @@ impl State {
         }
         let mut transaction = self.connection.begin().await?;
         for (row, _) in &group.messages {
-            insert_message(&mut transaction, row).await?;
+            insert_message(&mut transaction, row, false).await?;
         }
         insert_rows(&mut transaction, &group.rows).await?;
         if !group.journal.is_empty() {
@@ -379,26 +379,44 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// Both statements go to the database together. A conversation that is there without its message does no harm.
-async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    sqlx::query(
-        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
-         insert into messages (id, conversation_id, request_id, owner, created, status, request) \
-         values (?, ?, ?, ?, ?, ?, ?)",
-    )
-    .bind(&row.conversation_id)
-    .bind(&row.owner)
-    .bind(&row.created)
-    .bind(&row.id)
-    .bind(&row.conversation_id)
-    .bind(&row.request_id)
-    .bind(&row.owner)
-    .bind(&row.created)
-    .bind(&row.status)
-    .bind(&row.request)
-    .execute(connection)
-    .await
-    .map(|_| ())
+/// A message and its conversation; all statements go to the database together. `alone`: as a transaction.
+async fn insert_message(
+    connection: &mut SqliteConnection,
+    row: &MessageRow,
+    alone: bool,
+) -> sqlx::Result<()> {
+    macro_rules! statements {
+        ($before:literal, $after:literal) => {
+            concat!(
+                $before,
+                "insert or ignore into conversations (id, owner, created) values (?, ?, ?); ",
+                "insert into messages (id, conversation_id, request_id, owner, created, status, request) ",
+                "values (?, ?, ?, ?, ?, ?, ?)",
+                $after
+            )
+        };
+    }
+    let query =
+        sqlx::query(if alone { statements!("begin immediate; ", "; commit") } else { statements!("", "") });
+    let written = query
+        .bind(&row.conversation_id)
+        .bind(&row.owner)
+        .bind(&row.created)
+        .bind(&row.id)
+        .bind(&row.conversation_id)
+        .bind(&row.request_id)
+        .bind(&row.owner)
+        .bind(&row.created)
+        .bind(&row.status)
+        .bind(&row.request)
+        .execute(&mut *connection)
+        .await
+        .map(|_| ());
+    if alone && written.is_err() {
+        // There may be none, if it did not begin.
+        let _ = sqlx::query("rollback").execute(connection).await;
+    }
+    written
 }
 
 async fn update_record(connection: &mut SqliteConnection, record: &Record) -> sqlx::Result<()> {
