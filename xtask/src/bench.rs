@@ -19,11 +19,26 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if name == "instructions" && options.is_empty() {
         return instructions();
     }
+    if name == "server" {
+        return server(&options);
+    }
     let found = BENCHES.iter().find(|(known, _)| *known == name);
     let names: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
-    let (_, bench) = found.with_context(|| format!("benches: {}, instructions", names.join(", ")))?;
+    let (_, bench) = found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
     let mut command = cargo(&["bench", "--quiet", "-p", "tambour", "--bench", bench, "--"]);
     let status = command.args(options).status()?;
+    anyhow::ensure!(status.success(), "the benchmark failed");
+    Ok(())
+}
+
+/// The server beside a bare mapper, both as they are released.
+fn server(options: &[&str]) -> anyhow::Result<()> {
+    let status =
+        cargo(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"]).status()?;
+    anyhow::ensure!(status.success(), "the server or its benchmark did not build");
+    let programs = crate::root().join("target/release");
+    let mut command = Command::new(programs.join("bench-server"));
+    let status = command.arg("run").arg(programs.join("tambour")).args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");
     Ok(())
 }

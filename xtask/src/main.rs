@@ -19,7 +19,12 @@ const COMMANDS: &[(&str, &str, &str, Run)] = &[
     ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", serve::run),
     ("test", "", "everything that must hold before a change is merged", test::run),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
-    ("bench", "[lib | json | instructions] [--json]", "speed, or instructions under valgrind", bench::run),
+    (
+        "bench",
+        "[lib | json | instructions | server]",
+        "speed, instructions under valgrind, or the server's costs",
+        bench::run,
+    ),
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", work::run),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),

@@ -101,9 +101,10 @@ impl Fold {
             && let Some(last) = self.events.last_mut()
             && last["event"] == name
             && last["data"]["id"] == data["id"]
-            && let (Some(before), Some(text)) = (last["data"]["text"].as_str(), data["text"].as_str())
+            && let (Some(Value::String(before)), Some(more)) =
+                (last["data"].get_mut("text"), data["text"].as_str())
         {
-            last["data"]["text"] = Value::from(format!("{before}{text}"));
+            before.push_str(more);
             return;
         }
         self.events.push(json!({"event": name, "data": data}));
@@ -230,7 +231,7 @@ pub(crate) async fn close(
     let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let unanswered = if request["tools"].is_array() { folded.unanswered() } else { Vec::new() };
     store.append(live, closing(&folded, unanswered, &options, failure)).await?;
-    store.flush().await
+    store.settle(live).await
 }
 
 /// The events that close a stream that was cut off.

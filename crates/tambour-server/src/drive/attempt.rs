@@ -82,8 +82,9 @@ impl Attempt {
         (started, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = End>>,
     ) -> End {
+        // In a box of its own: what asking takes is given back before the reply comes.
         let opened = tokio::select! {
-            opened = run.upstream.open(ask) => opened,
+            opened = Box::pin(run.upstream.open(ask)) => opened,
             end = stop.as_mut() => return end,
         };
         let mut reply = match opened {

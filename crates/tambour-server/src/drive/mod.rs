@@ -53,14 +53,15 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     let mut timings = Timings::default();
     let reading = AssertUnwindSafe(read(&app, run, &mut timings)).catch_unwind().await;
     // Nobody may be told that it has ended before the end is on the log.
-    let mut written = app.store.flush().await;
+    let mut written = app.store.settle(&live).await;
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");
-        written = record::close(&app.store, &row, &live, failure, &app.settings().texts()).await;
+        let texts = app.settings().texts();
+        written = Box::pin(record::close(&app.store, &row, &live, failure, &texts)).await;
     }
     let stored = match written {
-        Ok(()) => record::materialise(&app.store, &row, timings).await,
+        Ok(()) => Box::pin(record::materialise(&app.store, &row, timings)).await,
         Err(error) => Err(error),
     };
     match stored {

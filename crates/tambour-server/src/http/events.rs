@@ -214,9 +214,9 @@ impl Reader {
         if let Some(reading) = &mut self.reading {
             let progress = reading.more(self.after).await;
             if progress.last > self.after
-                && let Some(batches) = reading.live().since(self.after)
+                && let Some(batch) = reading.since(self.after, PIECE)
             {
-                self.waiting.extend(batches);
+                self.waiting.push_back(Arc::new(batch));
                 return Ok(());
             }
         }
@@ -226,7 +226,7 @@ impl Reader {
             let over = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
             return if over { Err(StoreError::Closed) } else { Ok(()) };
         }
-        self.waiting.extend(batches);
+        self.waiting.extend(batches.into_iter().map(Arc::new));
         Ok(())
     }
 

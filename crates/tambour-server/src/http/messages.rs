@@ -242,12 +242,15 @@ async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
         let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_running", detail);
         return Err(problem.retry_after(1));
     }
-    if let Err(error) = app.store.insert_message(&run.row).await {
-        app.live.remove(&run.row.id);
+    // The model is asked meanwhile; nothing of its answer is written before the row.
+    let written = app.store.insert_message(&run.row);
+    let live = run.live.clone();
+    app.runs.spawn(drive::run(app.clone(), run));
+    if let Err(error) = written.await {
+        live.cancel.cancel();
         return Err(error.into());
     }
     Metrics::count(&app.metrics.messages);
-    app.runs.spawn(drive::run(app.clone(), run));
     Ok(())
 }
 

@@ -25,6 +25,9 @@ pub(super) async fn show(
         Some(record) => (row.status.clone(), record),
         // The end may be on the log already: a client that has seen it is told the same here.
         None => {
+            if let Some(live) = app.live.get(&id) {
+                app.store.settle(&live).await?;
+            }
             let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default());
             (status.to_owned(), record)
         }

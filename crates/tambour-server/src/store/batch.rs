@@ -3,6 +3,8 @@
 //! `R SEQ "text"` raw text of the reply, with its place among the raw entries; `T "text"` reasoning that came in a field
 //! of its own; `E NAME {...}` an event. JSON holds no line breaks, so neither does a line.
 
+use std::io::Write;
+
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
@@ -31,24 +33,28 @@ pub struct Batch {
     first: u64,
     last: u64,
     body: Vec<u8>,
+    /// It holds text of an event.
+    speaks: bool,
+    /// It holds `completed` or `error`.
+    ends: bool,
 }
 
 impl Batch {
     /// A batch whose first entry will have number `first`.
     #[must_use]
     pub fn new(first: u64) -> Batch {
-        Batch { first, last: first - 1, body: Vec::new() }
+        Batch { first, last: first - 1, body: Vec::new(), speaks: false, ends: false }
     }
 
     /// A batch as the store has it.
     #[must_use]
     pub(super) fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
-        Batch { first, last, body }
+        Batch { first, last, body, speaks: false, ends: false }
     }
 
     /// Adds raw text.
     pub fn raw(&mut self, seq: u64, text: &str) {
-        self.body.extend_from_slice(format!("R {seq} ").as_bytes());
+        let _ = write!(self.body, "R {seq} ");
         self.text(text);
     }
 
@@ -60,18 +66,13 @@ impl Batch {
 
     /// Adds an event; `data` appends its JSON object in one line.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        self.speaks |= name.ends_with("_delta");
+        self.ends |= matches!(name, "completed" | "error");
         self.body.extend_from_slice(b"E ");
         self.body.extend_from_slice(name.as_bytes());
         self.body.push(b' ');
         data(&mut self.body);
         self.end_line();
-    }
-
-    /// Adds the entries of a batch that follows this one.
-    pub(super) fn join(&mut self, next: &Batch) {
-        debug_assert_eq!(self.last + 1, next.first, "numbers have no gaps");
-        self.last = next.last;
-        self.body.extend_from_slice(&next.body);
     }
 
     fn text(&mut self, text: &str) {
@@ -100,6 +101,16 @@ impl Batch {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last < self.first
+    }
+
+    /// Whether text of an event is in it.
+    pub(super) fn speaks(&self) -> bool {
+        self.speaks
+    }
+
+    /// Whether the end of the message is in it.
+    pub(super) fn ends(&self) -> bool {
+        self.ends
     }
 
     /// Its bytes.

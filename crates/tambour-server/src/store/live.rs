@@ -1,7 +1,6 @@
 //! A message that is running: the end of its log in memory, and who waits for more.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -9,8 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Batch;
 
-/// Bytes of the log that stay in memory; older entries are read from the store.
+/// Bytes of the log that stay in memory for readers who are behind; they read older entries from the store.
 const WINDOW: usize = 16 << 10;
+/// Bytes after which what is only in the journal becomes a row of the log.
+const ROW: usize = 3 << 10;
+/// Bytes that may wait for the disk; a run that is faster waits itself.
+const AHEAD: usize = 64 << 10;
 
 /// What readers follow.
 #[derive(Debug)]
@@ -42,16 +45,61 @@ struct Readers {
     gone: u64,
 }
 
+/// The end of the log: entries that are in its table, then those that only the journal has, then those that are not
+/// committed. The first may be dropped.
 #[derive(Debug, Default)]
 struct Window {
-    batches: VecDeque<Arc<Batch>>,
-    bytes: usize,
+    bytes: Vec<u8>,
+    /// Number of the first entry here, and its offset in the log.
+    first: u64,
+    base: usize,
+    stored: Mark,
+    committed: Mark,
+    appended: Mark,
+    /// What the writer has taken, to the table and at all; it is not committed before it is published.
+    storing: Mark,
+    taken: Mark,
+    /// The writer knows that something waits.
+    queued: bool,
+    /// Text has come that a reader sees.
+    spoken: bool,
+    /// The end of the message is among what waits.
+    ends: bool,
+    /// How far each reader is; `u64::MAX` where there is none.
+    readers: Vec<u64>,
+}
+
+/// A place between two entries: number of the one before it, and offset in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mark {
+    number: u64,
+    offset: usize,
+}
+
+/// What the writer has to do for a message that got entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Appended {
+    /// It does not know yet.
+    pub(super) tell: bool,
+    /// Somebody waits for it: the first entries, the first text, or the end.
+    pub(super) urgent: bool,
+    /// So much is waiting that the run should wait.
+    pub(super) ahead: bool,
+}
+
+/// Entries that are being committed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    upto: Mark,
+    /// Whether they go to the table of the log.
+    settled: bool,
 }
 
 /// A reader of a running message, counted as long as it lives.
 #[derive(Debug)]
 pub struct Reading {
     live: Arc<Live>,
+    slot: usize,
     progress: watch::Receiver<Progress>,
 }
 
@@ -68,19 +116,77 @@ impl Live {
         })
     }
 
-    /// A batch has been committed: readers may see it.
-    pub(super) fn publish(&self, batch: Batch) {
-        let last = batch.last();
-        {
-            let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-            window.bytes += batch.body().len();
-            window.batches.push_back(Arc::new(batch));
-            while window.bytes > WINDOW && window.batches.len() > 1 {
-                let dropped = window.batches.pop_front().map_or(0, |batch| batch.body().len());
-                window.bytes -= dropped;
-            }
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds entries that are not committed.
+    pub(super) fn append(&self, batch: &Batch) -> Appended {
+        let mut window = self.window();
+        if window.bytes.is_empty() {
+            // A log that goes on after a crash does not begin at 1.
+            let before = Mark { number: batch.first() - 1, offset: window.base };
+            window.first = batch.first();
+            (window.stored, window.committed, window.appended) = (before, before, before);
+            (window.storing, window.taken) = (before, before);
         }
-        self.committed.send_modify(|progress| progress.last = last);
+        debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
+        let first = window.appended.offset == 0 || (batch.speaks() && !window.spoken);
+        window.spoken |= batch.speaks();
+        window.bytes.extend_from_slice(batch.body());
+        window.appended = Mark { number: batch.last(), offset: window.base + window.bytes.len() };
+        window.ends |= batch.ends();
+        Appended {
+            tell: !std::mem::replace(&mut window.queued, true),
+            urgent: first || window.ends,
+            ahead: window.waiting() > AHEAD,
+        }
+    }
+
+    /// Takes what is to be committed: all that the table does not have, as one row of it, if that is enough, or the message
+    /// ends, or `settle` says so; otherwise what is new, for the journal. `row` and `journal` get number of the first and
+    /// last entry and the bytes.
+    pub(super) fn take(
+        &self,
+        settle: bool,
+        row: impl FnOnce(u64, u64, &[u8]),
+        journal: impl FnOnce(u64, u64, &[u8]),
+    ) -> Option<Taken> {
+        let mut window = self.window();
+        window.queued = false;
+        let Window { storing, taken, appended, .. } = *window;
+        let settled = settle || window.ends || appended.offset - storing.offset >= ROW;
+        let from = if settled { storing } else { taken };
+        if from == appended {
+            return None;
+        }
+        let bytes = window.slice(from, appended);
+        if settled {
+            row(from.number + 1, appended.number, bytes);
+            window.storing = appended;
+        } else {
+            journal(from.number + 1, appended.number, bytes);
+        }
+        window.taken = appended;
+        Some(Taken { upto: appended, settled })
+    }
+
+    /// What was taken has been committed: readers may see it.
+    pub(super) fn publish(&self, taken: Taken) {
+        let mut window = self.window();
+        if taken.upto.number > window.committed.number {
+            window.committed = taken.upto;
+        }
+        if taken.settled && taken.upto.number > window.stored.number {
+            window.stored = taken.upto;
+        }
+        window.trim();
+        drop(window);
+        self.committed.send_if_modified(|progress| {
+            let more = taken.upto.number > progress.last;
+            progress.last = progress.last.max(taken.upto.number);
+            more
+        });
     }
 
     /// Nothing follows any more.
@@ -94,13 +200,24 @@ impl Live {
         *self.committed.borrow()
     }
 
-    /// Batches with entries after `after`, if memory still has all of them.
-    #[must_use]
-    pub fn since(&self, after: u64) -> Option<Vec<Arc<Batch>>> {
-        let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = window.batches.front()?.first();
-        (after >= oldest.saturating_sub(1))
-            .then(|| window.batches.iter().filter(|batch| batch.last() > after).cloned().collect())
+    /// Whether the table of the log has everything.
+    pub(super) fn is_settled(&self) -> bool {
+        let window = self.window();
+        window.stored == window.appended
+    }
+
+    /// Waits until the run may go on.
+    pub(super) async fn caught_up(&self) {
+        let mut committed = self.committed.subscribe();
+        loop {
+            committed.mark_unchanged();
+            if self.window().waiting() <= AHEAD {
+                return;
+            }
+            if committed.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Number of readers.
@@ -112,7 +229,15 @@ impl Live {
     /// A new reader.
     pub(super) fn read(self: &Arc<Live>) -> Reading {
         self.readers.send_modify(|readers| readers.now += 1);
-        Reading { live: self.clone(), progress: self.committed.subscribe() }
+        let mut window = self.window();
+        let free = window.readers.iter().position(|reader| *reader == u64::MAX);
+        let slot = free.unwrap_or_else(|| {
+            window.readers.push(0);
+            window.readers.len() - 1
+        });
+        window.readers[slot] = 0;
+        drop(window);
+        Reading { live: self.clone(), slot, progress: self.committed.subscribe() }
     }
 
     /// Waits until the last reader has gone and none has come for `grace`. A message nobody has begun to read waits for ever.
@@ -130,12 +255,72 @@ impl Live {
     }
 }
 
+impl Window {
+    /// Bytes that are not committed.
+    fn waiting(&self) -> usize {
+        self.appended.offset - self.committed.offset
+    }
+
+    /// Drops what the table has and all readers have seen, or what is too much.
+    fn trim(&mut self) {
+        let stored = self.stored;
+        let seen = self.readers.iter().all(|reader| *reader >= stored.number);
+        if stored.offset == self.base || !(seen || self.bytes.len() > WINDOW) {
+            return;
+        }
+        self.bytes.drain(..stored.offset - self.base);
+        if self.bytes.capacity() > 2 * ROW && self.bytes.len() < ROW / 2 {
+            self.bytes.shrink_to(ROW);
+        }
+        (self.first, self.base) = (stored.number + 1, stored.offset);
+    }
+
+    fn slice(&self, from: Mark, to: Mark) -> &[u8] {
+        &self.bytes[from.offset - self.base..to.offset - self.base]
+    }
+
+    /// Committed entries after `after`, about `most` bytes of them.
+    fn since(&self, after: u64, most: usize) -> Option<Batch> {
+        if after + 1 < self.first || after >= self.committed.number {
+            return None;
+        }
+        let committed = &self.bytes[..self.committed.offset - self.base];
+        let (passed, left) = (after + 1 - self.first, self.committed.number - after);
+        let start = if left < passed {
+            // Line breaks from the end: its own, and one for each entry that is wanted.
+            let at = usize::try_from(left).expect("entries in memory");
+            memchr::memrchr_iter(b'\n', committed).nth(at).map_or(0, |end| end + 1)
+        } else {
+            match usize::try_from(passed).expect("entries in memory") {
+                0 => 0,
+                passed => memchr::memchr_iter(b'\n', committed).nth(passed - 1)? + 1,
+            }
+        };
+        let wanted = &committed[start..];
+        if wanted.len() <= most {
+            return Some(Batch::stored(after + 1, self.committed.number, wanted.to_vec()));
+        }
+        let end = memchr::memrchr(b'\n', &wanted[..most]).or_else(|| memchr::memchr(b'\n', wanted))? + 1;
+        let count = memchr::memchr_iter(b'\n', &wanted[..end]).count() as u64;
+        Some(Batch::stored(after + 1, after + count, wanted[..end].to_vec()))
+    }
+}
+
 impl Reading {
     /// Waits until there is something after `after`, or nothing will come.
     pub async fn more(&mut self, after: u64) -> Progress {
         let waited = self.progress.wait_for(|progress| progress.last > after || progress.ended).await;
         let waited = waited.map(|progress| *progress);
         waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
+    }
+
+    /// Committed entries after `after`, about `most` bytes of them, if memory still has them. The reader has seen what was
+    /// before.
+    #[must_use]
+    pub fn since(&self, after: u64, most: usize) -> Option<Batch> {
+        let mut window = self.live.window();
+        window.readers[self.slot] = after;
+        window.since(after, most)
     }
 
     /// The message.
@@ -147,6 +332,7 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
+        self.live.window().readers[self.slot] = u64::MAX;
         self.live.readers.send_modify(|readers| {
             readers.now -= 1;
             readers.gone += 1;

@@ -12,13 +12,14 @@ pub trait Log: Send + Sync {
     /// Puts a batch on the log of a message. Readers see it once it is committed, in the order of the appends.
     fn append(&self, live: &Arc<Live>, batch: Batch) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Batches that hold entries after number `after`, oldest first, at most about `bytes` of them.
+    /// Batches that hold entries after number `after`, oldest first, at most about `bytes` of them. Of a running message, the
+    /// last entries are with whoever follows it.
     fn read(
         &self,
         message: &str,
         after: u64,
         bytes: usize,
-    ) -> impl Future<Output = Result<Vec<Arc<Batch>>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<Batch>, StoreError>> + Send;
 
     /// Begins to follow a running message.
     fn follow(&self, live: &Arc<Live>) -> Reading;
@@ -29,10 +30,10 @@ pub trait Log: Send + Sync {
 
 impl Log for Store {
     async fn append(&self, live: &Arc<Live>, batch: Batch) -> Result<(), StoreError> {
-        self.writer.append(live.clone(), batch).await
+        self.writer.append(live, &batch).await
     }
 
-    async fn read(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Arc<Batch>>, StoreError> {
+    async fn read(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         use futures_util::TryStreamExt;
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
         let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(
@@ -44,7 +45,7 @@ impl Log for Store {
         let (mut batches, mut read) = (Vec::new(), 0);
         while let Some((first, last, body)) = rows.try_next().await? {
             read += body.len();
-            batches.push(Arc::new(Batch::stored(first.cast_unsigned(), last.cast_unsigned(), body)));
+            batches.push(Batch::stored(first.cast_unsigned(), last.cast_unsigned(), body));
             if read >= bytes {
                 break;
             }
@@ -57,8 +58,8 @@ impl Log for Store {
     }
 
     async fn end(&self, live: &Arc<Live>) -> Result<(), StoreError> {
-        let flushed = self.flush().await;
+        let settled = self.settle(live).await;
         live.end();
-        flushed
+        settled
     }
 }

@@ -1,9 +1,11 @@
 //! What survives: the log of each message, records, conversations, settings, keys.
 //!
 //! The log is the truth (invariant 8): an entry is committed before any reader sees it. `batch` is its format, `log` the
-//! narrow interface (append, read from a number, follow, end), `writer` the group commit, `rows` everything else.
+//! narrow interface (append, read from a number, follow, end), `writer` the group commit, `journal` what it writes, `rows`
+//! everything else.
 
 pub mod batch;
+mod journal;
 pub mod live;
 mod log;
 mod rows;
@@ -79,14 +81,19 @@ impl Store {
             .statement_cache_capacity(32);
         // Each connection is a thread with a page cache of its own.
         let options = options.pragma("cache_size", "-512");
+        // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
+        let options = options.pragma("wal_autocheckpoint", "0");
         let pool = SqlitePoolOptions::new()
             .max_connections(3)
             .min_connections(1)
             .idle_timeout(Duration::from_secs(60))
+            // A file does not go away as a server does.
+            .test_before_acquire(false)
             .connect_with(options)
             .await?;
         sqlx::migrate!("./migrations").run(&pool).await?;
-        Ok(Store { writer: writer::Writer::start(pool.clone()), pool, lock: Arc::new(lock) })
+        journal::replay(&pool).await?;
+        Ok(Store { writer: writer::Writer::start(&pool).await?, pool, lock: Arc::new(lock) })
     }
 
     /// Waits until everything appended so far is committed.
@@ -97,9 +104,17 @@ impl Store {
         self.writer.flush().await
     }
 
+    /// Waits until all entries of a message are committed, and can be read with [`Log::read`].
+    ///
+    /// # Errors
+    /// The store has been closed.
+    pub async fn settle(&self, live: &Arc<Live>) -> Result<(), StoreError> {
+        self.writer.settle(live).await
+    }
+
     /// Stops the writer after what it has, and closes the database.
     pub async fn close(&self) {
-        let _ = self.writer.flush().await;
+        let _ = self.writer.close().await;
         self.pool.close().await;
         let _ = self.lock.unlock();
     }

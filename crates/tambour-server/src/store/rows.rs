@@ -42,35 +42,22 @@ pub struct Key {
 }
 
 impl Store {
-    /// Stores a new message, and its conversation if that is new.
+    /// Stores a new message, and its conversation if that is new. Its log may be written from this call on, before it is
+    /// waited for.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn insert_message(&self, row: &MessageRow) -> Result<(), StoreError> {
+    pub fn insert_message(
+        &self,
+        row: &MessageRow,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         fail::point("message.before");
-        let mut transaction = self.pool.begin().await?;
-        sqlx::query("insert or ignore into conversations (id, owner, created) values (?, ?, ?)")
-            .bind(&row.conversation_id)
-            .bind(&row.owner)
-            .bind(&row.created)
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query(
-            "insert into messages (id, conversation_id, request_id, owner, created, status, request) \
-             values (?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&row.id)
-        .bind(&row.conversation_id)
-        .bind(&row.request_id)
-        .bind(&row.owner)
-        .bind(&row.created)
-        .bind(&row.status)
-        .bind(&row.request)
-        .execute(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
-        fail::point("message.after");
-        Ok(())
+        let written = self.writer.message(row.clone());
+        async {
+            written.await?;
+            fail::point("message.after");
+            Ok(())
+        }
     }
 
     /// The message of that id.
@@ -106,12 +93,7 @@ impl Store {
     /// The database failed.
     pub async fn finish_message(&self, id: &str, status: &str, record: &Value) -> Result<(), StoreError> {
         fail::point("record.before");
-        sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'")
-            .bind(status)
-            .bind(record.to_string())
-            .bind(id)
-            .execute(&self.pool)
-            .await?;
+        self.writer.record(id, status, record.to_string()).await?;
         fail::point("record.after");
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Services with the chat completions interface, and what they do differently from each other.
 
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tambour::End;
 use tambour::event::{Failure, FinishReason};
 use tambour::lex::sse::{Frame, Frames};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use super::{Ask, Item, Timeouts, failure, retry};
 
@@ -161,8 +162,12 @@ pub struct Stream {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
     form: Form,
     timeouts: Timeouts,
-    /// Until when the first byte must come; `None` once it has.
-    first: Option<Instant>,
+    /// Whether the first byte has come.
+    begun: bool,
+    /// When something came last.
+    last: Instant,
+    /// Ends when nothing has come for too long. Set anew only when it ends, not for each chunk.
+    alarm: Pin<Box<Sleep>>,
     reading: Reading,
 }
 
@@ -193,31 +198,44 @@ impl Stream {
             bytes: response.bytes_stream().boxed(),
             form: Form::Unknown,
             timeouts,
-            first: Some(deadline),
+            begun: false,
+            last: Instant::now(),
+            alarm: Box::pin(tokio::time::sleep_until(deadline)),
             reading: Reading::default(),
         }
     }
 
     pub(super) async fn next(&mut self, items: &mut Vec<Item>) {
         while items.is_empty() {
-            let until = self.first.unwrap_or_else(|| Instant::now() + self.timeouts.silence());
-            match tokio::time::timeout_at(until, self.bytes.next()).await {
-                Ok(Some(Ok(chunk))) => {
-                    self.first = None;
+            let next = tokio::select! {
+                biased;
+                next = self.bytes.next() => next,
+                () = self.alarm.as_mut() => {
+                    let until = self.last + self.timeouts.silence();
+                    if self.begun && until > Instant::now() {
+                        self.alarm.as_mut().reset(until);
+                        continue;
+                    }
+                    let message =
+                        if self.begun { "the upstream fell silent" } else { "the upstream sent nothing in time" };
+                    items.push(Item::End(End::Failed(failure("upstream_timeout", message, true))));
+                    return;
+                }
+            };
+            match next {
+                Some(Ok(chunk)) => {
+                    self.last = Instant::now();
+                    if !self.begun {
+                        self.begun = true;
+                        self.alarm.as_mut().reset(self.last + self.timeouts.silence());
+                    }
                     self.read(&chunk, items);
                 }
-                Ok(Some(Err(_))) => {
+                Some(Err(_)) => {
                     let broken = failure("upstream_closed", "the connection to the upstream broke", true);
                     items.push(Item::End(End::Failed(broken)));
                 }
-                Ok(None) => self.finish(items),
-                Err(_) => {
-                    let message = match self.first {
-                        Some(_) => "the upstream sent nothing in time",
-                        None => "the upstream fell silent",
-                    };
-                    items.push(Item::End(End::Failed(failure("upstream_timeout", message, true))));
-                }
+                None => self.finish(items),
             }
         }
     }

@@ -12,6 +12,8 @@ mod keys;
 mod load;
 mod messages;
 mod mock;
+#[cfg(target_os = "linux")]
+mod nodelay;
 mod openapi;
 mod reask;
 mod server;

@@ -1,0 +1,187 @@
+//! Clients over raw TCP, so that they cost little beside what they measure.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Whom a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    Upstream,
+    Bare,
+    Tambour,
+}
+
+impl Whom {
+    /// A request for a reply of this model.
+    fn request(self, model: &str, dialect: &str) -> Vec<u8> {
+        let (path, body) = match self {
+            Whom::Upstream => (
+                "/v1/chat/completions",
+                serde_json::json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "x"}]}),
+            ),
+            Whom::Bare => ("/", serde_json::json!({"model": model, "text": "x"})),
+            Whom::Tambour => (
+                "/api/v1/messages",
+                serde_json::json!({
+                    "model": model, "text": "x", "dialect": dialect, "output_protocol": "jsonseq_v1", "stream": true,
+                }),
+            ),
+        };
+        let body = body.to_string();
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
+    }
+}
+
+/// A connection that asks for one reply after another.
+pub(crate) struct Client {
+    whom: Whom,
+    socket: TcpStream,
+    /// What was read of the answer last.
+    read: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) async fn connect(whom: Whom, address: SocketAddr) -> anyhow::Result<Client> {
+        let socket = TcpStream::connect(address).await?;
+        socket.set_nodelay(true)?;
+        Ok(Client { whom, socket, read: Vec::with_capacity(64 << 10) })
+    }
+
+    /// A client whose system takes little before it reads.
+    pub(crate) async fn narrow(whom: Whom, address: SocketAddr) -> anyhow::Result<Client> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(8 << 10)?;
+        Ok(Client { whom, socket: socket.connect(address).await?, read: Vec::new() })
+    }
+
+    /// Reads and forgets, as long as something comes.
+    pub(crate) async fn drain(mut self) {
+        while self.socket.read_buf(&mut self.read).await.is_ok_and(|read| read > 0) {
+            self.read.clear();
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, model: &str, dialect: &str) -> anyhow::Result<()> {
+        self.read.clear();
+        Ok(self.socket.write_all(&self.whom.request(model, dialect)).await?)
+    }
+
+    /// Reads on; false at the end.
+    async fn more(&mut self) -> anyhow::Result<bool> {
+        let read =
+            tokio::time::timeout(Duration::from_secs(60), self.socket.read_buf(&mut self.read)).await??;
+        Ok(read > 0)
+    }
+
+    /// Reads until the answer has these bytes, and says when they came.
+    pub(crate) async fn until(&mut self, wanted: &[u8]) -> anyhow::Result<Instant> {
+        let mut from = 0;
+        loop {
+            if find(&self.read[from..], wanted).is_some() {
+                return Ok(Instant::now());
+            }
+            from = self.read.len().saturating_sub(wanted.len());
+            anyhow::ensure!(self.more().await?, "{:?} ended before {wanted:?}: {}", self.whom, self.tail());
+        }
+    }
+
+    /// Reads the answer to its end and forgets it but for its last bytes.
+    pub(crate) async fn rest(&mut self) -> anyhow::Result<()> {
+        const END: &[u8] = b"\r\n0\r\n\r\n";
+        while !self.read.ends_with(END) {
+            if self.read.len() > 32 << 10 {
+                self.read.drain(..self.read.len() - (2 << 10));
+            }
+            anyhow::ensure!(self.more().await?, "{:?} closed the connection: {}", self.whom, self.tail());
+        }
+        let complete = self.whom == Whom::Upstream || find(&self.read, b"event: completed").is_some();
+        anyhow::ensure!(complete, "{:?} did not complete: {}", self.whom, self.tail());
+        Ok(())
+    }
+
+    /// The texts of these events in the whole answer, joined.
+    pub(crate) async fn text(&mut self, events: &[&str]) -> anyhow::Result<String> {
+        while !self.read.ends_with(b"\r\n0\r\n\r\n") {
+            anyhow::ensure!(self.more().await?, "{:?} closed the connection", self.whom);
+        }
+        let (mut text, mut wanted) = (String::new(), false);
+        let read = String::from_utf8(unchunked(&self.read)?)?;
+        for line in read.lines() {
+            if let Some(name) = line.strip_prefix("event: ") {
+                wanted = events.contains(&name);
+            } else if let Some(data) = line.strip_prefix("data: ").filter(|_| wanted) {
+                let data: serde_json::Value = serde_json::from_str(data)?;
+                text.push_str(data["text"].as_str().context("a text")?);
+            }
+        }
+        Ok(text)
+    }
+
+    fn tail(&self) -> String {
+        let tail = &self.read[self.read.len().saturating_sub(600)..];
+        String::from_utf8_lossy(tail).into_owned()
+    }
+}
+
+/// A short answer.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut socket = TcpStream::connect(address).await?;
+    socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
+    let mut read = Vec::new();
+    let (_, body) = request(&mut socket, &mut read).await?.context("an answer")?;
+    Ok(String::from_utf8(body)?)
+}
+
+/// The body of an answer in chunked coding.
+fn unchunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let start = find(answer, b"\r\n\r\n").context("a head")? + 4;
+    let (mut rest, mut body) = (&answer[start..], Vec::new());
+    loop {
+        let end = find(rest, b"\r\n").context("the size of a chunk")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end])?, 16)?;
+        if size == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(rest.get(end + 2..end + 2 + size).context("a chunk")?);
+        rest = &rest[end + 4 + size..];
+    }
+}
+
+/// Head and body of the next request or answer on a connection; `None` when there is none.
+pub(crate) async fn request(
+    socket: &mut TcpStream,
+    read: &mut Vec<u8>,
+) -> anyhow::Result<Option<(String, Vec<u8>)>> {
+    let start = loop {
+        if let Some(end) = find(read, b"\r\n\r\n") {
+            break end + 4;
+        }
+        if socket.read_buf(read).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&read[..start]).into_owned();
+    let lengths = head.lines().filter_map(|line| line.split_once(':'));
+    let mut lengths = lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = lengths.next().map_or(Ok(0), |(_, length)| length.trim().parse())?;
+    while read.len() < start + length {
+        if socket.read_buf(read).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let body = read[start..start + length].to_vec();
+    read.drain(..start + length);
+    Ok(Some((head, body)))
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|part| part == wanted)
+}

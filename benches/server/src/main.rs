@@ -1,0 +1,30 @@
+//! The server beside a bare mapper: `cargo xtask bench server` builds and runs it.
+//!
+//! One program in four processes, so that each has its own counts of time and memory: the upstream, the bare mapper, the
+//! server as a user runs it, and the clients, which print the table.
+
+mod bare;
+mod client;
+mod measure;
+mod process;
+mod table;
+mod upstream;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match words.as_slice() {
+        ["upstream"] => runtime.block_on(upstream::serve()),
+        ["bare", upstream] => runtime.block_on(bare::serve((*upstream).to_owned())),
+        ["run", tambour, rest @ ..] => {
+            runtime.block_on(measure::run(&PathBuf::from(tambour), &measure::Plan::of(rest)?))
+        }
+        _ => Err(anyhow::anyhow!("bench-server upstream | bare ADDRESS | run TAMBOUR [--quick] [PART..]")),
+    }
+    .context("the benchmark of the server")
+}

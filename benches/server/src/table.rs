@@ -1,0 +1,64 @@
+//! The figures, each beside its target.
+
+/// What a figure should be.
+pub(crate) enum Target {
+    /// At most so many times that of the bare mapper.
+    Ratio(f64),
+    /// At most so much.
+    Most(f64),
+    None,
+}
+
+/// The table as it is printed.
+#[derive(Default)]
+pub(crate) struct Table {
+    missed: usize,
+    begun: bool,
+}
+
+impl Table {
+    /// Prints a line.
+    pub(crate) fn line(&mut self, what: &str, unit: &str, bare: Option<f64>, ours: f64, target: &Target) {
+        if !self.begun {
+            self.begun = true;
+            println!("{:<54} {:>9} {:>9} {:>6}  target", "", "bare", "tambour", "ratio");
+        }
+        let ratio = bare.filter(|bare| *bare > 0.0).map(|bare| ours / bare);
+        let (wanted, met) = match target {
+            Target::Ratio(most) => (format!("<= {most} x"), ratio.map(|ratio| ratio <= *most)),
+            Target::Most(most) => (format!("<= {most} {unit}"), Some(ours <= *most)),
+            Target::None => (String::new(), None),
+        };
+        let judged = match met {
+            Some(true) => "  met",
+            Some(false) => "  MISSED",
+            None => "",
+        };
+        self.missed += usize::from(met == Some(false));
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+        let name = format!("{what}, {unit}");
+        println!(
+            "{name:<54} {:>9} {:>9} {:>6}  {wanted}{judged}",
+            number(bare),
+            number(Some(ours)),
+            number(ratio)
+        );
+    }
+
+    pub(crate) fn end(&self) {
+        println!("\n{} missed", self.missed);
+    }
+}
+
+/// The middle of some figures.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    share(values, 0.5)
+}
+
+/// The figure below which this share of them is.
+pub(crate) fn share(values: &[f64], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
+}

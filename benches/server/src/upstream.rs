@@ -1,0 +1,184 @@
+//! The upstream of both: an OpenAI chat completions service that streams. The model of a request says how.
+//!
+//! `burst-N`: N chunks, one write each, as fast as the socket takes them. `blocks-N`: the same in large writes. `paced-N-MS`:
+//! one chunk every MS milliseconds. `hold-N-MS`: the same, then nothing until the client has gone; with 0 the chunks come in
+//! large writes. `GET /running` says how many calls are being answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// Characters of a chunk.
+pub(crate) const CHUNK: usize = 4;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// The reply of `chunks` chunks: a summary, two phases, and an answer of three quarters.
+pub(crate) fn reply(chunks: usize) -> String {
+    const WORDS: &str = "A model writes one word after another, and a reader wants each of them at once. ";
+    let words = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
+    let length = chunks * CHUNK;
+    let mut text = format!(
+        "<serp>You want words.</serp>\n<thinking>\n<phase id=\"1\">\n<title>Look</title>\n{}\n</phase>\n\
+         <phase id=\"2\">\n<title>Decide</title>\n{}\n</phase>\n</thinking>\n<final>\n",
+        words(length / 8),
+        words(length / 8),
+    );
+    let rest = length.saturating_sub(text.len() + "\n</final>".len());
+    text.push_str(&words(rest));
+    text.push_str("\n</final>");
+    text
+}
+
+/// How a call is answered.
+#[derive(Clone, Copy)]
+enum Pace {
+    Burst,
+    Blocks,
+    Every(Duration),
+}
+
+/// What a model name asks for.
+struct Asked {
+    pace: Pace,
+    chunks: usize,
+    hold: bool,
+}
+
+pub(crate) async fn serve() -> anyhow::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    crate::process::announce(listener.local_addr()?);
+    let running = Arc::new(AtomicUsize::new(0));
+    loop {
+        let (socket, _) = listener.accept().await?;
+        let running = running.clone();
+        tokio::spawn(async move {
+            let _ = connection(socket, &running).await;
+        });
+    }
+}
+
+async fn connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut read = Vec::with_capacity(2048);
+    while let Some((head, body)) = crate::client::request(&mut socket, &mut read).await? {
+        if head.starts_with("GET /running") {
+            let count = running.load(Ordering::SeqCst).to_string();
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{count}", count.len());
+            socket.write_all(answer.as_bytes()).await?;
+            continue;
+        }
+        let asked: serde_json::Value = serde_json::from_slice(&body)?;
+        let model = asked["model"].as_str().unwrap_or("");
+        let asked = asked_for(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
+        running.fetch_add(1, Ordering::SeqCst);
+        let answered = answer(&mut socket, &asked).await;
+        running.fetch_sub(1, Ordering::SeqCst);
+        answered?;
+    }
+    Ok(())
+}
+
+fn asked_for(model: &str) -> Option<Asked> {
+    let mut words = model.split('-');
+    let (name, chunks) = (words.next()?, words.next()?.parse().ok()?);
+    let time = words.next().map(str::parse).transpose().ok()?;
+    let pace = match (name, time) {
+        ("burst", None) => Pace::Burst,
+        ("blocks", None) | ("hold", Some(0)) => Pace::Blocks,
+        ("paced" | "hold", Some(time)) => Pace::Every(Duration::from_millis(time)),
+        _ => return None,
+    };
+    Some(Asked { pace, chunks, hold: name == "hold" })
+}
+
+async fn answer(socket: &mut TcpStream, asked: &Asked) -> std::io::Result<()> {
+    let text = reply(asked.chunks);
+    let mut pieces = (0..text.len()).step_by(CHUNK).map(|at| &text[at..text.len().min(at + CHUNK)]);
+    let mut out = HEAD.as_bytes().to_vec();
+    frame(pieces.next().unwrap_or(""), &mut out);
+    match asked.pace {
+        Pace::Burst => {
+            socket.write_all(&out).await?;
+            for piece in pieces {
+                out.clear();
+                frame(piece, &mut out);
+                socket.write_all(&out).await?;
+            }
+        }
+        Pace::Every(time) => {
+            socket.write_all(&out).await?;
+            let mut ticks = tokio::time::interval_at(Instant::now() + time, time);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            for piece in pieces {
+                tokio::select! {
+                    biased;
+                    gone = gone(socket) => return gone,
+                    _ = ticks.tick() => {}
+                }
+                out.clear();
+                frame(piece, &mut out);
+                socket.write_all(&out).await?;
+            }
+        }
+        Pace::Blocks => {
+            for piece in pieces {
+                frame(piece, &mut out);
+                if out.len() > 32 << 10 {
+                    socket.write_all(&out).await?;
+                    out.clear();
+                }
+            }
+            socket.write_all(&out).await?;
+        }
+    }
+    if asked.hold {
+        return gone(socket).await;
+    }
+    out.clear();
+    chunk(
+        r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+        &mut out,
+    );
+    chunk(
+        r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}"#,
+        &mut out,
+    );
+    chunk("[DONE]", &mut out);
+    out.extend_from_slice(b"0\r\n\r\n");
+    socket.write_all(&out).await
+}
+
+/// Waits until the client has gone; a client says nothing while it is answered.
+async fn gone(socket: &mut TcpStream) -> std::io::Result<()> {
+    let mut rest = [0; 64];
+    while socket.read(&mut rest).await? > 0 {}
+    Err(std::io::ErrorKind::ConnectionReset.into())
+}
+
+/// A frame with a piece of text, as services send it.
+fn frame(text: &str, out: &mut Vec<u8>) {
+    let text = serde_json::to_string(text).expect("text is JSON");
+    chunk(
+        &format!(
+            r#"{{"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{{"index":0,"delta":{{"content":{text}}},"finish_reason":null}}]}}"#
+        ),
+        out,
+    );
+}
+
+fn chunk(data: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{:x}\r\ndata: {data}\n\n\r\n", data.len() + 8).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reply_has_its_length() {
+        assert_eq!(super::reply(1000).len(), 4000);
+    }
+}
