@@ -6,8 +6,8 @@
 
 use sqlx::SqlitePool;
 
-use super::writer::{Row, insert_rows};
-use super::{StoreError, writer};
+use super::StoreError;
+use super::commit::{EMPTY, Row, insert_rows};
 use crate::fail;
 
 /// Appends a record: entries `first` to `last` of a message.
@@ -64,7 +64,7 @@ pub(super) async fn replay(pool: &SqlitePool) -> Result<(), StoreError> {
     fail::point("journal.before");
     let mut transaction = pool.begin().await?;
     insert_rows(&mut transaction, &rows).await?;
-    sqlx::query(writer::EMPTY).execute(&mut *transaction).await?;
+    sqlx::query(EMPTY).execute(&mut *transaction).await?;
     fail::point("journal.amid");
     transaction.commit().await?;
     fail::point("journal.after");

@@ -1,10 +1,11 @@
 //! What survives: the log of each message, records, conversations, settings, keys.
 //!
 //! The log is the truth (invariant 8): an entry is committed before any reader sees it. `batch` is its format, `log` the
-//! narrow interface (append, read from a number, follow, end), `writer` the group commit, `journal` what it writes, `rows`
-//! everything else.
+//! narrow interface (append, read from a number, follow, end), `writer` the group commit, `commit` one of them, `journal`
+//! what it writes, `rows` everything else.
 
 pub mod batch;
+mod commit;
 mod journal;
 pub mod live;
 mod log;
