@@ -15,7 +15,7 @@ mod schema;
 mod write;
 
 use super::draft::LeadingThink;
-use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
 use crate::event::{Event, PlanOutcome};
 use crate::finding::Report;
 use crate::options::Options;
@@ -29,7 +29,7 @@ use parse::{Feed, Plans, Read};
 pub(super) const ENTRY: Entry = Entry {
     name: "aiplan",
     summary: "a JSON plan with a response mode and tool calls",
-    reader: |options| Box::new(AiPlan::new(options)),
+    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(AiPlan::new(options))),
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),

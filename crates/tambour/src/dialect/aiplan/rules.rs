@@ -64,4 +64,6 @@ rules! {
         broken "a call whose text had to be mended by a guess", correct "a call in valid JSON";
     TRUNCATED = "truncated" ["P-027", "R-33"] Must "A plan is complete.",
         broken "{\"thought\":...,\"args\":{\"userInput\":\"dele", correct "the whole plan";
+    EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
+        broken "the example of the instructions, word for word", correct "an answer to the request";
 }

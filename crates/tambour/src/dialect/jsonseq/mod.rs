@@ -11,7 +11,7 @@ mod text;
 mod write;
 
 use super::draft::LeadingThink;
-use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::dialect::Intent;
 use crate::finding::Report;
 use crate::lex::space::is_blank;
@@ -23,7 +23,7 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "jsonseq",
     summary: "JSON Lines, each an event of the JSONSeq protocol",
-    reader: |options| Box::new(JsonSeq::new(options)),
+    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(JsonSeq::new(options))),
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),

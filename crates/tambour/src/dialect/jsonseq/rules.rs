@@ -101,4 +101,6 @@ rules! {
         broken "`thinking_start`, `thinking_end`", correct "`thinking_start`, `phase_start`, `thinking_end`";
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
         broken "70,000 bytes of answer before `thinking_end`", correct "`thinking_end` before the answer";
+    EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
+        broken "the example of the instructions, word for word", correct "an answer to the request";
 }

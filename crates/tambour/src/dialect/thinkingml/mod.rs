@@ -17,7 +17,7 @@ mod structure;
 mod thinking;
 mod write;
 
-use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -26,7 +26,7 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "thinkingml",
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
-    reader: |options| Box::new(ThinkingMl::new(options)),
+    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(ThinkingMl::new(options))),
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),

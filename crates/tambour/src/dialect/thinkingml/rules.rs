@@ -111,6 +111,8 @@ rules! {
         broken "two blocks in one `<final>`", correct "one block at the end of `<final>`";
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
         broken "a title of 70,000 bytes", correct "a title of 70 bytes";
+    EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
+        broken "the example of the instructions, word for word", correct "an answer to the request";
 }
 
 /// T-040 with `thinkingml.serp_block=optional`.
