@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// Dialects whose corpora are in the repository.
-const DIALECTS: &[&str] = &["thinkingml", "jsonseq"];
+const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "ai_say"];
 
 /// Folders of the source and of the repository.
 const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];

@@ -1,8 +1,11 @@
 //! Arguments that several commands share.
 
-use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValue;
 use tambour::dialect::DIALECTS;
+use tambour::tool::Tools;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
@@ -12,6 +15,9 @@ pub(crate) struct OptionArgs {
     /// Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated
     #[arg(long = "option", value_name = "K=V", value_parser = pair, long_help = option_help())]
     options: Vec<(String, String)>,
+    /// Tools that a plan may call: a JSON object, tool name to JSON Schema; the sample registry if absent
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
 }
 
 impl OptionArgs {
@@ -26,8 +32,19 @@ impl OptionArgs {
             }
             options.set(name, value)?;
         }
+        if let Some(path) = &self.tools {
+            options.tools = tools(path)?;
+        }
         Ok(options)
     }
+}
+
+/// The tool registry in a file.
+pub(crate) fn tools(path: &Path) -> Result<Tools> {
+    let name = crate::input::name_of(Some(path));
+    let text = crate::input::read(Some(path))?;
+    let registry = serde_json::from_slice(&text).with_context(|| format!("{name} is not JSON"))?;
+    Tools::from_json(&registry).with_context(|| name)
 }
 
 fn option_help() -> String {

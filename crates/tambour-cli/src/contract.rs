@@ -1,12 +1,14 @@
 //! `tambour contract`: what a dialect asks of a model.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
+use tambour::Options;
 use tambour::dialect::{self, DIALECTS, Entry};
-use tambour::options::Language;
+use tambour::options::{Language, Texts};
 
 use crate::Outcome;
 use crate::args;
@@ -31,6 +33,9 @@ pub(crate) struct Show {
     /// Language of the instructions
     #[arg(long, value_enum, default_value_t = Lang::Zh)]
     lang: Lang,
+    /// Tools of an AIPlan prompt: a JSON object, tool name to JSON Schema; the sample registry if absent
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -54,11 +59,17 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     let entry = dialect::entry(&show.name)?;
     let text = match show.format {
         Format::Prompt => match entry.prompt {
-            Some(prompt) => prompt(match show.lang {
-                Lang::Zh => Language::Zh,
-                Lang::En => Language::En,
-            })
-            .text(),
+            Some(prompt) => {
+                let mut options = Options::default();
+                options.texts = Texts::of(match show.lang {
+                    Lang::Zh => Language::Zh,
+                    Lang::En => Language::En,
+                });
+                if let Some(path) = &show.tools {
+                    options.tools = args::tools(path)?;
+                }
+                prompt(&options).text()
+            }
             None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
         },
         Format::JsonSchema => match entry.schema {

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use tambour::dialect;
+use tambour::dialogue::{Criteria, Round};
 use tambour::encode::jsonl;
 use tambour::event::{Event, Failure, FinishReason, Sink};
 use tambour::{End, Finding, Pipeline, Profile};
@@ -17,7 +18,8 @@ use crate::{Outcome, output};
 
 /// Turn a raw reply into events, one JSON object a line, while it arrives
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n\n\
+#[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n  \
+    printf '{\"response\":{\"咨询师\":\"Hello.\"},\"should_exit\":true}' | tambour decode --from ai_say --round 1\n\n\
     The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
     or the last line is `error`.")]
 pub(crate) struct Args {
@@ -42,8 +44,36 @@ pub(crate) struct Args {
     /// Why the model stopped
     #[arg(long, value_enum, default_value_t = Finish::Stop)]
     finish: Finish,
+    #[command(flatten)]
+    round: RoundArgs,
     /// File with the reply; standard input if absent or `-`
     file: Option<PathBuf>,
+}
+
+/// The round of a dialogue that the reply answers.
+#[derive(clap::Args)]
+struct RoundArgs {
+    /// Decide after this round whether the action ends (`ai_say`); adds the exit decision
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    round: Option<u32>,
+    /// The last round
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "round",
+        default_value_t = 5)]
+    max_rounds: u32,
+    /// When the action may end before it, such as `{"understanding_threshold": 80}`
+    #[arg(long, value_name = "JSON", requires = "round")]
+    exit_criteria: Option<String>,
+}
+
+impl RoundArgs {
+    fn round(&self, dialect: &str) -> Result<Option<Round>> {
+        let Some(round) = self.round else { return Ok(None) };
+        if dialect != "ai_say" {
+            bail!("`--round` is for answers of a dialogue: give `--from ai_say` with it, not `{dialect}`");
+        }
+        let criteria = self.exit_criteria.as_deref().map(Criteria::from_json).transpose()?;
+        Ok(Some(Round { round, max_rounds: self.max_rounds, criteria: criteria.unwrap_or_default() }))
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -55,7 +85,8 @@ enum Finish {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let options = args.options.options(Profile::Lenient)?;
+    let mut options = args.options.options(Profile::Lenient)?;
+    options.round = args.round.round(&args.from)?;
     let pipeline = Pipeline::new(&args.from, &options)?;
     let pipeline = pipeline.extensions(args.extensions).findings(args.findings);
     let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };

@@ -52,10 +52,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         }
         _ => Outcome::Refused,
     };
-    let dialect = dialect::entry(pipeline.dialect())?;
-    let write = dialect.write.with_context(|| format!("replies in {} cannot be written", dialect.name))?;
+    let written = pipeline.written(&read.events);
+    let written = written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?;
     let mut stdout = io::stdout();
-    stdout.write_all(write(&read.events).as_bytes())?;
+    stdout.write_all(written.as_bytes())?;
     stdout.flush()?;
     Ok(outcome)
 }

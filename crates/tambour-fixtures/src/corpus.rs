@@ -15,10 +15,14 @@ pub struct Reply {
     pub chunks: Vec<String>,
     /// Why it ended: `stop` or `length`.
     pub finish: String,
-    /// Hand-written replies: the events of a valid one.
-    pub expected: Option<Vec<Value>>,
+    /// Hand-written replies: the events of a valid one, or the value it holds.
+    pub expected: Option<Value>,
+    /// What the reply is read with, such as the round of a dialogue.
+    pub input: Value,
     /// Hand-written replies: the name of the injected fault.
     pub fault: Option<String>,
+    /// Hand-written replies: the valid one that a faulty one was made from.
+    pub base: Option<String>,
     /// Hand-written replies: points that the contract leaves open.
     pub ambiguous: Vec<String>,
 }
@@ -80,8 +84,10 @@ fn reply(line: &str) -> Result<Reply, String> {
         dialect: word("protocol").ok_or("no `protocol`")?,
         chunks: words("chunks"),
         finish: word("finish_reason").ok_or("no `finish_reason`")?,
-        expected: value["expected"].as_array().cloned(),
+        expected: value.get("expected").filter(|value| !value.is_null()).cloned(),
+        input: value["input"].clone(),
         fault: word("fault"),
+        base: word("base_id"),
         ambiguous: words("ambiguous"),
     })
 }

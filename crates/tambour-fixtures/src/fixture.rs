@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use tambour::dialogue::{Criteria, Round};
 use tambour::event::{Failure, FinishReason};
+use tambour::tool::Tools;
 use tambour::{End, Options};
 
 /// One reply and what must come out of it.
@@ -66,6 +68,16 @@ pub struct Expect {
     pub fallback_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
+    /// Fields that `completed.metadata.exit_decision` must have; in objects within it too.
+    pub exit_decision: Option<Value>,
+    /// The `plan` event; of it only the keys that are given, of its plan only the four fields.
+    pub plan: Option<Value>,
+    /// Alternatives, each as `plan`.
+    pub plan_any_of: Option<Vec<Value>>,
+    /// The `tool_call` events in order, without their ids.
+    pub calls: Option<Vec<Value>>,
+    /// Codes that must not be among those of `strict`.
+    pub strict_none_of: Option<BTreeSet<String>>,
 }
 
 impl Expect {
@@ -84,6 +96,11 @@ impl Expect {
             || self.truncated.is_some()
             || self.fallback_reason.is_some()
             || self.dialect_found.is_some()
+            || self.exit_decision.is_some()
+            || self.plan.is_some()
+            || self.plan_any_of.is_some()
+            || self.calls.is_some()
+            || self.strict_none_of.is_some()
     }
 }
 
@@ -174,6 +191,9 @@ const KEYS: &[&str] = &[
     "dialect",
     "options",
     "reasoning",
+    "round",
+    "max_rounds",
+    "criteria",
     "input",
     "chunks",
     "finish",
@@ -190,6 +210,12 @@ const KEYS: &[&str] = &[
     "truncated",
     "fallback_reason",
     "dialect_found",
+    "exit_decision",
+    "tools",
+    "plan",
+    "plan_any_of",
+    "calls",
+    "strict_none_of",
 ];
 
 fn model(
@@ -212,6 +238,10 @@ fn model(
             options.set(name, &value).map_err(|error| error.to_string())?;
         }
     }
+    options.round = keys.round()?;
+    if let Some(registry) = keys.given("tools") {
+        options.tools = Tools::from_json(registry).map_err(|error| error.to_string())?;
+    }
     let expect = Expect {
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
@@ -225,6 +255,11 @@ fn model(
         truncated: keys.flag("truncated")?,
         fallback_reason: keys.word("fallback_reason")?,
         dialect_found: keys.word("dialect_found")?,
+        exit_decision: keys.given("exit_decision").cloned(),
+        plan: keys.given("plan").cloned(),
+        plan_any_of: keys.list("plan_any_of")?,
+        calls: keys.list("calls")?,
+        strict_none_of: keys.words("strict_none_of")?,
     };
     Ok(Fixture {
         path: path.to_path_buf(),
@@ -296,6 +331,19 @@ impl Keys<'_> {
         let word =
             |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
         self.given(key).map(word).transpose()
+    }
+
+    /// The round that is answered; 5 rounds and the default criteria where only its number is given.
+    fn round(&self) -> Result<Option<Round>, String> {
+        let number = |key: &str| -> Result<Option<u32>, String> {
+            let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+            let wrong = || format!("`{key}` is no number of a round");
+            self.given(key).map(|value| number(value).ok_or_else(wrong)).transpose()
+        };
+        let Some(round) = number("round")? else { return Ok(None) };
+        let criteria = self.given("criteria").map(Criteria::from_value).transpose();
+        let criteria = criteria.map_err(|error| error.to_string())?.unwrap_or_default();
+        Ok(Some(Round { round, max_rounds: number("max_rounds")?.unwrap_or(5), criteria }))
     }
 
     fn flag(&self, key: &str) -> Result<Option<bool>, String> {

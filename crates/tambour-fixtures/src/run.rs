@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tambour::event::{Completed, EventKind};
 use tambour::{Event, Options, Profile, Severity};
 
-use crate::fixture::{Fixture, expectations};
+use crate::fixture::{Expect, Fixture, expectations};
 use crate::reading::{Case, Cuts, Reading, first_difference};
 
 /// Runs a fixture in one chunk, in both profiles. `mute` is a finding code that is never reported: a fixture that
@@ -96,7 +96,53 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
     {
         return Err(format!("lenient findings: expected {expected:?}, found {codes:?}"));
     }
+    if let Some(unwanted) = &expect.strict_none_of
+        && !unwanted.is_disjoint(&self::codes(strict, false))
+    {
+        let codes = self::codes(strict, false);
+        return Err(format!("strict findings: expected none of {unwanted:?}, found {codes:?}"));
+    }
+    compare_plan(expect, lenient)?;
     compare_metadata(fixture, lenient)
+}
+
+/// The `plan` event and the calls.
+fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
+    let found = lenient.events.iter().rev().find_map(|event| match event {
+        Event::Plan(_) => Some(event.data()),
+        _ => None,
+    });
+    let found = found.unwrap_or_default();
+    if let Some(expected) = &expect.plan
+        && !fits(expected, &found)
+    {
+        return Err(format!("plan: expected {expected}\n           found    {found}"));
+    }
+    if let Some(alternatives) = &expect.plan_any_of
+        && !alternatives.iter().any(|expected| fits(expected, &found))
+    {
+        return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
+    }
+    let call = |event: &Event<'_>| match event {
+        Event::ToolCall(call) => Some(json!({"name": call.name, "args": call.args})),
+        _ => None,
+    };
+    let calls: Vec<Value> = lenient.events.iter().filter_map(call).collect();
+    match &expect.calls {
+        Some(expected) if *expected != calls => {
+            Err(format!("calls: expected {}, found {}", Value::from(expected.clone()), Value::from(calls)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a `plan` event has what is expected of it.
+fn fits(expected: &Value, found: &Value) -> bool {
+    let Some(expected) = expected.as_object() else { return false };
+    expected.iter().all(|(key, value)| match (key.as_str(), value.as_object()) {
+        ("plan", Some(fields)) => fields.iter().all(|(field, value)| found["plan"][field] == *value),
+        _ => found[key] == *value,
+    })
 }
 
 fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
@@ -114,7 +160,25 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
         return Err(format!("dialect: expected {:?}, found {dialect:?}", expect.dialect_found));
     }
+    if let Some(expected) = &expect.exit_decision {
+        let found = json!(metadata.and_then(|metadata| metadata.exit_decision.as_ref()));
+        if !holds(&found, expected) {
+            return Err(format!("exit_decision: expected {expected}, found {found}"));
+        }
+    }
     Ok(())
+}
+
+/// Whether `found` is `expected`; an object may have further fields. `unmet_empty` is about the list `unmet`.
+fn holds(found: &Value, expected: &Value) -> bool {
+    let field = |name: &str, value: &Value| match name {
+        "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
+        _ => holds(&found[name], value),
+    };
+    match expected {
+        Value::Object(fields) => fields.iter().all(|(name, value)| field(name, value)),
+        _ => found == expected,
+    }
 }
 
 /// The `completed` event of a reading.
@@ -192,7 +256,16 @@ pub fn update(fixture: &Fixture) -> Result<bool, String> {
     keep("dialect", json!(fixture.dialect));
     keep("options", json!({}));
     keep("finish", json!("stop"));
-    for key in ["note", "reasoning", "extensions", "dialect_found"] {
+    for key in [
+        "note",
+        "reasoning",
+        "extensions",
+        "dialect_found",
+        "round",
+        "max_rounds",
+        "criteria",
+        "exit_decision",
+    ] {
         if let Some(value) = fixture.written.get(key) {
             expect.insert(key.to_owned(), value.clone());
         }

@@ -5,14 +5,17 @@
 use serde_json::Value;
 use tambour::limits::Limits;
 use tambour::repair::json::{Reader, Values, strict};
-use tambour::{Options, Profile};
+use tambour::{End, Event, Options, Profile};
 
 use crate::random::Random;
-use crate::reading::{Case, Cuts};
+use crate::reading::{Case, Cuts, Reading};
 use crate::{fixture, grammar};
 
 /// Inputs up to this size are read byte by byte too.
 const BYTEWISE: usize = 4 << 10;
+
+/// Prefixes of an input that are read for themselves.
+const PREFIXES: usize = 12;
 
 /// Reads the rest of `data` as `dialect`; its first byte seeds the cuts, its second chooses end and profile.
 ///
@@ -40,11 +43,45 @@ pub fn dialect(dialect: &str, data: &[u8]) {
             case.same(&whole, Cuts::Every(1))?;
             case.held()?;
         }
-        Ok(())
+        nothing_cut_acts(&case, &whole, &mut random)
     };
     if let Err(error) = checked() {
         panic!("{error}\nas {dialect}, choice {choice}: {:?}", String::from_utf8_lossy(input));
     }
+}
+
+/// A cut reply acts never, and what acts at the end of one prefix acts just so at the end of every longer one: had it been
+/// cut, more text would have changed it.
+fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Result<(), String> {
+    let whole_acts = actions(whole);
+    if *case.end != End::stop() && !whole_acts.is_empty() {
+        return Err("a cut reply acts".to_owned());
+    }
+    // A closing tag makes thoughts of what came before it.
+    if case.input.windows(7).any(|piece| piece.eq_ignore_ascii_case(b"</think")) {
+        return Ok(());
+    }
+    let mut cuts: Vec<usize> = (0..PREFIXES).map(|_| random.below(case.input.len())).collect();
+    cuts.push(case.input.len());
+    cuts.sort_unstable();
+    let mut before: Vec<&Event<'_>> = Vec::new();
+    let readings: Result<Vec<Reading>, String> = cuts
+        .iter()
+        .map(|&cut| Case { input: &case.input[..cut], end: &End::stop(), ..case.clone() }.read(Cuts::Whole))
+        .collect();
+    for reading in &readings? {
+        let found = actions(reading);
+        if !before.is_empty() && before != found {
+            return Err(format!("a prefix acts otherwise: {before:?}, then {found:?}"));
+        }
+        before = found;
+    }
+    Ok(())
+}
+
+/// The events of a reading that make something happen.
+fn actions(reading: &Reading) -> Vec<&Event<'static>> {
+    reading.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).collect()
 }
 
 /// Reads text as JSON: valid JSON gives what serde_json gives, without a repair; any text gives the same values and

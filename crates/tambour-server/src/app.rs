@@ -15,6 +15,7 @@ use crate::http::keys::Keys;
 use crate::http::problem::Problem;
 use crate::metrics::Metrics;
 use crate::store::{Live, Store, StoreError};
+use crate::tools::{Desks, Webhooks};
 use crate::upstream::{OpenAi, Replay, Upstream};
 
 /// The state as handlers get it.
@@ -28,6 +29,8 @@ pub(crate) struct App {
     pub store: Store,
     /// Messages that are running.
     pub live: Running,
+    /// Where clients leave what running messages wait for.
+    pub desks: Desks,
     /// Event streams that are open.
     pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
@@ -50,6 +53,8 @@ pub(crate) struct Loaded {
     pub config: Config,
     /// Upstreams by name.
     pub upstreams: BTreeMap<String, Arc<Upstream>>,
+    /// Calls webhooks.
+    pub webhooks: Webhooks,
 }
 
 impl Loaded {
@@ -60,7 +65,10 @@ impl Loaded {
             Some(name) if !upstreams.contains_key(name) => {
                 Err(ConfigError(format!("`default_upstream` names `{name}`, and there is no such upstream")))
             }
-            _ => Ok(Loaded { config, upstreams }),
+            _ => {
+                let webhooks = Webhooks::new(&config.tools);
+                Ok(Loaded { config, upstreams, webhooks })
+            }
         }
     }
 
@@ -211,6 +219,7 @@ impl App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
             live: Running::default(),
+            desks: Desks::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
             keys,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
+use crate::tools::{SECRET_ENV, ToolLimits};
 use crate::upstream::Timeouts;
 
 /// Everything that can be configured. The defaults work with no file at all.
@@ -54,6 +55,8 @@ pub struct Config {
     pub limits: Limits,
     /// Waiting for upstreams.
     pub timeouts: Timeouts,
+    /// How tools may be run.
+    pub tools: ToolLimits,
 }
 
 /// One upstream.
@@ -105,6 +108,7 @@ impl Default for Config {
             log_json: false,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            tools: ToolLimits::default(),
         }
     }
 }
@@ -140,6 +144,8 @@ impl Config {
                 Some("MODEL") => model = Some(value),
                 // These name no field: the key of `--upstream`, and the file itself.
                 Some("UPSTREAM_API_KEY" | "CONFIG") => {}
+                // Secrets of tools, named by whoever registers one.
+                Some(_) if name.starts_with(SECRET_ENV) => {}
                 Some(field) => set(&mut table, &name, &field.to_ascii_lowercase(), &value)?,
             }
         }
@@ -227,7 +233,7 @@ fn without_secrets(url: &str) -> String {
 fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<(), ConfigError> {
     let defaults = toml::Table::try_from(Config::default())
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
-    let grouped = ["limits", "timeouts"]
+    let grouped = ["limits", "timeouts", "tools"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
     let (default, table, field) = match grouped {

@@ -13,8 +13,10 @@ mod record;
 mod reload;
 mod serve;
 pub mod store;
+mod tools;
 pub mod upstream;
 
 pub use config::{Config, ConfigError};
 pub use reload::Reload;
 pub use serve::{Server, StartError};
+pub use tools::ToolLimits;

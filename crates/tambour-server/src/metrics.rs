@@ -16,6 +16,14 @@ pub(crate) struct Metrics {
     pub limited: AtomicU64,
     /// Event streams opened.
     pub streams: AtomicU64,
+    /// Calls of tools that began to run.
+    pub tool_calls: AtomicU64,
+    /// Calls of tools that gave no result.
+    pub tool_failures: AtomicU64,
+    /// Messages that ended since they went round in circles or called tools too often.
+    pub tool_loops: AtomicU64,
+    /// Messages that wait for a person or a client.
+    pub tool_waits: AtomicU64,
 }
 
 impl Metrics {
@@ -33,6 +41,13 @@ impl Metrics {
                 &self.limited,
             ),
             ("tambour_streams_total", "Event streams opened.", &self.streams),
+            ("tambour_tool_calls_total", "Calls of tools that began to run.", &self.tool_calls),
+            ("tambour_tool_failures_total", "Calls of tools that gave no result.", &self.tool_failures),
+            (
+                "tambour_tool_loops_total",
+                "Messages that ended since their tool calls went on without end.",
+                &self.tool_loops,
+            ),
         ];
         for (name, help, counter) in counters {
             let value = counter.load(Ordering::Relaxed);
@@ -41,6 +56,11 @@ impl Metrics {
         let gauges = [
             ("tambour_running", "Messages running.", running),
             ("tambour_streams_open", "Event streams open.", open),
+            (
+                "tambour_tool_waits",
+                "Messages that wait for a confirmation or a client's result.",
+                usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX),
+            ),
         ];
         for (name, help, value) in gauges {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");

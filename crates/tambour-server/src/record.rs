@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::event::Failure;
+use tambour::event::{Failure, ToolResult};
 use tambour::options::Texts;
 use tambour::sequence::Sequencer;
 use tambour::{Event, Options};
 
 use crate::drive::interrupted;
 use crate::store::{Batch, Kind, Live, Log, MessageRow, Store, StoreError};
+use crate::tools;
 
 /// How long things took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,12 @@ pub(crate) struct Timings {
     pub total_ms: u64,
 }
 
+/// Name of the log's entries that keep an attempt that was thrown away (P-034). No client is sent them.
+pub(crate) const ATTEMPT: &str = "attempt";
+
+/// Name of the log's entries between two replies of a tool loop. No client is sent them either.
+pub(crate) const TURN: &str = "turn";
+
 /// A log folded.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
@@ -29,6 +36,10 @@ pub(crate) struct Fold {
     /// Events with neighbouring deltas joined, as `{event, data}`.
     events: Vec<Value>,
     findings: Vec<Value>,
+    /// Replies that were thrown away.
+    attempts: Vec<Value>,
+    /// Where each reply of a tool loop ends that was followed by another, and what the model was told after it.
+    turns: Vec<(usize, String)>,
     /// `completed` or `error`, when it has come.
     end: Option<(String, Value)>,
     last: u64,
@@ -70,13 +81,20 @@ impl Fold {
 
     fn event(&mut self, name: &str, json: &str) {
         let data: Value = serde_json::from_str(json).unwrap_or_default();
-        if name == "finding" {
-            self.findings.push(data);
-            return;
-        }
-        if matches!(name, "completed" | "error") {
-            self.end = Some((name.to_owned(), data));
-            return;
+        match name {
+            "finding" => return self.findings.push(data),
+            ATTEMPT => return self.attempts.push(data),
+            TURN => {
+                let told = data["told"].as_str().unwrap_or_default().to_owned();
+                return self.turns.push((self.reply.len(), told));
+            }
+            // A word for those who read at that moment.
+            "status" => return,
+            "completed" | "error" => {
+                self.end = Some((name.to_owned(), data));
+                return;
+            }
+            _ => {}
         }
         let joins = matches!(name, "final_delta" | "phase_delta" | "draft_delta");
         if joins
@@ -102,18 +120,58 @@ impl Fold {
         }
     }
 
-    /// The raw reply of a message that has ended.
-    pub(crate) fn ended_reply(self) -> Option<String> {
-        self.end.is_some().then_some(self.reply)
+    /// Whether the message has ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The replies of a tool loop, each with what the model was told after it.
+    fn said(&self) -> Vec<Value> {
+        let mut from = 0;
+        let mut said: Vec<Value> = self
+            .turns
+            .iter()
+            .map(|(to, told)| {
+                let reply = self.reply[from..*to].trim_end_matches('\n');
+                from = *to;
+                json!({"reply": reply, "told": told})
+            })
+            .collect();
+        if !said.is_empty() {
+            said.push(json!({"reply": self.reply[from..]}));
+        }
+        said
+    }
+
+    /// Calls that have no result: whether each one has begun.
+    fn unanswered(&self) -> Vec<(String, bool)> {
+        let mut open: Vec<(String, bool)> = Vec::new();
+        for event in &self.events {
+            let Some(id) = event["data"]["call_id"].as_str() else { continue };
+            match event["event"].as_str() {
+                Some("tool_call") => open.push((id.to_owned(), false)),
+                Some("tool_start") => {
+                    open.iter_mut().filter(|(call, _)| call == id).for_each(|(_, begun)| *begun = true)
+                }
+                Some("tool_result") => open.retain(|(call, _)| call != id),
+                _ => {}
+            }
+        }
+        open
     }
 
     /// The record, without what the row has.
     pub(crate) fn into_record(self, timings: Timings) -> (&'static str, Value) {
-        let status = self.status();
+        let (status, said) = (self.status(), self.said());
         let mut record = Map::new();
         record.insert("reply".into(), self.reply.into());
         if !self.reasoning.is_empty() {
             record.insert("reasoning".into(), self.reasoning.into());
+        }
+        for (name, list) in [("turns", said), ("attempts", self.attempts)] {
+            if !list.is_empty() {
+                record.insert(name.into(), list.into());
+            }
         }
         record.insert("events".into(), self.events.into());
         record.insert("findings".into(), self.findings.into());
@@ -149,7 +207,7 @@ pub(crate) async fn recover(store: &Store, texts: &Texts) -> Result<usize, Store
     let rows = store.running().await?;
     let count = rows.len();
     for row in rows {
-        close(store, &Live::new(row.id.clone()), interrupted(), texts).await?;
+        close(store, &row, &Live::new(row.id.clone()), interrupted(), texts).await?;
         materialise(store, &row, Timings::default()).await?;
     }
     Ok(count)
@@ -158,6 +216,7 @@ pub(crate) async fn recover(store: &Store, texts: &Texts) -> Result<usize, Store
 /// Ends a log that has no end: the events that are missing, then `error`.
 pub(crate) async fn close(
     store: &Store,
+    row: &MessageRow,
     live: &Arc<Live>,
     failure: Failure,
     texts: &Texts,
@@ -168,12 +227,15 @@ pub(crate) async fn close(
     }
     let mut options = Options::default();
     options.texts = texts.clone();
-    store.append(live, closing(&folded, &options, failure)).await?;
+    // Without a tool loop nobody runs calls, and they have no results.
+    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    let unanswered = if request["tools"].is_array() { folded.unanswered() } else { Vec::new() };
+    store.append(live, closing(&folded, unanswered, &options, failure)).await?;
     store.settle(live).await
 }
 
 /// The events that close a stream that was cut off.
-fn closing(folded: &Fold, options: &Options, failure: Failure) -> Batch {
+fn closing(folded: &Fold, calls: Vec<(String, bool)>, options: &Options, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
     let mut sequencer = Sequencer::new(options);
     for event in &folded.events {
@@ -182,10 +244,20 @@ fn closing(folded: &Fold, options: &Options, failure: Failure) -> Batch {
             sequencer.observe(&event);
         }
     }
+    let calls: Vec<ToolResult> = calls.into_iter().map(unanswered).collect();
     let mut send = |event: Event<'_>| batch.event(event.name(), |out| tambour::encode::data(&event, out));
+    for call in calls {
+        send(Event::ToolResult(Box::new(call)));
+    }
     if sequencer.begun() {
         sequencer.finish(&mut send);
     }
     send(Event::Error(failure));
     batch
+}
+
+/// The result of a call that was open when the server stopped. It is never run again.
+fn unanswered((call_id, begun): (String, bool)) -> ToolResult {
+    let error = if begun { tools::unknown() } else { tools::not_run("the server stopped before it") };
+    ToolResult { call_id, ok: false, result: None, error: Some(error), elapsed_ms: 0 }
 }

@@ -16,12 +16,15 @@ use tambour::{End, Event, Finding, Options, Pipeline};
 type Make = fn(usize) -> String;
 
 /// Name, dialect, reply.
-const CASES: [(&str, &str, Make); 8] = [
+const CASES: [(&str, &str, Make); 11] = [
     ("plain, think", "plain", plain),
     ("plain, Chinese", "plain", chinese),
     ("plain, code", "plain", code),
     ("thinkingml", "thinkingml", thinkingml),
     ("jsonseq", "jsonseq", jsonseq),
+    ("aiplan, small calls", "aiplan", small_calls),
+    ("aiplan, one argument", "aiplan", large_argument),
+    ("aiplan, answer", "aiplan", answer),
     ("auto, plain", "auto", plain),
     ("auto, thinkingml", "auto", thinkingml),
     ("auto, jsonseq", "auto", jsonseq),
@@ -137,11 +140,11 @@ fn measure(each: Duration) -> Vec<Row> {
 
 fn table(rows: &[Row]) {
     println!(
-        "{:<18} {:^26}  {:^17}  {:^16}  {:^18}",
+        "{:<20} {:^26}  {:^17}  {:^16}  {:^18}",
         "", "ns per 4 bytes", "64 bytes, 1 MB", "whole, 1 MB", "floor"
     );
     println!(
-        "{:<18} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
+        "{:<20} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
         "", "4 KB", "64 KB", "1 MB", "ns", "MB/s", "MB/s", "ns", "times it"
     );
     // Three sizes, three chunkings each.
@@ -149,7 +152,7 @@ fn table(rows: &[Row]) {
         let (small, middle, large) = (&rows[0], &rows[3], &rows[6]);
         let (lines, whole) = (&rows[7], &rows[8]);
         println!(
-            "{:<18} {:>8.1} {:>8.1} {:>8.1}  {:>8.1} {:>8.0}  {:>16.0}  {:>8.1} {:>9.1}",
+            "{:<20} {:>8.1} {:>8.1} {:>8.1}  {:>8.1} {:>8.0}  {:>16.0}  {:>8.1} {:>9.1}",
             small.case,
             small.per_chunk(small.time),
             middle.per_chunk(middle.time),
@@ -232,4 +235,29 @@ fn jsonseq(size: usize) -> String {
     reply += &grown(&delta("final_delta", none()), size * 3 / 4);
     reply += &line("serp_queries", serde_json::json!({"queries": ["q1", "q2"]}));
     reply + &line("final_end", none())
+}
+
+fn plan(mode: &str, answer: Option<&str>, calls: &[serde_json::Value]) -> String {
+    let plan = serde_json::json!({
+        "thought": "The request is clear.", "response_mode": mode, "direct_response": answer, "tool_calls": calls,
+    });
+    format!("```json\n{plan:#}\n```\n")
+}
+
+fn call(input: &str) -> serde_json::Value {
+    serde_json::json!({"name": "lintSRSDocument", "args": {"userInput": input, "projectName": "Shop"}})
+}
+
+/// Calls of some 100 bytes each.
+fn small_calls(size: usize) -> String {
+    let calls = vec![call("check it"); (size / 150).max(1)];
+    plan("TOOL_EXECUTION", None, &calls)
+}
+
+fn large_argument(size: usize) -> String {
+    plan("TOOL_EXECUTION", None, &[call(&grown(PROSE, size))])
+}
+
+fn answer(size: usize) -> String {
+    plan("KNOWLEDGE_QA", Some(&grown(PROSE, size)), &[])
 }

@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod contract;
 pub mod dialect;
+pub mod dialogue;
 pub mod encode;
 pub mod error;
 pub mod event;
@@ -15,6 +16,8 @@ pub mod privacy;
 pub mod repair;
 pub mod sequence;
 pub mod span;
+pub mod texts;
+pub mod tool;
 pub mod verdict;
 
 pub use error::{Error, Result};

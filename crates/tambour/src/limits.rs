@@ -15,6 +15,11 @@ pub struct Limits {
     /// Bytes that may be held back in the cases that need it (J-016, R-06, R-22, X-013), and of one title,
     /// summary or queries block, which are delivered whole.
     pub hold: usize,
+    /// Bytes of text in one JSON object that is kept whole because it may act (a plan, the answer of a round); a larger
+    /// one does not act.
+    pub value: usize,
+    /// Values and keys of such an object.
+    pub items: usize,
     /// Bytes of one tag, from `<` to `>`.
     pub tag: usize,
     /// Bytes held from a tag in an open code span on, until the span closes on its line (T-029).
@@ -35,6 +40,8 @@ impl Default for Limits {
             input: 16 << 20,
             depth: 128,
             hold: 64 << 10,
+            value: 4 << 20,
+            items: 64 << 10,
             tag: 1 << 10,
             line: 1 << 10,
             phases: 1000,

@@ -1,10 +1,12 @@
 //! Options of a reading, with the names of the command line and the HTTP interface.
 
-use std::borrow::Cow;
-
+use crate::dialogue::Round;
 use crate::error::{Error, Result};
 use crate::finding::Profile;
 use crate::limits::Limits;
+use crate::tool::Tools;
+
+pub use crate::texts::{Language, Texts};
 
 /// How a reply is read and judged. `Options::default()` is what a stream wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,22 @@ pub struct Options {
     pub plain_reasoning: PlainReasoning,
     /// Whether a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
+    /// Tools that a plan may call.
+    pub tools: Tools,
+    /// Who calls them; a tool may be limited to callers (P-033).
+    pub caller: Option<String>,
+    /// Whether somebody runs the calls and reads on with their results.
+    pub tool_loop: bool,
+    /// Which modes a plan may have.
+    pub plan_variant: PlanVariant,
+    /// Whether invalid calls are left out instead of making a plan invalid.
+    pub drop_invalid_calls: bool,
+    /// Key of the message in the answer of a dialogue round (S-052).
+    pub role: String,
+    /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
+    pub round: Option<Round>,
+    /// Replies that the instructions showed as examples.
+    pub examples: Vec<String>,
     /// Default texts.
     pub texts: Texts,
     /// Limits.
@@ -49,6 +67,14 @@ impl Default for Options {
             plain_thinking: PlainThinking::default(),
             plain_reasoning: PlainReasoning::default(),
             allow_missing_thinking: false,
+            tools: Tools::sample(),
+            caller: None,
+            tool_loop: false,
+            plan_variant: PlanVariant::default(),
+            drop_invalid_calls: false,
+            role: "咨询师".to_owned(),
+            round: None,
+            examples: Vec::new(),
             texts: Texts::default(),
             limits: Limits::default(),
             mute: None,
@@ -100,44 +126,14 @@ pub enum PlainReasoning {
     None,
 }
 
-/// Language of the default texts.
+/// The modes of a plan and their rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// Chinese, the specification's own.
+pub enum PlanVariant {
+    /// Those of the specification.
     #[default]
-    Zh,
-    /// English.
-    En,
-}
-
-/// Texts that the specifications leave to the product.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Texts {
-    /// Title of a phase that has none.
-    pub phase_title: Cow<'static, str>,
-    /// Answer of a reply that has none.
-    pub fallback: Cow<'static, str>,
-}
-
-impl Texts {
-    /// The defaults of one language.
-    #[must_use]
-    pub fn of(language: Language) -> Texts {
-        let (phase_title, fallback) = match language {
-            Language::Zh => ("思考过程", "抱歉，我的响应格式有问题，请重新尝试您的请求。"),
-            Language::En => {
-                ("Thinking", "Sorry, my reply had a format problem. Please try your request again.")
-            }
-        };
-        Texts { phase_title: phase_title.into(), fallback: fallback.into() }
-    }
-}
-
-impl Default for Texts {
-    fn default() -> Texts {
-        Texts::of(Language::Zh)
-    }
+    V1,
+    /// `KNOWLEDGE_QA` may call tools that only read, `GENERAL_CHAT` is gone, `PLAN_EXECUTION` is new.
+    V2,
 }
 
 /// Names that [`Options::set`] takes.
@@ -151,10 +147,17 @@ pub const NAMES: &[&str] = &[
     "plain.thinking",
     "plain.reasoning",
     "events.allow_missing_thinking",
+    "caller",
+    "aiplan.variant",
+    "aiplan.drop_invalid_calls",
+    "ai_say.role",
+    "examples",
     "text_language",
     "limits.input",
     "limits.depth",
     "limits.hold",
+    "limits.value",
+    "limits.items",
     "limits.phases",
     "limits.findings",
 ];
@@ -198,6 +201,17 @@ impl Options {
                 self.plain_reasoning = choose(name, value, &table)?;
             }
             "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
+            "caller" => self.caller = Some(value.to_owned()),
+            "aiplan.variant" => {
+                self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
+            }
+            "aiplan.drop_invalid_calls" => self.drop_invalid_calls = flag(name, value)?,
+            "ai_say.role" => self.role = key(name, value)?,
+            // A list, or the next one.
+            "examples" => match serde_json::from_str::<Vec<String>>(value) {
+                Ok(examples) => self.examples = examples,
+                Err(_) => self.examples.push(value.to_owned()),
+            },
             "text_language" => {
                 let table = [("zh", Language::Zh), ("en", Language::En)];
                 self.texts = Texts::of(choose(name, value, &table)?);
@@ -205,6 +219,8 @@ impl Options {
             "limits.input" => self.limits.input = number(name, value)?,
             "limits.depth" => self.limits.depth = number(name, value)?.min(512),
             "limits.hold" => self.limits.hold = number(name, value)?,
+            "limits.value" => self.limits.value = number(name, value)?,
+            "limits.items" => self.limits.items = number(name, value)?,
             "limits.phases" => self.limits.phases = number(name, value)?,
             "limits.findings" => self.limits.findings = number(name, value)?,
             _ => return Err(Error::unknown("option", name, NAMES.iter().copied())),
@@ -218,6 +234,13 @@ fn choose<T: Copy>(name: &str, value: &str, table: &[(&str, T)]) -> Result<T> {
         let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
         Error::invalid(format!("option `{name}` is one of {}, not `{value}`", words.join(", ")))
     })
+}
+
+fn key(name: &str, value: &str) -> Result<String> {
+    match value.trim() {
+        "" => Err(Error::invalid(format!("option `{name}` is a key, not an empty text"))),
+        _ => Ok(value.to_owned()),
+    }
 }
 
 fn flag(name: &str, value: &str) -> Result<bool> {

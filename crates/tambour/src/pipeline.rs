@@ -19,7 +19,9 @@ use serde_json::Value;
 use crate::contract::Policy;
 use crate::dialect::{self, Dialect, Ending, Intent, Output, Written};
 use crate::error::Result;
-use crate::event::{Completed, Event, EventKind, Failure, FinishReason, Metadata, Sink};
+use crate::event::{
+    Completed, Event, EventKind, ExitDecision, Failure, FinishReason, Metadata, Sink, ToolCall,
+};
 use crate::finding::{Finding, Profile, Report, Severity, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
@@ -70,6 +72,13 @@ struct State {
     extensions: bool,
     findings: bool,
     fallback: Option<&'static str>,
+    exit_decision: Option<ExitDecision>,
+    /// Calls of the message so far, for their ids.
+    called: usize,
+    /// Whether what calls tools leaves the stream open, for their results.
+    looping: bool,
+    /// Calls whose results the stream waits for.
+    calls: Vec<ToolCall>,
 }
 
 impl Pipeline {
@@ -89,6 +98,10 @@ impl Pipeline {
                 extensions: false,
                 findings: false,
                 fallback: None,
+                exit_decision: None,
+                called: 0,
+                looping: options.tool_loop,
+                calls: Vec::new(),
             },
             room: options.limits.input,
             ended: false,
@@ -154,7 +167,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends the reply. Calling it again does nothing.
+    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with calls leaves
+    /// the stream open: [`Pipeline::calls`] are to be run, and a [`Pipeline::successor`] reads the next reply.
     pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.ended, true) {
             return;
@@ -162,8 +176,12 @@ impl Pipeline {
         let Pipeline { utf8, dialect, state, .. } = self;
         utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), state, sink, text, bad));
         let cut = end.cut();
-        let open = dialect.finish(Ending { cut }, &mut Wire { state, sink });
+        let failed = matches!(end, End::Failed(_));
+        let open = dialect.finish(Ending { cut, failed }, &mut Wire { state, sink });
         let truncated = cut || open;
+        if !self.state.calls.is_empty() {
+            return;
+        }
         self.close(end, truncated, sink);
     }
 
@@ -195,9 +213,45 @@ impl Pipeline {
                 fallback_reason: state.fallback.or(empty.then_some(reason)).map(Cow::Borrowed),
                 truncated,
                 notices: Vec::new(),
+                exit_decision: state.exit_decision.take(),
             },
             reply: None,
         })));
+    }
+
+    /// The calls that a reply of a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
+    #[must_use]
+    pub fn calls(&self) -> &[ToolCall] {
+        &self.state.calls
+    }
+
+    /// Ends a stream that [`Pipeline::finish`] left open for its calls and that no further reply goes on with: they were
+    /// cancelled, or must not run. Otherwise it does nothing.
+    pub fn end(&mut self, end: &End, sink: &mut dyn Sink) {
+        if !std::mem::take(&mut self.state.calls).is_empty() {
+            self.close(end, end.cut(), sink);
+        }
+    }
+
+    /// Sends an extension event that comes from elsewhere, such as the result of a tool.
+    pub fn extension(&mut self, event: Event<'static>, sink: &mut dyn Sink) {
+        Wire { state: &mut self.state, sink }.send(event);
+    }
+
+    /// A reader of the next reply of a tool loop, which goes on with the same stream.
+    ///
+    /// # Errors
+    /// No dialect has that name.
+    pub fn successor(&self, dialect: &str, options: &Options) -> Result<Pipeline> {
+        let mut next = Pipeline::new(dialect, options)?;
+        let before = &self.state;
+        next.state.extensions = before.extensions;
+        next.state.findings = before.findings;
+        next.state.sequencer = before.sequencer.clone();
+        next.state.sequencer.next_reply();
+        next.state.reporter.go_on(&before.reporter);
+        next.state.called = before.called;
+        Ok(next)
     }
 
     fn over_limit(&mut self, sink: &mut dyn Sink) {
@@ -213,6 +267,14 @@ impl Pipeline {
     #[must_use]
     pub fn held(&self) -> usize {
         self.utf8.held() + self.dialect.held() + self.state.sequencer.held()
+    }
+
+    /// The reply as it should have been written, after [`Pipeline::finish`]: from its `events` and what the dialect keeps
+    /// beside them. `None` when replies in the dialect cannot be written.
+    #[must_use]
+    pub fn written(&self, events: &[Event<'_>]) -> Option<String> {
+        let entry = || dialect::entry(self.dialect.name()).ok()?.write;
+        self.dialect.write(events).or_else(|| Some(entry()?(events)))
     }
 
     /// The dialect the reply is read as; `auto` until it has decided.
@@ -256,6 +318,32 @@ impl Wire<'_> {
         self.apply(intent);
     }
 
+    /// An extension event that comes of the reply.
+    fn extension(&mut self, mut event: Event<'static>) {
+        match &mut event {
+            Event::ToolCall(call) => {
+                self.state.called += 1;
+                call.call_id = format!("call_{}", self.state.called);
+                if self.state.looping {
+                    self.state.calls.push(call.as_ref().clone());
+                }
+            }
+            Event::ExitDecision(decision) => self.state.exit_decision = Some(decision.as_ref().clone()),
+            _ => {}
+        }
+        self.send(event);
+    }
+
+    fn send(&mut self, event: Event<'static>) {
+        let State { sequencer, extensions, .. } = &mut *self.state;
+        let sink = &mut *self.sink;
+        sequencer.extension(event, &mut |event| {
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
+    }
+
     fn apply(&mut self, intent: &Intent<'_>) {
         let State { sequencer, extensions, .. } = &mut *self.state;
         let sink = &mut *self.sink;
@@ -280,6 +368,7 @@ impl Output for Wire<'_> {
                 let sink = &mut *self.sink;
                 self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
             }
+            Intent::Extension(event) => self.extension(*event),
             other => self.other(&other),
         }
     }
@@ -332,6 +421,14 @@ impl Reporter {
             warnings: 0,
             last: Place::START,
         }
+    }
+
+    /// Counts on from the reader of the reply before.
+    fn go_on(&mut self, before: &Reporter) {
+        self.count = before.count;
+        self.failed = before.failed;
+        self.repairs = before.repairs;
+        self.warnings = before.warnings;
     }
 
     fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {

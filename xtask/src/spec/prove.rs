@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tambour::dialect::DIALECTS;
 use tambour_fixtures::Fixture;
 
 use super::table::Level;
@@ -58,8 +57,7 @@ fn doubt(code: &str, fixtures: &[&Fixture]) -> Option<String> {
 }
 
 fn known(code: &str) -> bool {
-    let mut rules = DIALECTS.iter().flat_map(|entry| entry.rules.iter());
-    rules.any(|rule| rule.code == code) || tambour::contract::rule(code).is_some()
+    tambour::catalogue::all().any(|listed| listed.rule.code == code)
 }
 
 #[cfg(test)]

@@ -191,3 +191,45 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
     assert_eq!((child.wait().expect("it ends").code(), stderr.as_str()), (Some(0), ""));
 }
+
+/// An answer of a dialogue round that suggests to end.
+const ANSWER: &str = r#"{"assessment": {"understanding_level": 85, "has_questions": false, "expressed_understanding":
+true, "reasoning": "clear"}, "response": {"咨询师": "Well done."}, "should_exit": true, "exit_reason": "understood"}"#;
+
+#[test]
+fn a_round_brings_its_decision() {
+    let decision = |arguments: &[&str]| {
+        let ran = run(&[&["decode", "--from", "ai_say"], arguments].concat(), ANSWER);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.joined().last().expect("an end").1["metadata"]["exit_decision"].clone()
+    };
+    assert!(decision(&[]).is_null());
+    let found = decision(&["--round", "2", "--max-rounds", "5"]); // S-071, X-005
+    assert_eq!((&found["should_exit"], &found["decision_source"]), (&true.into(), &"exit_criteria".into()));
+    assert_eq!(found["reason"], "理解度85达到80且无疑问");
+    assert_eq!((&found["round"], &found["max_rounds"]), (&2.into(), &5.into()));
+    let found = decision(&["--round", "2", "--max-rounds", "2"]);
+    assert_eq!(found["decision_source"], "max_rounds"); // S-070
+    let strict = r#"{"understanding_threshold": 90, "expressed_threshold": null}"#;
+    let found = decision(&["--round", "2", "--exit-criteria", strict]); // S-083
+    assert_eq!((&found["should_exit"], &found["max_rounds"]), (&false.into(), &5.into()));
+    let ran = run(&["decode", "--from", "ai_say", "--round", "2", "--extensions"], ANSWER);
+    assert!(ran.joined().iter().any(|(name, _)| name == "exit_decision"));
+}
+
+#[test]
+fn a_round_is_for_answers_only() {
+    for (arguments, told) in [
+        (&["--round", "2"][..], "--from ai_say"),
+        (&["--from", "plain", "--round", "2"], "--from ai_say"),
+        (&["--from", "ai_say", "--max-rounds", "2"], "--round"),
+        (&["--from", "ai_say", "--exit-criteria", "{}"], "--round"),
+        (&["--from", "ai_say", "--round", "0"], "--round"),
+        (&["--from", "ai_say", "--round", "1", "--exit-criteria", "{\"threshold\": 1}"], "threshold"),
+        (&["--from", "ai_say", "--round", "1", "--exit-criteria", "80"], "JSON object"),
+    ] {
+        let ran = run(&[&["decode"], arguments].concat(), ANSWER);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+    }
+}

@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use tambour::Options;
+use tambour::options::{Language, Texts};
+
 use crate::{VALID, broken, run, tambour};
 
 #[test]
@@ -96,12 +99,10 @@ fn unknown_rules_get_close_names() {
 #[test]
 fn contracts_are_shown_to_models() {
     for entry in tambour::dialect::DIALECTS {
-        for (lang, language) in
-            [("zh", tambour::options::Language::Zh), ("en", tambour::options::Language::En)]
-        {
+        for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
-                Some(prompt) => assert_eq!(ran.stdout, prompt(language).text()), // T-066
+                Some(prompt) => assert_eq!(ran.stdout, prompt(&in_language(language)).text()), // T-066
                 None => assert_eq!(ran.code, Some(2)),
             }
         }
@@ -130,4 +131,39 @@ fn a_closed_standard_output_ends_every_command_quietly() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
+}
+
+fn in_language(language: Language) -> Options {
+    let mut options = Options::default();
+    options.texts = Texts::of(language);
+    options
+}
+
+#[test]
+fn an_answer_is_repaired_with_all_its_fields() {
+    let broken = "Here:\n```json\n{'understanding_level': '85%', \"has_questions\": \"no\", \"reasoning\": \"r\", \
+        \"response\": \"Hello.\", \"should_exit\": True,}\n```";
+    for from in ["ai_say", "auto"] {
+        let ran = run(&["repair", "--from", from], broken);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let written: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let expected = serde_json::json!({
+            "assessment": {"understanding_level": 85, "has_questions": false, "expressed_understanding": false,
+                "reasoning": "r"},
+            "response": {"咨询师": "Hello."}, "should_exit": true, "exit_reason": "",
+        });
+        assert_eq!(written, expected); // S-053
+        let checked = run(&["check", "--contract", "ai_say", "-"], &ran.stdout);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+    }
+}
+
+#[test]
+fn instructions_for_answers_are_shown() {
+    for lang in ["zh", "en"] {
+        let ran = run(&["contract", "show", "ai_say", "--lang", lang], "");
+        assert!(ran.stdout.contains("\"understanding_level\": 55"), "{}", ran.stdout);
+    }
+    let ran = run(&["contract", "show", "ai_say", "--format", "json-schema"], "");
+    assert!(ran.stdout.contains("\"should_exit\""));
 }

@@ -3,14 +3,14 @@
 use std::pin::Pin;
 use std::time::Instant;
 
-use serde_json::Value;
-use tambour::event::{Completed, EventKind, FinishReason};
-use tambour::options::{Hold, Texts};
+use serde_json::{Value, json};
+use tambour::event::{Completed, EventKind, FinishReason, ToolCall};
+use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Log, Run, millis};
-use crate::record::Timings;
-use crate::store::{Batch, Log as _};
+use crate::record::{self, Timings};
+use crate::store::Batch;
 use crate::upstream::{Ask, Item, Message, failure};
 
 /// One call of the model.
@@ -35,16 +35,23 @@ pub(super) struct Gather {
     answering: bool,
     /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
     unusable: bool,
+    /// The reply, where the model may have to be told of it.
     raw: String,
-    findings: Vec<String>,
+    /// What was wrong with it, where it may be asked for again.
+    findings: Option<Vec<Finding>>,
     /// The end has been gathered: nothing may follow it.
     ended: bool,
 }
 
 impl Attempt {
-    pub(super) fn new(run: &Run, reasks: u32, next: u64, seq: u64) -> Attempt {
-        let pipeline = Pipeline::new(&run.ask.dialect, &run.options)
-            .or_else(|_| Pipeline::new("plain", &run.options))
+    /// Reads on where the reply `before` has called tools.
+    pub(super) fn new(run: &Run, before: Option<&Pipeline>, reasks: u32, next: u64, seq: u64) -> Attempt {
+        let reader = |dialect: &str| match before {
+            Some(before) => before.successor(dialect, &run.options),
+            None => Pipeline::new(dialect, &run.options),
+        };
+        let pipeline = reader(&run.ask.dialect)
+            .or_else(|_| reader("plain"))
             .expect("`plain` is in the table of dialects");
         Attempt {
             pipeline: pipeline.extensions(true).findings(true),
@@ -56,7 +63,7 @@ impl Attempt {
                 answering: false,
                 unusable: false,
                 raw: String::new(),
-                findings: Vec::new(),
+                findings: (run.max_reasks > 0).then(Vec::new),
                 ended: false,
             },
             hold: run.options.hold,
@@ -123,7 +130,7 @@ impl Attempt {
     fn gather_text(&mut self, text: &str, run: &Run) {
         self.gather.seq += 1;
         self.gather.batch.raw(self.gather.seq, text);
-        if run.max_reasks > 0 {
+        if run.max_reasks > 0 || run.offer.is_some() {
             self.gather.raw.push_str(text);
         }
         self.pipeline.push_str(text, &mut self.gather);
@@ -153,12 +160,8 @@ impl Attempt {
             return;
         }
         self.sent = true;
-        log.next = next;
         log.seq = self.gather.seq;
-        if log.app.store.append(&log.live, batch).await.is_err() {
-            // The server is stopping; the next start closes what is open.
-            tracing::warn!(message = log.live.id, "the log is closed");
-        }
+        log.append(batch).await;
     }
 
     /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
@@ -169,7 +172,7 @@ impl Attempt {
 
     /// The reply and what was wrong with it, for the model to read (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
-        let chinese = options.texts == Texts::default();
+        let chinese = options.texts.language == Language::Zh;
         let (before, after) = if chinese {
             ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
         } else {
@@ -178,11 +181,65 @@ impl Attempt {
                 "Please give the whole reply again, exactly in the format asked for.",
             )
         };
-        let findings = self.gather.findings.join("\n");
-        [
-            Message { role: "assistant".into(), content: self.gather.raw.clone() },
-            Message { role: "user".into(), content: format!("{before}\n{findings}\n\n{after}") },
-        ]
+        let told =
+            self.gather.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
+        let told =
+            told.take(20).map(|found| format!("- line {}: {} ({})", found.line, found.message, found.code));
+        let findings = told.collect::<Vec<String>>().join("\n");
+        [self.reply(), Message { role: "user".into(), content: format!("{before}\n{findings}\n\n{after}") }]
+    }
+
+    /// The reply, for the model to read.
+    pub(super) fn reply(&self) -> Message {
+        Message { role: "assistant".into(), content: self.gather.raw.clone() }
+    }
+
+    /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
+    pub(super) async fn throw_away(&mut self, finish_reason: FinishReason, log: &mut Log) {
+        let mut batch = Batch::new(log.next);
+        let kept = json!({
+            "raw": self.gather.raw,
+            "findings": self.gather.findings,
+            "finish_reason": finish_reason,
+        });
+        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
+        log.append(batch).await;
+    }
+
+    /// The calls that the reply waits for.
+    pub(super) fn calls(&self) -> &[ToolCall] {
+        self.pipeline.calls()
+    }
+
+    /// An event that does not come from the model.
+    pub(super) fn extension(&mut self, event: Event<'static>) {
+        self.pipeline.extension(event, &mut self.gather);
+    }
+
+    /// What is happening, for those who read now.
+    pub(super) fn status(&mut self, status: &Value) {
+        self.gather.batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+    }
+
+    /// The calls are done, and this is what the model is told of them. The next reply begins on a line of its own.
+    pub(super) fn turn(&mut self, told: &str) {
+        let gather = &mut self.gather;
+        if !gather.raw.ends_with('\n') {
+            gather.seq += 1;
+            gather.batch.raw(gather.seq, "\n");
+        }
+        let told = json!({"told": told});
+        gather.batch.event(record::TURN, |out| out.extend_from_slice(told.to_string().as_bytes()));
+    }
+
+    /// Ends the stream, since no further reply follows the calls.
+    pub(super) fn end(&mut self, end: &End) {
+        self.pipeline.end(end, &mut self.gather);
+    }
+
+    /// What the reader of the next reply goes on from.
+    pub(super) fn into_pipeline(self) -> Pipeline {
+        self.pipeline
     }
 }
 
@@ -204,9 +261,10 @@ impl Sink for Gather {
     }
 
     fn finding(&mut self, finding: Finding) {
-        if finding.severity >= Severity::Warning && self.findings.len() < 20 {
-            self.unusable |= finding.severity == Severity::Error;
-            self.findings.push(format!("- line {}: {} ({})", finding.line, finding.message, finding.code));
+        // Text in the place of an answer object can be shown, but it is not what was asked for (S-054).
+        self.unusable |= finding.severity == Severity::Error || finding.code == "unstructured";
+        if let Some(findings) = &mut self.findings {
+            findings.push(finding);
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Runs one message: asks the upstream, reads the reply, puts it on the log. The only place that waits for a model.
+//! Runs one message: asks the upstream, reads the reply, puts it on the log; runs what the reply calls, and asks on. The only
+//! place that waits for a model.
 
 mod attempt;
+mod repeats;
+mod tool_loop;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,9 +18,11 @@ use crate::app::App;
 use crate::fail;
 use crate::metrics::Metrics;
 use crate::record::{self, Timings};
-use crate::store::{Live, Log as _, MessageRow};
+use crate::store::{Batch, Live, Log as _, MessageRow};
+use crate::tools::Offered;
 use crate::upstream::{Ask, Upstream, failure};
 use attempt::Attempt;
+use tool_loop::ToolLoop;
 
 /// Everything a run needs.
 pub(crate) struct Run {
@@ -26,11 +31,20 @@ pub(crate) struct Run {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) ask: Ask,
     pub(crate) options: Options,
+    /// Tools that replies may call; none without a tool loop.
+    pub(crate) offer: Option<Offer>,
     /// Raw text counts as delivered as soon as it is on the log.
     pub(crate) legacy: bool,
     pub(crate) max_reasks: u32,
     /// How long a run goes on when nobody reads it any more.
     pub(crate) grace: Duration,
+}
+
+/// What the replies of a message may call.
+pub(crate) struct Offer {
+    pub(crate) tools: Vec<Offered>,
+    /// Who calls (P-033).
+    pub(crate) caller: Option<String>,
 }
 
 /// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`.
@@ -43,7 +57,8 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");
-        written = Box::pin(record::close(&app.store, &live, failure, &app.settings().texts())).await;
+        let texts = app.settings().texts();
+        written = Box::pin(record::close(&app.store, &row, &live, failure, &texts)).await;
     }
     let stored = match written {
         Ok(()) => Box::pin(record::materialise(&app.store, &row, timings)).await,
@@ -56,33 +71,49 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
             tracing::error!(%error, message = live.id, "not all was written; the next start does it")
         }
     }
+    app.desks.remove(&live.id);
     let _ = app.store.end(&live).await;
     app.live.remove(&live.id);
 }
 
-/// Asks, reads, and asks again if need be.
+/// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
 async fn read(app: &Arc<App>, run: Run, timings: &mut Timings) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
     let mut ask = run.ask.clone();
-    let (mut reasks, mut usage) = (0, Value::Null);
-    // One wait for the whole run: the time of grace goes on while the model writes.
+    let (mut reasks, mut usage, mut before) = (0, Value::Null, None);
+    let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer));
+    // One wait while the model writes: the time of grace goes on meanwhile.
     let mut stop = std::pin::pin!(stopped(app, &run));
     loop {
-        let mut attempt = Attempt::new(&run, reasks, log.next, log.seq);
+        let mut attempt = Attempt::new(&run, before.as_ref(), reasks, log.next, log.seq);
         let end = attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await;
         fail::point("run");
         add_usage(&mut usage, attempt.usage.take());
         attempt.finish(&end, usage.clone());
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
-        if again && matches!(end, End::Finished(FinishReason::Stop)) && !run.live.cancel.is_cancelled() {
+        if again
+            && let End::Finished(reason @ (FinishReason::Stop | FinishReason::ToolCalls)) = end
+            && !run.live.cancel.is_cancelled()
+        {
             reasks += 1;
+            attempt.throw_away(reason, &mut log).await;
             ask.messages.extend(attempt.complaint(&run.options));
             continue;
         }
-        attempt.send(&mut log).await;
-        return;
+        let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
+            return attempt.send(&mut log).await;
+        };
+        // In a place of its own: most messages call nothing, and would carry the room for it.
+        let Some(told) = Box::pin(tools.carry_out(&mut attempt, &mut log)).await else {
+            timings.total_ms = millis(started);
+            return;
+        };
+        ask.messages.extend([attempt.reply(), told]);
+        before = Some(attempt.into_pipeline());
+        // Nobody is expected to watch calls run: the time of grace begins anew.
+        stop.set(stopped(app, &run));
     }
 }
 
@@ -92,6 +123,16 @@ struct Log {
     live: Arc<Live>,
     next: u64,
     seq: u64,
+}
+
+impl Log {
+    async fn append(&mut self, batch: Batch) {
+        self.next = batch.last() + 1;
+        if self.app.store.append(&self.live, batch).await.is_err() {
+            // The server is stopping; the next start closes what is open.
+            tracing::warn!(message = self.live.id, "the log is closed");
+        }
+    }
 }
 
 /// Waits until the run should stop, and says how it ends: cancelled, nobody has read it for the time of grace, or the

@@ -264,7 +264,9 @@ impl Reader {
                     self.ended = true;
                 }
                 Kind::Event(name) if self.sees(name) => {
-                    frame(name, Some(entry.number), &self.envelope, &mut self.out, |out| {
+                    // A status has no number (J-036): who comes back after it is told it again.
+                    let number = (name != "status").then_some(entry.number);
+                    frame(name, number, &self.envelope, &mut self.out, |out| {
                         out.extend_from_slice(entry.json.as_bytes());
                     });
                     self.ended |= matches!(name, "completed" | "error");

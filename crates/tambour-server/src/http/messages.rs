@@ -18,12 +18,14 @@ use super::events::{self, Reader};
 use super::keys::Caller;
 use super::problem::{Problem, body};
 use super::request::RequestId;
+use super::tools::{ToolChoice, offered};
 use crate::app::App;
-use crate::drive::{self, Run};
+use crate::drive::{self, Offer, Run};
 use crate::ids;
 use crate::metrics::Metrics;
-use crate::record::fold;
+use crate::record::{Timings, fold};
 use crate::store::{Live, Log, MessageRow};
+use crate::tools;
 use crate::upstream::{Ask, Message};
 
 /// What is asked of `POST /api/v1/messages`.
@@ -63,19 +65,33 @@ pub(crate) struct NewMessage {
     /// Whether findings are sent.
     #[serde(default)]
     pub(super) findings: bool,
-    /// Sampling temperature.
+    /// Sampling temperature; 0.7 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    /// Most tokens of the reply.
+    /// Most tokens of the reply; 1000 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
+    /// Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
+    /// model is told the results. Without the field nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<ToolChoice>>,
+    /// Who calls tools; a tool may be limited to callers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    caller: Option<String>,
     /// How often a reply that cannot be used may be asked for again.
-    #[serde(default)]
-    max_reasks: u32,
+    /// 0 when absent, 1 for `ai_say`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_reasks: Option<u32>,
     /// Whether the answer is the event stream itself.
     #[serde(default)]
     stream: bool,
 }
+
+/// Dialects whose replies may call tools.
+const CALLING: [&str; 2] = ["aiplan", "auto"];
+
+/// The dialect of dialogue rounds, whose calls have parameters of their own (S-050, S-054).
+const ROUND: &str = "ai_say";
 
 /// Most re-asks of one message.
 const MOST_REASKS: u32 = 5;
@@ -130,11 +146,22 @@ pub(super) async fn create(
     new.output_protocol = Some(protocol.name().to_owned());
     dialect::entry(&new.dialect)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect"))?;
-    if new.max_reasks > MOST_REASKS {
-        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {}", new.max_reasks);
+    if let Some(reasks) = new.max_reasks.filter(|&reasks| reasks > MOST_REASKS) {
+        let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {reasks}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
     }
-    let options = options(&app, new.contract.as_ref())?;
+    if new.dialect == ROUND {
+        new.temperature.get_or_insert(0.7);
+        new.max_tokens.get_or_insert(1000);
+        new.max_reasks.get_or_insert(1);
+    }
+    let mut options = options(&app, new.contract.as_ref())?;
+    options.caller.clone_from(&new.caller);
+    let offer = offer(&app, &caller, &new).await?;
+    if let Some(offer) = &offer {
+        options.tools = tools::registry(&offer.tools);
+        options.tool_loop = true;
+    }
     let loaded = app.loaded();
     let upstream = loaded.upstream(new.upstream.as_deref()).ok_or_else(|| {
         let name = new.upstream.as_deref().unwrap_or("any");
@@ -173,8 +200,9 @@ pub(super) async fn create(
             max_tokens: new.max_tokens,
         },
         options,
+        offer,
         legacy: protocol == Protocol::Legacy,
-        max_reasks: new.max_reasks,
+        max_reasks: new.max_reasks.unwrap_or(0),
         grace: Duration::from_millis(loaded.config.grace_ms),
     };
     app.undisturbed(begin(app.clone(), run, loaded.config.max_running)).await?;
@@ -188,6 +216,22 @@ pub(super) async fn create(
     });
     let place = format!("/api/v1/messages/{}/events", row.id);
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
+}
+
+/// The tools that replies of the message may call.
+async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Offer>, Problem> {
+    let name = new.caller.as_deref();
+    if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
+        let detail = "`caller` is a name of at most 200 bytes";
+        return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
+    }
+    let Some(choices) = &new.tools else { return Ok(None) };
+    if !CALLING.contains(&new.dialect.as_str()) {
+        let detail = format!("replies of the dialect `{}` call no tools; `aiplan` does", new.dialect);
+        return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
+    }
+    let tools = offered(app, caller, choices).await?;
+    Ok(Some(Offer { tools, caller: new.caller.clone() }))
 }
 
 /// Stores a message and runs it. From here on it ends by itself, whatever becomes of the client.
@@ -266,12 +310,16 @@ async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
     let mut said = Vec::new();
     for row in app.store.messages_of(id).await? {
         let Ok(asked) = serde_json::from_str::<NewMessage>(&row.request) else { continue };
-        let reply = match row.record.as_deref().map(serde_json::from_str::<Value>) {
-            Some(record) => record.unwrap_or_default()["reply"].as_str().unwrap_or("").to_owned(),
+        let record: Value = match row.record.as_deref().map(serde_json::from_str) {
+            Some(record) => record.unwrap_or_default(),
             // Its end may be on the log already, and the record not yet made.
-            None => fold(&app.store, &row.id).await?.ended_reply().unwrap_or_default(),
+            None => {
+                let fold = fold(&app.store, &row.id).await?;
+                if fold.ended() { fold.into_record(Timings::default()).1 } else { Value::Null }
+            }
         };
-        if reply.is_empty() {
+        let replies = replies(&record);
+        if replies.is_empty() {
             continue;
         }
         match (asked.text, asked.messages) {
@@ -281,9 +329,24 @@ async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
             }
             (None, None) => {}
         }
-        said.push(Message { role: "assistant".into(), content: reply });
+        said.extend(replies);
     }
     Ok(said)
+}
+
+/// The replies of a message, and between those of a tool loop what the model was told.
+fn replies(record: &Value) -> Vec<Message> {
+    let message = |role: &str, text: &Value| {
+        let text = text.as_str().filter(|text| !text.is_empty())?;
+        Some(Message { role: role.into(), content: text.to_owned() })
+    };
+    match record["turns"].as_array() {
+        None => message("assistant", &record["reply"]).into_iter().collect(),
+        Some(turns) => {
+            let both = |turn: &Value| [message("assistant", &turn["reply"]), message("user", &turn["told"])];
+            turns.iter().flat_map(both).flatten().collect()
+        }
+    }
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.

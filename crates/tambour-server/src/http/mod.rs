@@ -1,5 +1,6 @@
 //! The HTTP interface: one file a resource. Handlers translate and delegate.
 
+mod answers;
 mod conversations;
 mod decode;
 mod events;
@@ -12,6 +13,7 @@ mod request;
 mod routes;
 mod schemas;
 mod settings;
+mod tools;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};

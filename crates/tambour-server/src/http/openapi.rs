@@ -6,16 +6,36 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
+use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::keys::NewKey;
 use super::messages::{Contract, NewMessage};
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
+use super::tools::{InlineTool, ToolChoice};
+use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(NewMessage, Message, Contract, Decode, Check, NewKey, NewConversation)))]
+#[openapi(components(schemas(
+    NewMessage,
+    Message,
+    Contract,
+    Decode,
+    Check,
+    NewKey,
+    NewConversation,
+    Definition,
+    Executor,
+    ToolChoice,
+    InlineTool,
+    ToolResults,
+    PostedResult,
+    PostedError,
+    ToolConfirmations,
+    PostedConfirmation,
+)))]
 struct Schemas;
 
 /// `GET /openapi.json`
@@ -66,8 +86,11 @@ fn described(operation: &Operation) -> Value {
         },
     });
     let mut parameters = Vec::new();
-    if operation.path.contains("{id}") {
-        parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}));
+    for name in ["id", "name"] {
+        if operation.path.contains(&format!("{{{name}}}")) {
+            parameters
+                .push(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+        }
     }
     if let Some(schema) = operation.request {
         described["requestBody"] = json!({

@@ -2,14 +2,14 @@
 
 use axum::routing::{MethodRouter, delete, get, post, put};
 
-use super::{conversations, decode, events, keys, messages, openapi, record, settings};
+use super::{answers, conversations, decode, events, keys, messages, openapi, record, settings, tools};
 use crate::app::AppState;
 
 /// One operation of the interface.
 pub(super) struct Operation {
     /// `get`, `post`, `put` or `delete`.
     pub(super) method: &'static str,
-    /// Its path, with `{id}` for an id.
+    /// Its path, with `{id}` for an id and `{name}` for a name.
     pub(super) path: &'static str,
     /// What it does, in a few words.
     pub(super) summary: &'static str,
@@ -61,6 +61,8 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;
     get "/api/v1/messages/{id}/events" "Follow a message" None, "200" Events, events::follow;
     post "/api/v1/messages/{id}/cancel" "Stop a message and its upstream call" None, "202" Json("Cancelled"), messages::cancel;
+    post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), answers::results;
+    post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), answers::confirmations;
     post "/api/v1/decode" "Events of one reply" Some("Decode"), "200" Json("Decoded"), decode::decode;
     post "/api/v1/check" "Hold one reply against its contract" Some("Check"), "200" Json("Checked"), decode::check;
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
@@ -68,6 +70,10 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;
     post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create;
     get "/api/v1/conversations/{id}" "A conversation and its messages, oldest first" None, "200" Json("Conversation"), conversations::show;
+    get "/api/v1/tools" "Registered tools, by name" None, "200" Json("Tools"), tools::list;
+    get "/api/v1/tools/{name}" "A tool, without its secret" None, "200" Json("Tool"), tools::show;
+    put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;
+    delete "/api/v1/tools/{name}" "Remove a tool" None, "204" Empty, tools::remove;
     get "/api/v1/keys" "Keys, without secrets" None, "200" Json("Keys"), keys::list;
     post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;

@@ -27,6 +27,12 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
     let any = json!({"type": "object"});
     let state = json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled"]});
+    let turn = object(&[("reply", text.clone()), ("told?", text.clone())]);
+    let attempt = object(&[
+        ("raw", text.clone()),
+        ("findings", list(&named("Finding"))),
+        ("finish_reason", text.clone()),
+    ]);
     let message = [
         ("message_id", text.clone()),
         ("conversation_id", text.clone()),
@@ -38,6 +44,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("reasoning?", text.clone()),
         ("events?", list(&named("Event"))),
         ("findings?", list(&named("Finding"))),
+        ("turns?", list(&turn)),
+        ("attempts?", list(&attempt)),
         ("usage?", json!({})),
         ("finish_reason?", text.clone()),
         ("metadata?", any.clone()),
@@ -53,6 +61,19 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("created", text.clone()),
         ("key?", text.clone()),
     ];
+    let tool = [
+        ("name", text.clone()),
+        ("description?", text.clone()),
+        ("schema", any.clone()),
+        ("callers?", list(&text)),
+        ("read_only?", flag.clone()),
+        ("confirm", flag.clone()),
+        ("executor", any.clone()),
+        ("signed", flag.clone()),
+        ("created", text.clone()),
+        ("changed", text.clone()),
+    ];
+    let taken = [("message_id", text.clone()), ("accepted", list(&text))];
     let finding = [
         ("rule", text.clone()),
         ("code", text.clone()),
@@ -70,6 +91,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("code", json!({"type": "string", "description": "stable"})),
         ("detail", text.clone()),
         ("field?", json!({"type": "string", "description": "the field it is about"})),
+        ("call_id?", json!({"type": "string", "description": "the call it is about"})),
+        ("close?", list(&text)),
     ];
     let ids = object(&[
         ("message_id", text.clone()),
@@ -94,6 +117,9 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("SettingsChange", settings()),
         ("Conversations", object(&[("conversations", list(&named("Conversation")))])),
         ("Conversation", object(&conversation)),
+        ("Tools", object(&[("tools", list(&named("Tool")))])),
+        ("Tool", object(&tool)),
+        ("Taken", object(&taken)),
         ("Keys", object(&[("keys", list(&named("Key")))])),
         ("Key", object(&key)),
         ("Finding", object(&finding)),
@@ -131,7 +157,14 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
         ("final_end", vec![]),
     ];
     let system = [
-        ("status", vec![("state", text.clone())]),
+        (
+            "status",
+            vec![
+                ("state", text.clone()),
+                ("calls?", list(&object(&[("call_id", text.clone()), ("name", text.clone())]))),
+                ("timeout_ms?", number.clone()),
+            ],
+        ),
         ("heartbeat", vec![("ts", text.clone())]),
         ("content_delta", vec![("seq", number.clone()), ("delta", text.clone())]),
         ("error", vec![("code", text.clone()), ("message", text.clone()), ("retryable", flag.clone())]),
@@ -148,6 +181,26 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     let extension = [
         ("draft_delta", vec![texts()]),
         ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), texts()]),
+        (
+            "plan",
+            vec![
+                ("plan", json!({"type": "object"})),
+                ("executable", flag.clone()),
+                ("is_fallback", flag.clone()),
+            ],
+        ),
+        ("tool_call", vec![("call_id", text.clone()), ("name", text.clone()), ("args", json!({}))]),
+        ("tool_start", vec![("call_id", text.clone()), ("name", text.clone())]),
+        (
+            "tool_result",
+            vec![
+                ("call_id", text.clone()),
+                ("ok", flag.clone()),
+                ("result?", json!({})),
+                ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
+                ("elapsed_ms", number.clone()),
+            ],
+        ),
         ("notice", vec![("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]),
         ("finding", vec![("code", text.clone()), ("message", text.clone())]),
     ];

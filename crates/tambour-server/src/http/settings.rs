@@ -36,6 +36,8 @@ fn shown(app: &App) -> Value {
         "upstreams": names,
         "default_upstream": config.default_upstream(),
         "limits": config.limits,
+        // Where webhooks may go is the operator's affair.
+        "tools": {"max_iterations": config.tools.max_iterations},
     })
 }
 

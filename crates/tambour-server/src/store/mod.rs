@@ -9,6 +9,7 @@ mod journal;
 pub mod live;
 mod log;
 mod rows;
+mod tools;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -23,6 +24,7 @@ pub use batch::{Batch, Entry, Kind};
 pub use live::Live;
 pub use log::Log;
 pub use rows::{Key, MessageRow};
+pub use tools::ToolRow;
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -32,9 +32,11 @@ struct Record {
 }
 
 /// The recordings that come with the product.
-const DEMO: [&str; 2] = [
+const DEMO: [&str; 4] = [
     include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
     include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
+    include_str!("../../../../fixtures/recorded/aiplan.jsonl"),
+    include_str!("../../../../fixtures/recorded/ai_say.jsonl"),
 ];
 /// About the pace at which a small model writes on a laptop.
 const DEMO_PACE: Duration = Duration::from_millis(25);

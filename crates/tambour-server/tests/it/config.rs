@@ -31,6 +31,10 @@ fn the_environment_overrides_the_file() {
             ("TAMBOUR_CORS_ORIGINS", "https://a.example, https://b.example"),
             ("TAMBOUR_UPSTREAM_API_KEY", "hidden"),
             ("TAMBOUR_DATABASE", "sqlite:/x/y.sqlite"),
+            ("TAMBOUR_TOOLS_ALLOWED_HOSTS", "a.example,*.b.example"),
+            ("TAMBOUR_TOOLS_MAX_ITERATIONS", "3"),
+            // A secret of a tool is no field.
+            ("TAMBOUR_TOOL_SECRET_LINT", "hidden"),
             ("HOME", "/nowhere"),
         ],
     )
@@ -39,6 +43,9 @@ fn the_environment_overrides_the_file() {
     assert_eq!((config.grace_ms, config.limits.hold, config.limits.input), (0, 10, 77));
     assert_eq!(config.timeouts.silence_ms, 88);
     assert!(config.durable);
+    assert_eq!(config.tools.allowed_hosts, ["a.example", "*.b.example"]);
+    assert_eq!(config.tools.max_iterations, 3);
+    assert!(!config.masked().contains("hidden"));
     // A key made of digits is text.
     assert_eq!(config.api_key.as_deref(), Some("123456"));
     assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);

@@ -51,7 +51,11 @@ impl Gate {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// Request line and headers, in lower case.
+    pub(crate) head: String,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// How many calls there are and were.
@@ -147,7 +151,8 @@ async fn request(socket: &mut TcpStream) -> Option<Asked> {
             return None;
         }
     }
-    Some(Asked { body: serde_json::from_slice(&bytes[start..start + length]).unwrap_or_default() })
+    let bytes = bytes[start..start + length].to_vec();
+    Some(Asked { head, body: serde_json::from_slice(&bytes).unwrap_or_default(), bytes })
 }
 
 /// Whether the script was played to its end.
@@ -207,6 +212,13 @@ async fn write(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     socket.write_all(bytes).await.is_ok()
 }
 
+impl Asked {
+    /// A header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
 /// Waits until the client has gone.
 async fn gone(socket: &mut TcpStream) {
     let mut rest = [0; 256];
@@ -240,6 +252,15 @@ pub(crate) fn reply(text: &str, size: usize) -> Vec<Step> {
         characters.chunks(size).map(|piece| delta(&piece.iter().collect::<String>())).collect();
     steps.extend(finish("stop"));
     steps
+}
+
+/// A whole answer that is no stream.
+pub(crate) fn whole(status: u16, kind: &str, body: &str) -> Vec<Step> {
+    vec![
+        Step::Head(status, vec![("content-type", kind.to_owned())]),
+        Step::Send(body.as_bytes().to_vec()),
+        Step::End,
+    ]
 }
 
 /// A good reply.

@@ -13,6 +13,13 @@ fn body(path: &str) -> Option<Value> {
         "/api/v1/settings" => json!({"text_language": "en"}),
         "/api/v1/conversations" => json!({}),
         "/api/v1/keys" => json!({"name": "x", "rights": "admin"}),
+        "/api/v1/tools/{name}" => json!({"schema": {"type": "object"}, "executor": {"kind": "client"}}),
+        "/api/v1/messages/{id}/tool_results" => {
+            json!({"results": [{"call_id": "call_1", "ok": true, "result": 1}]})
+        }
+        "/api/v1/messages/{id}/tool_confirmations" => {
+            json!({"confirmations": [{"call_id": "call_1", "allow": true}]})
+        }
         _ => return None,
     })
 }
@@ -39,14 +46,23 @@ async fn every_operation_answers_as_described() {
         "get" => 1,
         _ => 2,
     };
-    operations.sort_by_key(|(path, method, _)| (path.contains("/keys"), order(method)));
+    // A tool is there once it has been put.
+    let tool = |path: &str, method: &str| path.contains("/tools/") && method != "put";
+    operations.sort_by_key(|(path, method, _)| {
+        (path.contains("/keys"), tool(path, method), order(method), method == "delete")
+    });
     for (path, method, operation) in operations {
         let id = if path.contains("conversations") { &conversation } else { &message };
         let id = if path.contains("keys") { &spare } else { id };
-        let place = path.replace("{id}", id);
+        let place = path.replace("{id}", id).replace("{name}", "a-tool");
         let sent = operation.get("requestBody").and_then(|_| body(&path)).map(|body| body.to_string());
         let answer = server.call(&method, &place, sent.as_deref()).await;
         let described = &operation["responses"][answer.status.to_string()];
+        if path.contains("/tool_") {
+            // Its answer is tried where a message waits for it.
+            assert_eq!((answer.status, answer.problem()), (409, "message_ended"));
+            continue;
+        }
         assert!(described.is_object(), "{method} {place}: {} {}", answer.status, answer.text);
         if let Some(content) = described["content"].as_object().filter(|content| !content.is_empty()) {
             let (kind, content) = content.iter().next().unwrap();
@@ -95,7 +111,8 @@ async fn other_methods_are_refused() {
     for (path, methods) in api["paths"].as_object().unwrap() {
         for method in ["get", "post", "put", "delete", "patch"] {
             if methods.get(method).is_none() {
-                let answer = server.call(method, &path.replace("{id}", "x"), None).await;
+                let answer =
+                    server.call(method, &path.replace("{id}", "x").replace("{name}", "x"), None).await;
                 assert_eq!((answer.status, answer.problem()), (405, "method_not_allowed"), "{method} {path}");
             }
         }
@@ -121,7 +138,7 @@ async fn described_bodies_refuse_what_is_not_described() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 6);
+    assert_eq!(checked, 9);
     // The fields that interfaces name for a message are all there, and none but those.
     let fields = api["components"]["schemas"]["NewMessage"]["properties"].as_object().unwrap();
     for field in [
@@ -134,6 +151,8 @@ async fn described_bodies_refuse_what_is_not_described() {
         "output_protocol",
         "extensions",
         "findings",
+        "tools",
+        "caller",
         "max_reasks",
         "stream",
     ] {
@@ -152,9 +171,20 @@ async fn events_are_described() {
         .iter()
         .map(|event| event["properties"]["event"]["const"].as_str().unwrap())
         .collect();
-    for name in
-        ["serp_summary", "final_end", "completed", "error", "draft_delta", "aside", "notice", "finding"]
-    {
+    for name in [
+        "serp_summary",
+        "final_end",
+        "completed",
+        "error",
+        "draft_delta",
+        "aside",
+        "notice",
+        "finding",
+        "plan",
+        "tool_call",
+        "tool_start",
+        "tool_result",
+    ] {
         assert!(described.contains(&name), "{name}");
     }
     let page = server.get("/docs").await;

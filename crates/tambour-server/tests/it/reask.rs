@@ -50,7 +50,11 @@ async fn with_leave_the_model_is_asked_again() {
         assert_eq!(messages.as_array().unwrap().len(), 3);
         assert_eq!(messages[1], json!({"role": "assistant", "content": MARKER}));
         assert!(messages[2]["content"].as_str().unwrap().contains("parsing_error"), "{}", messages[2]);
-        assert_eq!(server.ended(&message(&events)).await["reply"], GOOD);
+        let record = server.ended(&message(&events)).await;
+        assert_eq!(record["reply"], GOOD);
+        let attempts = record["attempts"].as_array().unwrap();
+        assert_eq!((attempts.len(), &attempts[0]["raw"]), (1, &json!(MARKER))); // P-034
+        assert_eq!(attempts[0]["findings"][0]["code"], "parsing_error_marker"); // P-034
     }
 }
 
@@ -140,4 +144,36 @@ async fn texts_are_those_of_the_settings() {
     assert_eq!(text(&events, "final_delta"), "Nothing came.");
     let title = events.iter().find(|event| event.name == "phase_start").unwrap().data["title"].clone();
     assert_eq!(title, "Thought");
+}
+
+#[tokio::test]
+async fn an_unreadable_answer_of_a_round_is_asked_for_again_once() {
+    let answer = r#"{"assessment":{"understanding_level":60,"has_questions":true,"expressed_understanding":false,"reasoning":"r"},"response":{"咨询师":"我们再看一遍。"},"should_exit":false,"exit_reason":"继续"}"#;
+    let body = json!({"text": "x", "dialect": "ai_say", "output_protocol": "jsonseq_v1"});
+    let mock = Mock::start(vec![reply("sorry, no JSON", 3), reply(answer, 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&body).await.whole().await;
+    assert_eq!(metadata(&events)["reasks"], 1); // S-054
+    assert_eq!(text(&events, "final_delta"), "我们再看一遍。");
+    let asked = mock.asked();
+    // S-050
+    assert_eq!((&asked[0].body["temperature"], &asked[0].body["max_tokens"]), (&json!(0.7), &json!(1000)));
+    let record = server.ended(&message(&events)).await;
+    assert_eq!(record["attempts"][0]["raw"], "sorry, no JSON"); // S-054: kept for later
+
+    // R-53: after the last attempt the text itself is the message.
+    let mock = Mock::start(vec![reply("sorry", 3), reply("still no JSON", 3)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut body = body;
+    body["temperature"] = json!(0.2);
+    body["max_tokens"] = json!(50);
+    let events = server.stream(&body).await.whole().await;
+    assert_eq!(
+        (metadata(&events)["reasks"].clone(), text(&events, "final_delta")),
+        (json!(1), "still no JSON".to_owned())
+    );
+    assert_eq!(
+        (&mock.asked()[0].body["temperature"], &mock.asked()[0].body["max_tokens"]),
+        (&json!(0.2), &json!(50))
+    );
 }

@@ -4,10 +4,13 @@
 //! What has been taken for plain stays plain.
 
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
-use crate::event::kind_of;
+use crate::event::{Event, kind_of};
+use crate::finding::Report;
 use crate::lex::markup::{Markup, TagKind, Token};
 use crate::lex::space::is_blank;
+use crate::limits::Limits;
 use crate::options::Options;
+use crate::repair::json::{self, JsonEvent, JsonSink};
 use crate::span::Place;
 
 /// The table entry.
@@ -125,6 +128,10 @@ impl Dialect for Auto {
             None => ENTRY.name,
         }
     }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        self.reader.as_ref()?.write(events)
+    }
 }
 
 /// Whether the text just passed a closed leading `<think>` by its first visible character.
@@ -142,8 +149,61 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
+    if let Some(name) = object_of(text) {
+        return Verdict::Dialect(name);
+    }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
+}
+
+/// A dialect that is one object: the keys that tell it, those that do as the first one, and those that do as the first one
+/// of an object that the reply begins with, since they are common words.
+struct Object {
+    dialect: &'static str,
+    any: &'static [&'static str],
+    first: &'static [&'static str],
+    leading: &'static [&'static str],
+}
+
+const OBJECTS: &[Object] = &[
+    Object {
+        dialect: "aiplan",
+        any: &["response_mode", "direct_response"],
+        first: &["thought"],
+        leading: &[],
+    },
+    Object { dialect: "ai_say", any: &["assessment", "should_exit"], first: &[], leading: &["response"] },
+];
+
+/// The dialect whose object begins in the text.
+fn object_of(text: &str) -> Option<&'static str> {
+    let keys = json_keys(text);
+    let first = keys.first()?.as_str();
+    let begins = text.starts_with(['{', '｛', '`', '~', '<']);
+    let tells = |object: &&Object| {
+        keys.iter().any(|key| object.any.contains(&key.as_str()))
+            || object.first.contains(&first)
+            || begins && object.leading.contains(&first)
+    };
+    OBJECTS.iter().find(tells).map(|object| object.dialect)
+}
+
+/// The keys of the first JSON object, as far as it has arrived.
+fn json_keys(text: &str) -> Vec<String> {
+    struct Keys(Vec<String>, bool);
+    impl JsonSink for Keys {
+        fn event(&mut self, event: JsonEvent<'_>) {
+            match event {
+                JsonEvent::Key { text, depth: 1, .. } if !self.1 => self.0.push(text.to_owned()),
+                JsonEvent::ValueEnd(_) => self.1 |= !self.0.is_empty(),
+                _ => {}
+            }
+        }
+        fn report(&mut self, _: Report) {}
+    }
+    let mut keys = Keys(Vec::new(), false);
+    json::Reader::chat(&Limits::default()).push(text, &mut keys);
+    keys.0
 }
 
 /// Whether an `event` field or line names an event (J-050).

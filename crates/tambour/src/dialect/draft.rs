@@ -1,17 +1,20 @@
-//! A leading `<think>` in front of a reply that is not markup: a draft.
+//! A leading `<think>` or `<thinking>` in front of a reply that is not markup: a draft.
 
 use super::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::span::Place;
 
-/// Takes a leading `<think>...</think>` off a reply.
+/// Takes a leading `<think>...</think>` (or `<thinking>`) off a reply.
 #[derive(Clone, Debug)]
 pub(super) struct LeadingThink {
     state: State,
     /// The unfinished tag.
     held: String,
     at: Place,
-    opened: Place,
+    /// Where the draft begins, if there is one.
+    opened: Option<Place>,
+    /// The tag that closes it.
+    close: &'static str,
     /// What an unclosed draft breaks.
     rule: &'static Rule,
 }
@@ -23,8 +26,8 @@ enum State {
     Over,
 }
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+/// The tags: what opens a draft, and what closes it.
+const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
 impl LeadingThink {
     pub(super) fn new(rule: &'static Rule) -> LeadingThink {
@@ -32,7 +35,8 @@ impl LeadingThink {
             state: State::Start,
             held: String::new(),
             at: Place::START,
-            opened: Place::START,
+            opened: None,
+            close: TAGS[0].1,
             rule,
         }
     }
@@ -48,6 +52,11 @@ impl LeadingThink {
         self.at.after(&self.held)
     }
 
+    /// Where the draft begins, if there is one.
+    pub(super) fn opened(&self) -> Option<Place> {
+        self.opened
+    }
+
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
@@ -61,28 +70,30 @@ impl LeadingThink {
             let blank = text.len() - body.len();
             self.at.advance(&text[..blank]);
             text.drain(..blank);
-            if text.len() < OPEN.len() && OPEN.starts_with(&text) {
+            if TAGS.iter().any(|(open, _)| text.len() < open.len() && open.starts_with(&text)) {
                 self.held = text;
                 return String::new();
             }
-            if !text.starts_with(OPEN) {
+            let Some((open, close)) = TAGS.iter().find(|(open, _)| text.starts_with(open)) else {
                 self.state = State::Over;
                 return text;
-            }
-            self.opened = self.at;
-            self.at.advance(OPEN);
-            text.drain(..OPEN.len());
+            };
+            self.opened = Some(self.at);
+            self.close = close;
+            self.at.advance(open);
+            text.drain(..open.len());
             self.state = State::Inside;
         }
-        match text.find(CLOSE) {
+        let close = self.close;
+        match text.find(close) {
             Some(end) => {
                 self.draft(&text[..end], out);
-                self.at.advance(CLOSE);
+                self.at.advance(close);
                 self.state = State::Over;
-                text.split_off(end + CLOSE.len())
+                text.split_off(end + close.len())
             }
             None => {
-                let keep = (1..CLOSE.len()).rev().find(|&n| text.ends_with(&CLOSE[..n])).unwrap_or(0);
+                let keep = (1..close.len()).rev().find(|&n| text.ends_with(&close[..n])).unwrap_or(0);
                 let sent = text.len() - keep;
                 self.draft(&text[..sent], out);
                 self.held = text.split_off(sent);
@@ -107,7 +118,9 @@ impl LeadingThink {
             State::Inside => {
                 // Half a closing tag at the very end is no draft.
                 self.at.advance(&held);
-                let report = Report::new(self.rule, self.opened, self.at.offset, "`<think>` is not closed");
+                let opened = self.opened.unwrap_or_default();
+                let report =
+                    Report::new(self.rule, opened, self.at.offset, "the leading draft is not closed");
                 out.report(report.repaired("closed at the end"));
                 String::new()
             }

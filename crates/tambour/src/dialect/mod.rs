@@ -3,8 +3,11 @@
 //! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
+mod ai_say;
+mod aiplan;
 mod auto;
 mod draft;
+mod echo;
 mod jsonseq;
 mod plain;
 mod thinkingml;
@@ -14,7 +17,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
-use crate::options::{Language, Options};
+use crate::options::Options;
 use crate::span::Place;
 
 /// The whole output of a model that cannot comply (T-025, J-055).
@@ -46,6 +49,8 @@ pub enum Intent<'a> {
         /// Its text.
         text: &'a str,
     },
+    /// An extension event that is known whole, sent where it stands.
+    Extension(Box<Event<'static>>),
 }
 
 /// Search queries as the model wrote them.
@@ -77,6 +82,8 @@ pub trait Output {
 pub struct Ending {
     /// Cut by a limit, a filter, a failure or the user, so that nothing unfinished may act.
     pub cut: bool,
+    /// The connection broke or the stream ended with an error: nothing is decided (S-065).
+    pub failed: bool,
 }
 
 /// A reader of one dialect.
@@ -100,6 +107,12 @@ pub trait Dialect: Send {
 
     /// The name of the dialect the reply is read as.
     fn name(&self) -> &'static str;
+
+    /// After the end: the reply as it should have been written, with its events and what the dialect keeps beside them.
+    /// `None` when events are all there is ([`Entry::write`]).
+    fn write(&self, _events: &[Event<'_>]) -> Option<String> {
+        None
+    }
 }
 
 /// One line of the table of dialects.
@@ -114,8 +127,8 @@ pub struct Entry {
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
     pub write: Option<fn(&[Event<'_>]) -> String>,
-    /// Format instructions for a system prompt (T-066).
-    pub prompt: Option<fn(Language) -> &'static Prompt>,
+    /// Format instructions for a system prompt (T-066, P-023), in the language of the options' texts.
+    pub prompt: Option<fn(&Options) -> Prompt>,
     /// JSON Schema of what a model writes, where that is JSON.
     pub schema: Option<fn() -> serde_json::Value>,
     /// How documents show examples of it (P-037).
@@ -123,21 +136,21 @@ pub struct Entry {
 }
 
 /// Format instructions for a system prompt, with a worked example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// What to do, and the request of the example.
-    pub opening: &'static str,
+    pub opening: Cow<'static, str>,
     /// A reply that passes the strict check without a warning.
-    pub example: &'static str,
+    pub example: Cow<'static, str>,
     /// The rules.
-    pub rules: &'static str,
+    pub rules: Cow<'static, str>,
 }
 
 impl Prompt {
     /// The whole instructions.
     #[must_use]
     pub fn text(&self) -> String {
-        [self.opening, self.example, self.rules].concat()
+        [&*self.opening, &self.example, &self.rules].concat()
     }
 }
 
@@ -151,7 +164,8 @@ pub struct Examples {
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] = &[thinkingml::ENTRY, jsonseq::ENTRY, plain::ENTRY, auto::ENTRY];
+pub static DIALECTS: &[Entry] =
+    &[thinkingml::ENTRY, jsonseq::ENTRY, aiplan::ENTRY, ai_say::ENTRY, plain::ENTRY, auto::ENTRY];
 
 /// The dialect called `name`.
 ///
@@ -177,7 +191,7 @@ pub fn detect(text: &str) -> &'static Entry {
     }
     let mut reader = (auto::ENTRY.reader)(&Options::default());
     reader.text(text, &mut Deaf);
-    reader.finish(Ending { cut: false }, &mut Deaf);
+    reader.finish(Ending { cut: false, failed: false }, &mut Deaf);
     let name = reader.name();
     DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

@@ -3,12 +3,20 @@
 //! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`] keeps them.
 //! What does not belong here: the order of events (`sequence` makes it, `contract` checks it).
 
+mod extension;
+mod sink;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::finding::Finding;
+
+pub use extension::{
+    AsideKind, DecisionSource, ExitDecision, Notice, PlanOutcome, ToolCall, ToolError, ToolResult, ToolStart,
+};
+pub use sink::{Collected, Sink};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,32 +83,20 @@ pub enum Event<'a> {
         /// Its text.
         text: Cow<'a, str>,
     },
+    /// `plan`: what a plan came to. Extension.
+    Plan(Box<PlanOutcome>),
+    /// `tool_call`: a call that may run. Extension.
+    ToolCall(Box<ToolCall>),
+    /// `tool_start`: a call begins to run. Extension.
+    ToolStart(ToolStart),
+    /// `tool_result`: what a call gave. Extension.
+    ToolResult(Box<ToolResult>),
+    /// `exit_decision`: whether a dialogue action is over (S-061). Extension.
+    ExitDecision(Box<ExitDecision>),
     /// `notice`: what the user should be told without stopping. Extension.
     Notice(Notice),
     /// `finding`. Extension, only when asked for.
     Finding(Box<Finding>),
-}
-
-/// What an `aside` holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AsideKind {
-    /// An HTML comment.
-    Comment,
-    /// A thought.
-    Thought,
-}
-
-/// Something the user should be told without stopping.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notice {
-    /// Stable word.
-    pub code: Cow<'static, str>,
-    /// Text for the user.
-    pub message: String,
-    /// What it is about, such as a call id.
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none", default)]
-    pub reference: Option<String>,
 }
 
 /// Data of `error`.
@@ -163,6 +159,9 @@ pub struct Metadata {
     pub truncated: bool,
     /// Notices of the reply.
     pub notices: Vec<Notice>,
+    /// Whether a dialogue action is over; only where a round was given.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_decision: Option<ExitDecision>,
 }
 
 impl<'a> Event<'a> {
@@ -184,6 +183,11 @@ impl<'a> Event<'a> {
             Event::Completed(_) => "completed",
             Event::DraftDelta { .. } => "draft_delta",
             Event::Aside { .. } => "aside",
+            Event::Plan(_) => "plan",
+            Event::ToolCall(_) => "tool_call",
+            Event::ToolStart(_) => "tool_start",
+            Event::ToolResult(_) => "tool_result",
+            Event::ExitDecision(_) => "exit_decision",
             Event::Notice(_) => "notice",
             Event::Finding(_) => "finding",
         }
@@ -208,6 +212,11 @@ impl<'a> Event<'a> {
             Event::Error(failure) => plain(failure),
             Event::Completed(completed) => plain(completed),
             Event::Aside { kind, text } => json!({ "kind": kind, "text": text }),
+            Event::Plan(outcome) => plain(outcome),
+            Event::ToolCall(call) => plain(call),
+            Event::ToolStart(start) => plain(start),
+            Event::ToolResult(result) => plain(result),
+            Event::ExitDecision(decision) => plain(decision),
             Event::Notice(notice) => plain(notice),
             Event::Finding(finding) => plain(finding),
         }
@@ -252,9 +261,15 @@ impl<'a> Event<'a> {
             Event::Status { .. } | Event::Heartbeat { .. } | Event::Error(_) | Event::Completed(_) => {
                 EventKind::System
             }
-            Event::DraftDelta { .. } | Event::Aside { .. } | Event::Notice(_) | Event::Finding(_) => {
-                EventKind::Extension
-            }
+            Event::DraftDelta { .. }
+            | Event::Aside { .. }
+            | Event::Plan(_)
+            | Event::ToolCall(_)
+            | Event::ToolStart(_)
+            | Event::ToolResult(_)
+            | Event::ExitDecision(_)
+            | Event::Notice(_)
+            | Event::Finding(_) => EventKind::Extension,
         }
     }
 
@@ -279,6 +294,11 @@ impl<'a> Event<'a> {
             Event::Completed(completed) => Event::Completed(completed),
             Event::DraftDelta { text } => Event::DraftDelta { text: own(text) },
             Event::Aside { kind, text } => Event::Aside { kind, text: own(text) },
+            Event::Plan(outcome) => Event::Plan(outcome),
+            Event::ToolCall(call) => Event::ToolCall(call),
+            Event::ToolStart(start) => Event::ToolStart(start),
+            Event::ToolResult(result) => Event::ToolResult(result),
+            Event::ExitDecision(decision) => Event::ExitDecision(decision),
             Event::Notice(notice) => Event::Notice(notice),
             Event::Finding(finding) => Event::Finding(finding),
         }
@@ -319,61 +339,4 @@ pub fn kind_of(name: &str) -> Option<EventKind> {
         | "skill" | "exit_decision" | "notice" | "finding" => EventKind::Extension,
         _ => return None,
     })
-}
-
-/// Receives what a reader of a reply has to say, in order.
-pub trait Sink {
-    /// The next event; its text lives until the call returns.
-    fn event(&mut self, event: Event<'_>);
-
-    /// The next finding.
-    fn finding(&mut self, finding: Finding);
-}
-
-/// Keeps everything; the simplest sink.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Collected {
-    /// Events in order.
-    pub events: Vec<Event<'static>>,
-    /// Findings in order.
-    pub findings: Vec<Finding>,
-}
-
-impl Sink for Collected {
-    fn event(&mut self, event: Event<'_>) {
-        self.events.push(event.into_owned());
-    }
-
-    fn finding(&mut self, finding: Finding) {
-        self.findings.push(finding);
-    }
-}
-
-impl Collected {
-    /// The events with neighbouring deltas of one section (and pieces of thoughts) joined: the form in which two readings of the same
-    /// reply are equal however it was cut (J-038).
-    #[must_use]
-    pub fn joined(&self) -> Vec<Event<'static>> {
-        let mut out: Vec<Event<'static>> = Vec::new();
-        for event in &self.events {
-            match (out.last_mut(), event) {
-                (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text })
-                | (Some(Event::DraftDelta { text: before }), Event::DraftDelta { text }) => {
-                    before.to_mut().push_str(text);
-                }
-                (Some(Event::PhaseDelta { id: a, text: before }), Event::PhaseDelta { id: b, text })
-                    if a == b =>
-                {
-                    before.to_mut().push_str(text);
-                }
-                // Thoughts stream; comments come whole.
-                (
-                    Some(Event::Aside { kind: AsideKind::Thought, text: before }),
-                    Event::Aside { kind: AsideKind::Thought, text },
-                ) => before.to_mut().push_str(text),
-                _ => out.push(event.clone()),
-            }
-        }
-        out
-    }
 }

@@ -25,6 +25,8 @@ pub struct Sequencer {
     stage: Stage,
     summary: bool,
     phase: u32,
+    /// Text of a phase belongs to a new one.
+    fresh: bool,
     answered: bool,
     queries: Option<Vec<String>>,
     trim: Trim,
@@ -50,6 +52,7 @@ impl Sequencer {
             stage: Stage::Before,
             summary: false,
             phase: 0,
+            fresh: false,
             answered: false,
             queries: None,
             trim: Trim::new(options.limits.hold),
@@ -65,7 +68,10 @@ impl Sequencer {
         match event {
             Event::SerpSummary { .. } => self.summary = true,
             Event::ThinkingStart => self.stage = Stage::Thinking,
-            Event::PhaseStart { id, .. } => self.phase = *id,
+            Event::PhaseStart { id, .. } => {
+                self.phase = *id;
+                self.fresh = false;
+            }
             Event::ThinkingEnd => self.stage = Stage::Answer,
             Event::FinalDelta { .. } => {
                 self.stage = Stage::Answer;
@@ -81,6 +87,16 @@ impl Sequencer {
     #[must_use]
     pub fn begun(&self) -> bool {
         self.stage > Stage::Before || self.summary
+    }
+
+    /// Another reply goes on with the stream: its thought is a phase of its own, and where an answer has begun, its
+    /// answer is a paragraph of its own.
+    pub fn next_reply(&mut self) {
+        self.fresh = true;
+        if self.stage == Stage::Answer && self.answered {
+            // Kept back, like all white space that may be the last.
+            self.trim.push("\n\n", &mut |_| {});
+        }
     }
 
     /// Whether answer text has been sent.
@@ -138,6 +154,17 @@ impl Sequencer {
                     self.send(Event::Aside { kind: *kind, text: Cow::Borrowed(text) }, out);
                 }
             }
+            Intent::Extension(event) => self.extension(event.as_ref().clone(), out),
+        }
+    }
+
+    /// An extension event that is known whole: it stands between `thinking_start` and `final_end`.
+    pub fn extension(&mut self, event: Event<'static>, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage < Stage::Ended {
+            if self.stage == Stage::Before {
+                self.send(Event::ThinkingStart, out);
+            }
+            self.send(event, out);
         }
     }
 
@@ -180,11 +207,11 @@ impl Sequencer {
         if self.stage >= Stage::Answer {
             return;
         }
-        if self.phase == 0 {
+        if self.phase == 0 || self.fresh {
             if is_blank(text) {
                 return;
             }
-            self.ensure_phase(out);
+            self.start_phase("", out);
         }
         let (delta, id) = (self.delta, self.phase);
         self.trim.push(text, &mut |text| {

@@ -78,7 +78,10 @@ fn linear(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<(),
 
 /// Fails when reading takes more memory, or holds back more, than the limits say.
 fn bounded(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<(), String> {
-    let options = Options::default();
+    let mut options = Options::default();
+    // What is kept whole because it may act grows up to these.
+    options.limits.value = 16 << 10;
+    options.limits.items = 256;
     let big = cost(dialect, &input(place, pattern, BIG), chunk, &options);
     let huge = cost(dialect, &input(place, pattern, HUGE), chunk, &options);
     if huge.alive > ALIVE || huge.alive > big.alive + (64 << 10) {

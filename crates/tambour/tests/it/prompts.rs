@@ -2,17 +2,20 @@
 
 use serde_json::Value;
 use tambour::dialect::{DIALECTS, Prompt, entry};
-use tambour::options::Language;
+use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
-fn prompts() -> impl Iterator<Item = (&'static str, &'static Prompt)> {
+fn prompts() -> impl Iterator<Item = (&'static str, Prompt)> {
     DIALECTS.iter().flat_map(|entry| {
         let languages = [Language::Zh, Language::En];
-        entry
-            .prompt
-            .into_iter()
-            .flat_map(move |prompt| languages.map(|language| (entry.name, prompt(language))))
+        entry.prompt.into_iter().flat_map(move |prompt| {
+            languages.map(|language| {
+                let mut options = Options::default();
+                options.texts = Texts::of(language);
+                (entry.name, prompt(&options))
+            })
+        })
     })
 }
 
@@ -35,8 +38,8 @@ fn examples_pass_the_strict_check() {
 fn the_example_comes_before_the_rules() {
     for (name, prompt) in prompts() {
         let text = prompt.text();
-        let example = text.find(prompt.example).expect("the example is in the text"); // T-066
-        assert!(example < text.find(prompt.rules).expect("the rules are in the text"), "{name}");
+        let example = text.find(&*prompt.example).expect("the example is in the text"); // T-066
+        assert!(example < text.find(&*prompt.rules).expect("the rules are in the text"), "{name}");
         assert!(!prompt.opening.contains("```") && prompt.opening.ends_with('\n'), "{name}");
     }
 }
@@ -68,4 +71,34 @@ fn the_jsonseq_schema_describes_the_example() {
         }
     }
     assert!(branches.iter().all(|branch| seen.contains(&branch["properties"]["event"]["const"])));
+}
+
+#[test]
+fn the_ai_say_schema_describes_the_example() {
+    let schema = entry("ai_say").expect("a dialect").schema.expect("it has a schema")();
+    let names = |value: &Value| -> Vec<String> {
+        value.as_object().map(|object| object.keys().cloned().collect()).unwrap_or_default()
+    };
+    for (_, prompt) in prompts().filter(|(name, _)| *name == "ai_say") {
+        let example: Value = serde_json::from_str(&prompt.example).expect("the example is JSON");
+        assert_eq!(names(&example), names(&schema["properties"])); // S-051
+        for part in ["assessment", "response"] {
+            assert_eq!(names(&example[part]), names(&schema["properties"][part]["properties"])); // S-051
+        }
+        // X-011: what small models would copy is not in it.
+        let text = prompt.text();
+        assert!(!["0-100", "true|false", "..."].iter().any(|placeholder| text.contains(placeholder)));
+    }
+}
+
+#[test]
+fn the_ai_say_instructions_name_the_role() {
+    // S-052: with another role key, the example passes the check with that key.
+    let mut options = Options::default();
+    options.profile = Profile::Strict;
+    options.set("ai_say.role", "李\"医生").expect("an option");
+    let prompt = entry("ai_say").expect("a dialect").prompt.expect("it has instructions")(&options);
+    assert!(!prompt.text().contains("咨询师"));
+    let verdict = Contract::named("ai_say").expect("it exists").check(prompt.example.as_bytes(), &options);
+    assert_eq!(verdict.findings, []);
 }

@@ -1,26 +1,28 @@
 //! Format instructions for a system prompt (T-066). The example comes first: small models follow it better than rules.
 
+use std::borrow::Cow;
+
 use crate::dialect::Prompt;
-use crate::options::Language;
+use crate::options::{Language, Options};
 
 /// The instructions.
-pub(super) fn prompt(language: Language) -> &'static Prompt {
-    match language {
-        Language::Zh => &ZH,
-        Language::En => &EN,
+pub(super) fn prompt(options: &Options) -> Prompt {
+    match options.texts.language {
+        Language::Zh => ZH,
+        Language::En => EN,
     }
 }
 
 const EN: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 Write your whole reply as JSON Lines in the form of this example, and nothing before or after them.
 
 Example request:
 How do I keep basil alive indoors?
 
 Example reply:
-",
-    example: r###"{"event":"serp_summary","data":{"text":"The user wants to keep a basil plant alive indoors."}}
+"),
+    example: Cow::Borrowed(r###"{"event":"serp_summary","data":{"text":"The user wants to keep a basil plant alive indoors."}}
 {"event":"thinking_start","data":{}}
 {"event":"phase_start","data":{"id":1,"title":"Find the usual causes"}}
 {"event":"phase_delta","data":{"id":1,"text":"Basil in a kitchen mostly dies of too little light or of wet roots."}}
@@ -31,8 +33,8 @@ Example reply:
 {"event":"final_delta","data":{"text":"2. **Water**: when the top of the soil is dry; empty the saucer."}}
 {"event":"serp_queries","data":{"queries":["basil indoors hours of light","how often to water basil in a pot"]}}
 {"event":"final_end","data":{}}
-"###,
-    rules: "
+"###),
+    rules: Cow::Borrowed("
 Rules:
 - Answer the request you are given. Take over the form of the example, never its words.
 - Each line is one complete JSON object with \"event\" and \"data\". No code fence, no array around the lines, no line
@@ -46,19 +48,19 @@ Rules:
 - serp_queries has one to three search queries, five at most, all different, at most 80 characters each, without names,
   addresses, numbers or other personal data.
 - If you cannot reply in this form, reply only with <<ParsingError>>.
-",
+"),
 };
 
 const ZH: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 整个回复必须是下面示例那样的 JSON Lines，前后不要有任何其他内容。
 
 示例请求：
 室内养的罗勒怎样才不会死？
 
 示例回复：
-",
-    example: r###"{"event":"serp_summary","data":{"text":"用户想知道如何在室内养活罗勒。"}}
+"),
+    example: Cow::Borrowed(r###"{"event":"serp_summary","data":{"text":"用户想知道如何在室内养活罗勒。"}}
 {"event":"thinking_start","data":{}}
 {"event":"phase_start","data":{"id":1,"title":"找出常见原因"}}
 {"event":"phase_delta","data":{"id":1,"text":"厨房里的罗勒多半死于光照不足或根部积水。"}}
@@ -69,8 +71,8 @@ const ZH: Prompt = Prompt {
 {"event":"final_delta","data":{"text":"2. **浇水**：表土干了再浇，倒掉托盘里的积水。"}}
 {"event":"serp_queries","data":{"queries":["罗勒室内光照时长","盆栽罗勒多久浇一次水"]}}
 {"event":"final_end","data":{}}
-"###,
-    rules: "
+"###),
+    rules: Cow::Borrowed("
 规则：
 - 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
 - 每行是一个完整的 JSON 对象，带 \"event\" 和 \"data\"。不要用代码围栏，不要把各行放进数组，对象内部不要换行：文本里的换行写成
@@ -83,5 +85,5 @@ const ZH: Prompt = Prompt {
 - 所有 final_delta 的 text 连起来就是 Markdown 格式的回答。
 - serp_queries 放一到三个搜索查询，最多五个，互不重复，每个不超过 80 个字符，不含姓名、地址、号码等个人信息。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
-",
+"),
 };

@@ -1,26 +1,28 @@
 //! Format instructions for a system prompt (T-066). The example comes first: small models follow it better than rules.
 
+use std::borrow::Cow;
+
 use crate::dialect::Prompt;
-use crate::options::Language;
+use crate::options::{Language, Options};
 
 /// The instructions.
-pub(super) fn prompt(language: Language) -> &'static Prompt {
-    match language {
-        Language::Zh => &ZH,
-        Language::En => &EN,
+pub(super) fn prompt(options: &Options) -> Prompt {
+    match options.texts.language {
+        Language::Zh => ZH,
+        Language::En => EN,
     }
 }
 
 const EN: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 Write your whole reply in the form of this example, and nothing before or after it.
 
 Example request:
 How do I keep basil alive indoors?
 
 Example reply:
-",
-    example: "\
+"),
+    example: Cow::Borrowed("\
 <serp>The user wants to keep a basil plant alive indoors.</serp>
 <thinking>
 <phase id=\"1\">
@@ -43,8 +45,8 @@ Light first, then water, then harvesting. Short steps with numbers.
 [\"basil indoors hours of light\",\"how often to water basil in a pot\"]
 </serp_queries> -->
 </final>
-",
-    rules: "
+"),
+    rules: Cow::Borrowed("
 Rules:
 - Answer the request you are given. Take over the form of the example, never its words.
 - The order is <serp> (may be left out), <thinking>, <final>. Only white space stands between them. No code fence around
@@ -59,19 +61,19 @@ Rules:
   line. The array has one to three search queries, five at most, all different, at most 80 characters each, without
   names, addresses, numbers or other personal data. Without a need to search it is [].
 - If you cannot reply in this form, reply only with <<ParsingError>>.
-",
+"),
 };
 
 const ZH: Prompt = Prompt {
-    opening: "\
+    opening: Cow::Borrowed("\
 整个回复必须采用下面示例的格式，前后不要有任何其他内容。
 
 示例请求：
 室内养的罗勒怎样才不会死？
 
 示例回复：
-",
-    example: "\
+"),
+    example: Cow::Borrowed("\
 <serp>用户想知道如何在室内养活罗勒。</serp>
 <thinking>
 <phase id=\"1\">
@@ -94,8 +96,8 @@ const ZH: Prompt = Prompt {
 [\"罗勒室内光照时长\",\"盆栽罗勒多久浇一次水\"]
 </serp_queries> -->
 </final>
-",
-    rules: "
+"),
+    rules: Cow::Borrowed("
 规则：
 - 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
 - 顺序为 <serp>（可省略）、<thinking>、<final>，三者之间只能有空白。不要用代码围栏包住回复。
@@ -106,5 +108,5 @@ const ZH: Prompt = Prompt {
 - <final> 以三行的查询块结尾，不缩进：开始行、一个 JSON 数组、结束行。数组里放一到三个搜索查询，最多五个，互不重复，每个不超过
   80 个字符，不含姓名、地址、号码等个人信息。不需要搜索时写 []。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
-",
+"),
 };

@@ -32,6 +32,10 @@ pub struct Builder {
     text: String,
     start: Option<Start>,
     duplicates: Vec<Report>,
+    /// Bytes and items that one value may have, and what is left of them for the one under way.
+    most: Option<(usize, usize)>,
+    left: (usize, usize),
+    over: bool,
 }
 
 /// An open object or array.
@@ -57,9 +61,48 @@ impl Builder {
         Builder::default()
     }
 
+    /// A builder of values with at most so many bytes of text and so many items (keys count too). Larger ones are
+    /// thrown away: at their end [`Builder::over`] says so.
+    #[must_use]
+    pub fn limited(bytes: usize, items: usize) -> Builder {
+        Builder { most: Some((bytes, items)), ..Builder::default() }
+    }
+
+    /// Whether the last value was larger than the limits.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.over
+    }
+
+    /// Counts what an event adds. Whether there is still room.
+    fn has_room(&mut self, event: &JsonEvent<'_>) -> bool {
+        if let JsonEvent::ValueStart(_) = event {
+            self.over = false;
+            self.left = self.most.unwrap_or_default();
+        }
+        if self.most.is_none() || self.over {
+            return !self.over;
+        }
+        let (bytes, items) = match event {
+            JsonEvent::StringDelta(text) => (text.len(), 0),
+            JsonEvent::Key { text, .. } => (text.len(), 1),
+            JsonEvent::StringStart | JsonEvent::ObjectStart | JsonEvent::ArrayStart => (0, 1),
+            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => (0, 1),
+            _ => (0, 0),
+        };
+        match (self.left.0.checked_sub(bytes), self.left.1.checked_sub(items)) {
+            (Some(bytes), Some(items)) => self.left = (bytes, items),
+            _ => *self = Builder { most: self.most, over: true, ..Builder::default() },
+        }
+        !self.over
+    }
+
     /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the value.
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
+        if !self.has_room(event) {
+            return None;
+        }
         match *event {
             JsonEvent::Text(_) | JsonEvent::ThoughtEnd => {}
             JsonEvent::ValueStart(start) => {

@@ -1,0 +1,113 @@
+//! Whether a model goes round in circles.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tambour::event::ToolCall;
+
+/// How often a message may make the same call.
+const MOST: u32 = 2;
+
+/// The calls of a message so far.
+#[derive(Default)]
+pub(super) struct Repeats {
+    calls: HashMap<Mark, u32>,
+    /// The calls of each reply as one.
+    replies: Vec<Mark>,
+}
+
+/// Tells calls apart: name and arguments, whatever the order of their fields.
+type Mark = [u8; 32];
+
+impl Repeats {
+    /// Adds the calls of a reply. Says what is repeated, if it is too much: one call for the third time, or two replies
+    /// that take turns.
+    pub(super) fn add(&mut self, calls: &[ToolCall]) -> Option<String> {
+        let marks: Vec<Mark> = calls.iter().map(mark).collect();
+        let mut reply = Sha256::new();
+        marks.iter().for_each(|mark| reply.update(mark));
+        self.replies.push(reply.finalize().into());
+        for (call, mark) in calls.iter().zip(marks) {
+            let count = self.calls.entry(mark).or_default();
+            *count += 1;
+            if *count > MOST {
+                return Some(format!("`{}` was called {count} times with the same arguments", call.name));
+            }
+        }
+        match self.replies.last_chunk() {
+            Some([a, b, c, d]) if a == c && b == d && a != b => {
+                Some("two replies with the same calls took turns".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn mark(call: &ToolCall) -> Mark {
+    let mut text = Value::from(call.name.as_str()).to_string();
+    canonical(&call.args, &mut text);
+    Sha256::digest(text).into()
+}
+
+/// JSON with the fields of objects in the order of their names.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, value) in fields {
+                out.push_str(&Value::from(name.as_str()).to_string());
+                out.push(':');
+                canonical(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tambour::event::ToolCall;
+
+    use super::Repeats;
+
+    fn call(name: &str, args: Value) -> ToolCall {
+        ToolCall { call_id: String::new(), name: name.into(), args }
+    }
+
+    #[test]
+    fn a_call_is_the_same_whatever_the_order_of_its_fields() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.add(&[call("a", json!({"x": 1, "y": {"p": [1], "q": 2}}))]), None);
+        assert_eq!(repeats.add(&[call("a", json!({"y": {"q": 2, "p": [1]}, "x": 1}))]), None);
+        assert_eq!(repeats.add(&[call("a", json!({"x": 2}))]), None);
+        assert_eq!(repeats.add(&[call("b", json!({"x": 1, "y": {"p": [1], "q": 2}}))]), None);
+        assert!(repeats.add(&[call("a", json!({"x": 1, "y": {"p": [1], "q": 2}}))]).is_some());
+    }
+
+    #[test]
+    fn replies_that_take_turns() {
+        let mut repeats = Repeats::default();
+        let (a, b) = (call("a", json!({})), call("b", json!({})));
+        assert_eq!(repeats.add(std::slice::from_ref(&a)), None);
+        assert_eq!(repeats.add(std::slice::from_ref(&b)), None);
+        assert_eq!(repeats.add(std::slice::from_ref(&a)), None);
+        assert!(repeats.add(std::slice::from_ref(&b)).is_some());
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.add(&[a.clone(), b.clone()]), None);
+        assert_eq!(repeats.add(&[a, b]), None);
+    }
+}

@@ -1,0 +1,354 @@
+//! Runs the calls of a reply: everything that can be known is looked at before anything runs, one denied or impossible call keeps
+//! all of them from running (P-028), and the start of a call is on the disk before the call is sent.
+//!
+//! Each `tool_call` gets exactly one `tool_result`; one without a `tool_start` before it never ran.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tambour::event::{Failure, FinishReason, ToolCall, ToolError, ToolResult, ToolStart};
+use tambour::{End, Event};
+
+use super::attempt::Attempt;
+use super::repeats::Repeats;
+use super::{Log, Offer, Run, interrupted, millis};
+use crate::app::{App, Loaded};
+use crate::fail;
+use crate::metrics::Metrics;
+use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, error, not_run, told, unknown};
+use crate::upstream::{Message, failure};
+
+/// The calls of one message.
+pub(super) struct ToolLoop<'a> {
+    app: &'a Arc<App>,
+    run: &'a Run,
+    offer: &'a Offer,
+    desk: Arc<Desk>,
+    /// Replies that have called tools.
+    iterations: u32,
+    repeats: Repeats,
+}
+
+/// How far the calls of one reply have come.
+struct Round<'r> {
+    calls: &'r [ToolCall],
+    /// When each one began.
+    begun: Vec<Option<Instant>>,
+    results: Vec<Option<ToolResult>>,
+    attempt: &'r mut Attempt,
+    log: &'r mut Log,
+    message: &'r str,
+}
+
+impl<'a> ToolLoop<'a> {
+    pub(super) fn new(app: &'a Arc<App>, run: &'a Run, offer: &'a Offer) -> ToolLoop<'a> {
+        let desk = app.desks.open(&run.live.id);
+        ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default() }
+    }
+
+    /// Runs the calls of a reply, and gives what the model is to be told of them. `None` when the message has ended.
+    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<Message> {
+        let calls = attempt.calls().to_vec();
+        let loaded = self.app.loaded();
+        let mut round = Round {
+            calls: &calls,
+            begun: vec![None; calls.len()],
+            results: vec![None; calls.len()],
+            attempt,
+            log,
+            message: &self.run.live.id,
+        };
+        let ended = match self.endless(&calls, loaded.config.tools.max_iterations) {
+            Some(failure) => {
+                Metrics::count(&self.app.metrics.tool_loops);
+                Err(End::Failed(failure))
+            }
+            None => self.all(&loaded, &mut round).await,
+        };
+        if let Err(end) = ended {
+            round.abandon(&end, &self.app.metrics);
+            round.attempt.end(&end);
+            round.attempt.send(round.log).await;
+            return None;
+        }
+        let language = self.run.options.texts.language;
+        let done: Vec<(ToolCall, ToolResult)> =
+            calls.iter().cloned().zip(round.results.into_iter().flatten()).collect();
+        let told = told(language, &done, loaded.config.tools.max_shown);
+        attempt.turn(&told);
+        attempt.send(log).await;
+        Some(Message { role: "user".into(), content: told })
+    }
+
+    /// Why these calls must not run, if the message calls tools without end.
+    fn endless(&mut self, calls: &[ToolCall], most: u32) -> Option<Failure> {
+        self.iterations += 1;
+        if self.iterations > most {
+            let message =
+                format!("more than {most} replies of the message called tools (`tools.max_iterations`)");
+            return Some(failure("tool_iterations", message, false));
+        }
+        let repeated = self.repeats.add(calls)?;
+        Some(failure("tool_loop", format!("the model goes round in circles: {repeated}"), false))
+    }
+
+    /// Looks at all calls, asks for what needs asking, and runs them. The end when the run must stop.
+    async fn all(&self, loaded: &Loaded, round: &mut Round<'_>) -> Result<(), End> {
+        let calls = round.calls;
+        let barred: Vec<Option<ToolError>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
+        if barred.iter().any(Option::is_some) {
+            round.refuse(barred, "another call of the plan must not run", &self.app.metrics);
+            return Ok(());
+        }
+        let asks = |call: &ToolCall| self.offered(call).is_some_and(|offered| offered.tool.confirm);
+        self.desk.announce(calls, asks);
+        if let Some(denied) = self.denied(loaded, round, asks).await? {
+            round.refuse(denied, "another call of the plan was not allowed", &self.app.metrics);
+            return Ok(());
+        }
+        let (mut at, mut failed) = (0, false);
+        while at < calls.len() {
+            let of_client = |call: &ToolCall| {
+                matches!(self.offered(call), Some(Offered { executor: Executor::Client {}, .. }))
+            };
+            // Calls that a client runs are given to it together, as far as they stand together.
+            let clients = calls[at..].iter().take_while(|call| of_client(call)).count();
+            let group = at..at + clients.max(1);
+            if failed {
+                for place in group.clone() {
+                    round.result(
+                        place,
+                        Err(not_run("a call of the plan before it failed")),
+                        &self.app.metrics,
+                    );
+                }
+            } else if clients > 0 {
+                self.by_client(loaded, round, group.clone()).await?;
+            } else {
+                self.by_webhook(loaded, round, at).await?;
+            }
+            failed |= round.results[group.clone()].iter().flatten().any(|result| !result.ok);
+            at = group.end;
+        }
+        Ok(())
+    }
+
+    fn offered(&self, call: &ToolCall) -> Option<&Offered> {
+        self.offer.tools.iter().find(|offered| offered.tool.name == call.name)
+    }
+
+    /// Why a call must not run. The reader of the reply has looked already; this is the last look before the world is touched.
+    fn barred(&self, loaded: &Loaded, call: &ToolCall) -> Option<ToolError> {
+        let Some(offered) = self.offered(call) else {
+            return Some(error("tool_unknown", format!("there is no tool `{}`", call.name)));
+        };
+        if !offered.tool.allows(self.offer.caller.as_deref()) {
+            return Some(error("tool_forbidden", format!("this caller may not call `{}`", call.name)));
+        }
+        if let Some(mismatch) = offered.tool.check(&call.args, 1).first() {
+            let message = format!("{} at `{}` of the arguments", mismatch.message, mismatch.pointer);
+            return Some(error("tool_args_invalid", message));
+        }
+        let Executor::Http { url, .. } = &offered.executor else { return None };
+        loaded.webhooks.guard().url(url).err().map(|barred| error("host_not_allowed", barred.to_string()))
+    }
+
+    /// Waits until people have said yes or no to the calls that need it. Errors by call when one is not allowed.
+    async fn denied(
+        &self,
+        loaded: &Loaded,
+        round: &mut Round<'_>,
+        asks: impl Fn(&ToolCall) -> bool,
+    ) -> Result<Option<Vec<Option<ToolError>>>, End> {
+        let asked: Vec<ToolCall> = round.calls.iter().filter(|call| asks(call)).cloned().collect();
+        if asked.is_empty() {
+            return Ok(None);
+        }
+        let ms = loaded.config.tools.confirmations_ms;
+        round.status("awaiting_confirmation", &asked, Some(ms)).await;
+        let given: Vec<Option<Decision>> = match self.wait(ms, self.desk.decisions(&asked)).await? {
+            Some(all) => all.into_iter().map(Some).collect(),
+            None => self.desk.close(&asked).0,
+        };
+        let mut errors: Vec<Option<ToolError>> = vec![None; round.calls.len()];
+        for (call, decision) in asked.iter().zip(given) {
+            let place = round.calls.iter().position(|one| one.call_id == call.call_id).unwrap_or_default();
+            errors[place] = match decision {
+                Some(Decision { allow: true, .. }) => None,
+                Some(Decision { reason, .. }) => {
+                    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+                    Some(error("denied", format!("the user did not allow it{reason}")))
+                }
+                None => Some(error("confirmation_timeout", format!("nobody allowed it within {ms} ms"))),
+            };
+        }
+        Ok(errors.iter().any(Option::is_some).then_some(errors))
+    }
+
+    /// Calls that the caller runs: they begin together, and all results are waited for.
+    async fn by_client(
+        &self,
+        loaded: &Loaded,
+        round: &mut Round<'_>,
+        group: std::ops::Range<usize>,
+    ) -> Result<(), End> {
+        let calls = &round.calls[group.clone()];
+        self.desk.want_results(calls);
+        let ms = loaded.config.tools.results_ms;
+        self.begin(round, group.clone(), "awaiting_tool_results", Some(ms)).await?;
+        let given: Vec<Option<Answer>> = match self.wait(ms, self.desk.results(calls)).await? {
+            Some(all) => all.into_iter().map(Some).collect(),
+            None => self.desk.close(calls).1,
+        };
+        for (place, answer) in group.zip(given) {
+            let late = || Err(error("timeout", format!("the client gave no result within {ms} ms")));
+            round.result(place, answer.unwrap_or_else(late), &self.app.metrics);
+        }
+        Ok(())
+    }
+
+    /// A call that a webhook runs.
+    async fn by_webhook(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), End> {
+        let call = &round.calls[place];
+        let Some(Offered { executor: Executor::Http { url, timeout_ms, secret, secret_env }, .. }) =
+            self.offered(call)
+        else {
+            round.result(place, Err(not_run("nobody runs this tool")), &self.app.metrics);
+            return Ok(());
+        };
+        self.begin(round, place..place + 1, "running_tools", None).await?;
+        let request = Request {
+            message_id: &self.run.live.id,
+            call_id: &call.call_id,
+            name: &call.name,
+            args: &call.args,
+            caller: self.offer.caller.as_deref(),
+        };
+        let secrets = (secret.as_ref(), secret_env.as_deref());
+        let answer = tokio::select! {
+            biased;
+            end = self.halted() => return Err(end),
+            answer = loaded.webhooks.call(url, secrets, *timeout_ms, &request) => answer,
+        };
+        fail::point("tool.answered");
+        round.result(place, answer, &self.app.metrics);
+        Ok(())
+    }
+
+    /// Puts the start of calls on the log, and waits until it is on the disk.
+    async fn begin(
+        &self,
+        round: &mut Round<'_>,
+        group: std::ops::Range<usize>,
+        state: &str,
+        ms: Option<u64>,
+    ) -> Result<(), End> {
+        // Not begun is better than begun and broken off.
+        if let Some(end) = self.halted().now_or_never() {
+            return Err(end);
+        }
+        let calls = &round.calls[group.clone()];
+        for (place, call) in group.zip(calls) {
+            Metrics::count(&self.app.metrics.tool_calls);
+            round.begun[place] = Some(Instant::now());
+            let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };
+            round.attempt.extension(Event::ToolStart(start));
+        }
+        round.status(state, calls, ms).await;
+        // A call whose start could be forgotten must not be sent.
+        self.app.store.flush().await.map_err(|_| End::Failed(interrupted()))?;
+        fail::point("tool.started");
+        Ok(())
+    }
+
+    /// Waits for people or clients, `None` when it takes too long. Nobody has to read the stream meanwhile.
+    async fn wait<T>(&self, ms: u64, wanted: impl Future<Output = T>) -> Result<Option<T>, End> {
+        let waits = &self.app.metrics.tool_waits;
+        waits.fetch_add(1, Ordering::Relaxed);
+        let waited = tokio::select! {
+            biased;
+            end = self.halted() => Err(end),
+            given = tokio::time::timeout(Duration::from_millis(ms), wanted) => Ok(given.ok()),
+        };
+        waits.fetch_sub(1, Ordering::Relaxed);
+        waited
+    }
+
+    /// Waits until the user cancels or the server stops.
+    async fn halted(&self) -> End {
+        tokio::select! {
+            () = self.run.live.cancel.cancelled() => End::Finished(FinishReason::Cancelled),
+            () = self.app.halting.cancelled() => End::Failed(interrupted()),
+        }
+    }
+}
+
+impl Round<'_> {
+    /// Says what is happening to these calls, and sends what was gathered.
+    async fn status(&mut self, state: &str, calls: &[ToolCall], ms: Option<u64>) {
+        let calls: Vec<Value> =
+            calls.iter().map(|call| json!({"call_id": call.call_id, "name": call.name})).collect();
+        let mut status = json!({"state": state, "calls": calls});
+        if let Some(ms) = ms {
+            status["timeout_ms"] = ms.into();
+        }
+        self.attempt.status(&status);
+        self.attempt.send(self.log).await;
+    }
+
+    /// The result of a call.
+    fn result(&mut self, place: usize, answer: Answer, metrics: &Metrics) {
+        let call = &self.calls[place];
+        let elapsed_ms = self.begun[place].map_or(0, millis);
+        let begun = self.begun[place].is_some();
+        let code = answer.as_ref().err().map_or("", |error| error.code.as_ref());
+        tracing::info!(
+            message = self.message,
+            call = call.call_id,
+            tool = call.name,
+            begun,
+            code,
+            ms = elapsed_ms,
+            "tool call"
+        );
+        if begun && answer.is_err() {
+            Metrics::count(&metrics.tool_failures);
+        }
+        let (result, error) = match answer {
+            Ok(result) => (Some(result), None),
+            Err(error) => (None, Some(error)),
+        };
+        let result =
+            ToolResult { call_id: call.call_id.clone(), ok: error.is_none(), result, error, elapsed_ms };
+        self.attempt.extension(Event::ToolResult(Box::new(result.clone())));
+        self.results[place] = Some(result);
+    }
+
+    /// None of the calls runs: those with an error have it as their result, the others are told `why`.
+    fn refuse(&mut self, errors: Vec<Option<ToolError>>, why: &str, metrics: &Metrics) {
+        for (place, error) in errors.into_iter().enumerate() {
+            self.result(place, Err(error.unwrap_or_else(|| not_run(why))), metrics);
+        }
+    }
+
+    /// The run stops: calls without a result get one that says what is known of them.
+    fn abandon(&mut self, end: &End, metrics: &Metrics) {
+        let cancelled = matches!(end, End::Finished(_));
+        for place in 0..self.calls.len() {
+            if self.results[place].is_some() {
+                continue;
+            }
+            let error = match (self.begun[place].is_some(), cancelled) {
+                (true, true) => {
+                    error("cancelled", "cancelled while it ran; whether it took effect is not known")
+                }
+                (true, false) => unknown(),
+                (false, _) => not_run("the message ended before it"),
+            };
+            self.result(place, Err(error), metrics);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The registry of tools, and the tools that a message names.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use super::keys::Caller;
+use super::problem::{Problem, body};
+use crate::app::App;
+use crate::ids;
+use crate::store::ToolRow;
+use crate::tools::{Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits, environment};
+
+/// Tools of one owner.
+const MOST: u32 = 1000;
+/// Tools of one message.
+const MOST_OFFERED: usize = 128;
+/// Bytes of one definition.
+const SIZE: usize = 256 << 10;
+
+/// `GET /api/v1/tools`
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
+    let rows = app.store.tools(&caller.owner).await?;
+    Ok(Json(json!({"tools": rows.iter().map(shown).collect::<Vec<Value>>()})))
+}
+
+/// `GET /api/v1/tools/{name}`
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let row = app.store.tool(&caller.owner, &name).await?;
+    row.as_ref().map(|row| Json(shown(row))).ok_or_else(|| none(&name))
+}
+
+/// `PUT /api/v1/tools/{name}`: the whole tool, its secret too.
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    if bytes.len() > SIZE {
+        let detail = format!("a tool takes at most {SIZE} bytes, not {}", bytes.len());
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
+    }
+    let definition: Definition = body(&bytes)?;
+    let loaded = app.loaded();
+    check_name(&name, "name")?;
+    check(&name, &definition)?;
+    check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
+    let now = ids::now();
+    let row = ToolRow {
+        owner: caller.owner,
+        name: name.clone(),
+        created: now.clone(),
+        changed: now,
+        definition: json!(definition).to_string(),
+        secret: match definition.executor {
+            Executor::Http { secret, .. } => secret.map(|Secret(secret)| secret),
+            Executor::Client {} => None,
+        },
+    };
+    let work = app.clone();
+    app.undisturbed(async move {
+        if !work.store.put_tool(&row, MOST).await? {
+            let detail = format!("a key has at most {MOST} tools; remove one first");
+            return Err(Problem::invalid("too_many_tools", detail));
+        }
+        let stored = work.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
+        Ok(Json(shown(&stored)))
+    })
+    .await
+}
+
+/// `DELETE /api/v1/tools/{name}`. Messages that are running keep it.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match app.store.delete_tool(&caller.owner, &name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(none(&name)),
+    }
+}
+
+fn none(name: &str) -> Problem {
+    Problem::not_found(format!("there is no tool `{name}`"))
+}
+
+/// A tool without its secret.
+fn shown(row: &ToolRow) -> Value {
+    let mut shown: Value = serde_json::from_str(&row.definition).unwrap_or_default();
+    shown["name"] = row.name.as_str().into();
+    let from_env = shown["executor"]["secret_env"].is_string();
+    shown["signed"] = (row.secret.is_some() || from_env).into();
+    shown["created"] = row.created.as_str().into();
+    shown["changed"] = row.changed.as_str().into();
+    shown
+}
+
+fn refused(field: &str, detail: impl Into<String>) -> Problem {
+    Problem::invalid("invalid_field", detail).with("field", field)
+}
+
+fn check_name(name: &str, field: &str) -> Result<(), Problem> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(refused(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
+}
+
+/// What holds for every tool, whoever runs it.
+fn check(name: &str, definition: &Definition) -> Result<(), Problem> {
+    if !definition.schema.is_object() {
+        return Err(
+            Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
+        );
+    }
+    if definition.description.as_ref().is_some_and(|text| text.len() > 2000 || text.contains(['\n', '\r'])) {
+        return Err(refused("description", "`description` is one line of at most 2000 bytes"));
+    }
+    let blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
+    if definition.callers.iter().flatten().any(blank) {
+        return Err(refused("callers", "a caller is a name of at most 200 bytes"));
+    }
+    let offered = definition.clone().offered(name);
+    offered
+        .map(|_| ())
+        .map_err(|error| Problem::invalid("invalid_schema", error.to_string()).with("field", "schema"))
+}
+
+/// What holds for who runs it.
+fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &Guard) -> Result<(), Problem> {
+    let Executor::Http { url, timeout_ms, secret, secret_env } = executor else { return Ok(()) };
+    guard
+        .url(url)
+        .map_err(|barred| Problem::invalid("webhook_not_allowed", barred.to_string()).with("field", "url"))?;
+    if let Some(ms) = timeout_ms.filter(|ms| !(1..=limits.max_timeout_ms).contains(ms)) {
+        let detail = format!("`timeout_ms` is 1 to {}, not {ms}", limits.max_timeout_ms);
+        return Err(refused("timeout_ms", detail));
+    }
+    match (secret, secret_env) {
+        (Some(_), Some(_)) => Err(refused("secret_env", "give `secret` or `secret_env`, not both")),
+        (Some(Secret(secret)), None) if secret.len() < 8 || secret.len() > 1000 => {
+            Err(refused("secret", "a secret has 8 to 1000 bytes"))
+        }
+        (None, Some(name)) if !name.starts_with(SECRET_ENV) => Err(refused(
+            "secret_env",
+            format!("`secret_env` names a variable that begins with `{SECRET_ENV}`"),
+        )),
+        (None, Some(name)) => {
+            environment(name).map(|_| ()).map_err(|missing| refused("secret_env", missing.message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One of the tools of a message: the name of a registered one, or a tool that the caller runs itself.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ToolChoice {
+    /// The name of a registered tool.
+    Named(String),
+    /// A tool of this message alone.
+    Inline(InlineTool),
+}
+
+/// A tool of one message. The caller runs it, and posts the results.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InlineTool {
+    /// Its name.
+    name: String,
+    /// What it does, in one line; the `description` of its schema when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    schema: Value,
+    /// Whether a person is asked before it runs.
+    #[serde(default)]
+    confirm: bool,
+}
+
+impl<'de> Deserialize<'de> for ToolChoice {
+    /// By hand, so that a field that does not exist is named.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ToolChoice, D::Error> {
+        use serde::de::Error;
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => Ok(ToolChoice::Named(name)),
+            object @ Value::Object(_) => {
+                InlineTool::deserialize(object).map(ToolChoice::Inline).map_err(D::Error::custom)
+            }
+            other => Err(D::Error::custom(format!("a tool is a name or an object, not {other}"))),
+        }
+    }
+}
+
+/// The tools that a message names.
+pub(super) async fn offered(
+    app: &App,
+    caller: &Caller,
+    choices: &[ToolChoice],
+) -> Result<Vec<Offered>, Problem> {
+    if choices.len() > MOST_OFFERED {
+        let detail = format!("a message takes at most {MOST_OFFERED} tools, not {}", choices.len());
+        return Err(refused("tools", detail));
+    }
+    let mut all: Vec<Offered> = Vec::with_capacity(choices.len());
+    for choice in choices {
+        let offered = match choice {
+            ToolChoice::Named(name) => registered(app, caller, name).await?,
+            ToolChoice::Inline(inline) => {
+                check_name(&inline.name, "tools")?;
+                let definition = Definition {
+                    description: inline.description.clone(),
+                    schema: inline.schema.clone(),
+                    callers: None,
+                    read_only: None,
+                    confirm: inline.confirm,
+                    executor: Executor::Client {},
+                };
+                check(&inline.name, &definition)?;
+                let invalid = |error: tambour::Error| Problem::invalid("invalid_schema", error.to_string());
+                definition.offered(&inline.name).map_err(invalid)?
+            }
+        };
+        if all.iter().any(|one| one.tool.name == offered.tool.name) {
+            return Err(refused("tools", format!("`{}` is named twice", offered.tool.name)));
+        }
+        all.push(offered);
+    }
+    Ok(all)
+}
+
+async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
+    let Some(row) = app.store.tool(&caller.owner, name).await? else {
+        let rows = app.store.tools(&caller.owner).await?;
+        let close = tambour::tool::close(name, rows.iter().map(|row| row.name.as_str()));
+        let hint = if close.is_empty() {
+            "register it with `PUT /api/v1/tools/{name}`, or give it whole".to_owned()
+        } else {
+            format!("close to it: {}", close.join(", "))
+        };
+        let problem = Problem::invalid("unknown_tool", format!("there is no tool `{name}`; {hint}"));
+        return Err(problem.with("field", "tools").with("close", close));
+    };
+    let damaged = || {
+        let detail = format!("the stored tool `{name}` cannot be read");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+    };
+    let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
+    let mut offered = definition.offered(name).map_err(|_| damaged())?;
+    if let Executor::Http { secret, .. } = &mut offered.executor {
+        *secret = row.secret.map(Secret);
+    }
+    Ok(offered)
+}

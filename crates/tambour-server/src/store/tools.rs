@@ -1,0 +1,70 @@
+//! Tools in the database.
+
+use super::{Store, StoreError};
+use crate::fail;
+
+/// A registered tool as it is stored.
+#[derive(Clone, sqlx::FromRow)]
+pub struct ToolRow {
+    /// Key whose it is.
+    pub owner: String,
+    /// Unique among those of its owner.
+    pub name: String,
+    /// RFC 3339 time.
+    pub created: String,
+    /// RFC 3339 time of the last change.
+    pub changed: String,
+    /// What was given for it, as JSON, without the secret.
+    pub definition: String,
+    /// Signs what its webhook is sent.
+    pub secret: Option<String>,
+}
+
+impl Store {
+    /// The tools of an owner, by name.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn tools(&self, owner: &str) -> Result<Vec<ToolRow>, StoreError> {
+        let query = sqlx::query_as("select * from tools where owner = ? order by name");
+        Ok(query.bind(owner).fetch_all(&self.pool).await?)
+    }
+
+    /// One tool of an owner.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError> {
+        let query = sqlx::query_as("select * from tools where owner = ? and name = ?");
+        Ok(query.bind(owner).bind(name).fetch_optional(&self.pool).await?)
+    }
+
+    /// Stores a tool in the place of one of its name; the time it was first made is kept. False when its owner has `most` others
+    /// already.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn put_tool(&self, row: &ToolRow, most: u32) -> Result<bool, StoreError> {
+        fail::point("tool.before");
+        let query = sqlx::query(
+            "insert into tools (owner, name, created, changed, definition, secret) select ?1, ?2, ?3, ?4, ?5, ?6 \
+             where (select count(*) from tools where owner = ?1 and name <> ?2) < ?7 \
+             on conflict (owner, name) do update set changed = excluded.changed, definition = excluded.definition, \
+             secret = excluded.secret",
+        );
+        let query = query.bind(&row.owner).bind(&row.name).bind(&row.created).bind(&row.changed);
+        let done = query.bind(&row.definition).bind(&row.secret).bind(most).execute(&self.pool).await?;
+        fail::point("tool.after");
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Removes a tool; whether there was one.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn delete_tool(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query("delete from tools where owner = ? and name = ?");
+        let done = query.bind(owner).bind(name).execute(&self.pool).await?;
+        Ok(done.rows_affected() > 0)
+    }
+}

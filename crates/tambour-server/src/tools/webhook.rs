@@ -1,0 +1,185 @@
+//! Calls of webhooks: signed, bounded in time and size, and only to addresses that were checked.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use ring::hmac;
+use serde::Serialize;
+use serde_json::Value;
+use tambour::event::ToolError;
+
+use super::guard::Barred;
+use super::{Guard, SECRET_ENV, Secret, ToolLimits, error};
+
+/// Calls webhooks.
+pub(crate) struct Webhooks {
+    guard: Guard,
+    limits: ToolLimits,
+    /// Made when it is first needed.
+    client: OnceLock<reqwest::Client>,
+}
+
+/// What a webhook is sent.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Request<'a> {
+    pub(crate) message_id: &'a str,
+    pub(crate) call_id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) args: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) caller: Option<&'a str>,
+}
+
+/// Bytes that are read of an answer that is an error.
+const ERROR: usize = 4 << 10;
+
+impl Webhooks {
+    pub(crate) fn new(limits: &ToolLimits) -> Webhooks {
+        Webhooks { guard: Guard::new(limits), limits: limits.clone(), client: OnceLock::new() }
+    }
+
+    /// Where they may go.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Sends a call once, and gives what the webhook answered.
+    pub(crate) async fn call(
+        &self,
+        url: &str,
+        (secret, secret_env): (Option<&Secret>, Option<&str>),
+        timeout_ms: Option<u64>,
+        request: &Request<'_>,
+    ) -> Result<Value, ToolError> {
+        let url = self.guard.url(url).map_err(|barred| error("host_not_allowed", barred.to_string()))?;
+        let from_env = secret_env.map(environment).transpose()?;
+        let secret = from_env.as_ref().or(secret);
+        let ms = timeout_ms.unwrap_or(self.limits.timeout_ms).min(self.limits.max_timeout_ms);
+        let body = serde_json::to_string(request).unwrap_or_default();
+        let key = format!("{}:{}", request.message_id, request.call_id);
+        let mut call = self.client()?.post(url).header("content-type", "application/json");
+        call = call.header("accept", "application/json").header("idempotency-key", key);
+        if let Some(secret) = secret {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            call = call.header("x-tambour-timestamp", now);
+            call = call.header("x-tambour-signature", signature(secret, now, &body));
+        }
+        let answered = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
+        answered.await.unwrap_or_else(|_| {
+            let message =
+                format!("the webhook did not answer within {ms} ms; whether it took effect is not known");
+            Err(error("timeout", message))
+        })
+    }
+
+    async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, ToolError> {
+        let mut response = call.send().await.map_err(|failed| refused(&failed))?;
+        let status = response.status();
+        let most = if status.is_success() { self.limits.max_answer } else { ERROR };
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|failed| refused(&failed))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > most {
+                break;
+            }
+        }
+        if !status.is_success() {
+            let said: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            return Err(error("http_status", format!("the webhook answered {}{said}", status.as_u16())));
+        }
+        if body.len() > most {
+            return Err(error("answer_too_large", format!("the webhook answered more than {most} bytes")));
+        }
+        if body.trim_ascii().is_empty() {
+            return Ok(Value::Null);
+        }
+        Ok(serde_json::from_slice(&body)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())))
+    }
+
+    /// The one client: no proxies, no redirects, no connection kept, so that each call is to an address just checked.
+    fn client(&self) -> Result<&reqwest::Client, ToolError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let made = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .pool_max_idle_per_host(0)
+            .tcp_nodelay(true)
+            .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Arc::new(Checked(self.guard.clone())))
+            .build();
+        match made {
+            Ok(client) => Ok(self.client.get_or_init(|| client)),
+            Err(failed) => {
+                tracing::error!(error = %failed, "the client of webhooks cannot be made");
+                Err(error("unreachable", "the server cannot call webhooks"))
+            }
+        }
+    }
+}
+
+/// Resolves names, and gives no address unless all of them may be called. What was checked is what is connected to.
+struct Checked(Guard);
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            for address in &found {
+                guard.address(address.ip())?;
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The secret in a variable of the environment.
+pub(crate) fn environment(name: &str) -> Result<Secret, ToolError> {
+    let allowed = name.starts_with(SECRET_ENV);
+    let value = allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
+    let missing = || error("secret_missing", format!("the server's environment has no secret `{name}`"));
+    value.map(Secret).ok_or_else(missing)
+}
+
+/// The header that proves who sent a body, and when.
+fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
+    let tag = hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
+    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256={hex}")
+}
+
+/// Why nothing came, or not all of it.
+fn refused(failed: &reqwest::Error) -> ToolError {
+    let mut source = std::error::Error::source(failed);
+    while let Some(inner) = source {
+        if let Some(barred) = inner.downcast_ref::<Barred>() {
+            return error("address_not_allowed", barred.to_string());
+        }
+        source = inner.source();
+    }
+    if failed.is_connect() {
+        return error("unreachable", "the webhook cannot be reached");
+    }
+    error("broken_answer", "the connection to the webhook broke; whether it took effect is not known")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Secret, signature};
+
+    #[test]
+    fn signatures_are_those_of_others() {
+        // Made with another implementation of HMAC.
+        let signed = signature(&Secret("key".into()), 1, "The quick brown fox jumps over the lazy dog");
+        assert_eq!(signed, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");
+    }
+}

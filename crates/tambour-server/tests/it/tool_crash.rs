@@ -1,0 +1,101 @@
+//! A process that dies while a call runs: the call is never repeated, and its message says that nobody knows.
+
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::client::{check, names, numbered};
+use crate::mock::{Mock, reply};
+use crate::server::{Folder, Tambour, config};
+use crate::tool_kit::{answer, ask, gives, local, plan, results, schema, sound};
+
+static POINT: OnceLock<String> = OnceLock::new();
+
+fn die(point: &'static str) {
+    if POINT.get().is_some_and(|wanted| wanted == point) {
+        // As if killed: nothing is flushed, nothing is closed.
+        std::process::abort();
+    }
+}
+
+/// Not a test: the process that dies. Its parent runs it.
+#[test]
+#[ignore = "the tests below run it"]
+fn child() {
+    let given = std::env::var("TAMBOUR_TOOL_CRASH").expect("the parent says where to die");
+    let parts: Vec<&str> = given.splitn(4, ';').collect();
+    POINT.set(parts[0].to_owned()).unwrap();
+    tambour_server::fail::arm(die);
+    let folder = Folder(parts[3].into());
+    let mut config = config(&folder);
+    local(&mut config);
+    config.add_upstream(parts[1], None).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = Tambour::serve(folder, config).await;
+        let tool = json!({"schema": schema(), "executor": {"kind": "http", "url": parts[2]}});
+        for name in ["lint", "edit"] {
+            assert_eq!(server.put(&format!("/api/v1/tools/{name}"), &tool).await.status, 200);
+        }
+        let mut stream = server.stream(&ask(&json!({}))).await;
+        stream.rest().await;
+        std::mem::forget(server);
+    });
+    std::process::exit(0);
+}
+
+#[tokio::test]
+async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
+    for (point, sent) in [("tool.started", 0), ("tool.answered", 1)] {
+        let plan = plan(&[("lint", "a"), ("edit", "b")]);
+        let model = Mock::start(vec![reply(&plan, 9), reply(&answer("Done."), 9)]).await;
+        let hook = Mock::start(vec![gives(&json!(1))]).await;
+        let folder = Folder::new();
+        let url = format!("http://{}/", hook.address);
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child
+            .args(["tool_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("TAMBOUR_TOOL_CRASH", format!("{point};{};{url};{}", model.url(), folder.0.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let died = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+        assert!(!died.success(), "{point}: it died");
+        assert_eq!(hook.calls().begun, sent, "{point}");
+        let mut first = Vec::new();
+        let mut folder = folder;
+        for start in 0..2 {
+            let mut config = config(&folder);
+            local(&mut config);
+            config.add_upstream(&model.url(), None).unwrap();
+            let server = Tambour::serve(folder, config).await;
+            let listed = server.get("/api/v1/conversations").await.json;
+            let path = format!(
+                "/api/v1/conversations/{}",
+                listed["conversations"][0]["conversation_id"].as_str().unwrap()
+            );
+            let id = server.get(&path).await.json["messages"][0]["message_id"].as_str().unwrap().to_owned();
+            let events = server.follow(&id, &[]).await;
+            // The stored request asks for extensions, so they are all there.
+            let events = numbered(&events.whole().await);
+            check(&events);
+            sound(&events);
+            assert_eq!(results(&events), ["unknown", "not_run"], "{point}: {events:#?}");
+            let names = names(&events);
+            assert_eq!(&names[names.len() - 4..], ["thinking_end", "final_delta", "final_end", "error"]); // J-035
+            assert_eq!(events.last().unwrap().data["code"], "interrupted");
+            assert_eq!(server.ended(&id).await["status"], "failed");
+            // Another start changes nothing.
+            let frames: Vec<Value> = events.iter().map(|event| event.frame.clone().into()).collect();
+            if start == 0 {
+                first = frames;
+            } else {
+                assert_eq!(first, frames);
+            }
+            folder = server.stopped().await;
+        }
+        assert_eq!(hook.calls().begun, sent, "{point}: a call is never repeated");
+        assert_eq!(model.calls().begun, 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! The message of an answer, on its way out of the JSON while it arrives.
+//!
+//! The text under the configured role key goes out at once, as does a plain string in the place of `response`. A text
+//! under another key is the message only if it is the only one (S-052), which is known when `response` is closed: it
+//! waits until then. Text that was sent is never taken back, so the first message that was sent is the message.
+
+use super::placeholder::{is_placeholder, may_become};
+use super::rules;
+use crate::dialect::{Intent, Output};
+use crate::finding::Report;
+use crate::span::Place;
+
+/// The message under way.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    way: Way,
+    /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks.
+    lead: String,
+    core: String,
+    /// A text under another key than the role's, whole.
+    other: Option<String>,
+    /// Whether there are several of them, so that none can be used.
+    several: bool,
+    /// The one under way.
+    current: String,
+    /// Whether text has been sent.
+    sent: bool,
+    limit: usize,
+}
+
+/// What becomes of the string under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Nowhere,
+    /// Out, once it is more than blanks and no placeholder.
+    Begin,
+    Out,
+    /// It waits for the end of `response`.
+    Wait,
+}
+
+/// Where a text of `response` stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// In the place of the object.
+    Plain,
+    /// Under the role key.
+    Role,
+    /// Somewhere else in it.
+    Elsewhere,
+}
+
+/// Bytes of a further text that tell whether it is one.
+const ENOUGH: usize = 64;
+
+impl Message {
+    pub(super) fn new(limit: usize) -> Message {
+        Message {
+            way: Way::Nowhere,
+            lead: String::new(),
+            core: String::new(),
+            other: None,
+            several: false,
+            current: String::new(),
+            sent: false,
+            limit,
+        }
+    }
+
+    /// Whether text has been sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// Bytes that wait.
+    pub(super) fn held(&self) -> usize {
+        self.lead.len() + self.current.len() + self.other.as_ref().map_or(0, String::len)
+    }
+
+    /// A string of `response` begins.
+    pub(super) fn begin(&mut self, stand: Stand) {
+        self.lead.clear();
+        self.core.clear();
+        self.current.clear();
+        self.way = match stand {
+            Stand::Elsewhere => Way::Wait,
+            _ if self.sent => Way::Nowhere,
+            Stand::Plain | Stand::Role => Way::Begin,
+        };
+    }
+
+    /// Text of the string. `at` is where its key stands.
+    #[inline]
+    pub(super) fn push(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        match self.way {
+            Way::Out => out.intent(Intent::FinalText(text)),
+            Way::Begin => self.lead(text, out),
+            Way::Wait => self.wait(text, at, out),
+            Way::Nowhere => {}
+        }
+    }
+
+    /// The beginning of the message, a character at a time until it is one.
+    fn lead(&mut self, text: &str, out: &mut dyn Output) {
+        for (at, c) in text.char_indices() {
+            self.lead.push(c);
+            let waits = match c.is_whitespace() {
+                true => self.core.is_empty() || is_placeholder(&self.core),
+                false => {
+                    let before = self.lead.len() - c.len_utf8();
+                    let apart = !self.core.is_empty() && self.lead[..before].ends_with(char::is_whitespace);
+                    self.core.push(c);
+                    !apart && may_become(&self.core)
+                }
+            };
+            if !waits || self.lead.len() > self.limit {
+                self.sent = true;
+                self.way = Way::Out;
+                out.intent(Intent::FinalText(&self.lead));
+                self.lead.clear();
+                let rest = &text[at + c.len_utf8()..];
+                if !rest.is_empty() {
+                    out.intent(Intent::FinalText(rest));
+                }
+                return;
+            }
+        }
+    }
+
+    fn wait(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        let text = if self.current.is_empty() { text.trim_start() } else { text };
+        if self.sent || self.several || self.other.is_some() {
+            for c in text.chars() {
+                if self.current.len() >= ENOUGH {
+                    break;
+                }
+                self.current.push(c);
+            }
+            return;
+        }
+        self.current.push_str(text);
+        if self.current.len() > self.limit {
+            let message = "a text under another key than the role is longer than `limits.hold`";
+            let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + 1, message);
+            out.report(report.repaired("taken as the message without waiting for the rest of `response`"));
+            out.report(other_key(at));
+            self.sent = true;
+            self.way = Way::Out;
+            out.intent(Intent::FinalText(&self.current));
+            self.current.clear();
+        }
+    }
+
+    /// The string ends. Whether it was a placeholder.
+    pub(super) fn end(&mut self, out: &mut dyn Output) -> bool {
+        let way = std::mem::replace(&mut self.way, Way::Nowhere);
+        let text = match way {
+            Way::Begin => std::mem::take(&mut self.core),
+            Way::Wait => std::mem::take(&mut self.current),
+            Way::Out | Way::Nowhere => return false,
+        };
+        let placeholder = is_placeholder(&text);
+        if way == Way::Begin && !placeholder && !text.is_empty() {
+            // What might have become a placeholder has not.
+            self.sent = true;
+            out.intent(Intent::FinalText(&self.lead));
+        }
+        self.lead.clear();
+        if way == Way::Wait && !placeholder && !text.trim().is_empty() {
+            self.several |= self.other.is_some() || self.sent;
+            self.other.get_or_insert(text);
+        }
+        placeholder
+    }
+
+    /// `response` is closed, or something other than the answer begins: what waited is the message, or is left out.
+    pub(super) fn close(&mut self, at: Place, out: &mut dyn Output) {
+        let several = std::mem::take(&mut self.several);
+        let Some(other) = self.other.take() else { return };
+        let report = |message: &str| Report::new(rules::ROLE_KEY_UNEXPECTED, at, at.offset + 1, message);
+        if self.sent {
+            out.report(report("`response` holds a text beside the message").repaired("left out"));
+        } else if several {
+            out.report(report("`response` holds several texts and none under the role").repaired("left out"));
+        } else {
+            self.sent = true;
+            out.report(other_key(at));
+            out.intent(Intent::FinalText(&other));
+        }
+    }
+}
+
+fn other_key(at: Place) -> Report {
+    let message = "the message stands under another key than the role";
+    Report::new(rules::ROLE_KEY_UNEXPECTED, at, at.offset + 1, message).repaired("taken as the message")
+}

@@ -1,0 +1,220 @@
+//! `ai_say`: the answer of a dialogue round, one JSON object (S-051 to S-055).
+//!
+//! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `fields` reads the rest,
+//! `around` watches the text outside. What the answer leads to is decided in `dialogue`.
+
+mod around;
+mod fields;
+mod message;
+mod parse;
+mod placeholder;
+mod prompt;
+mod rules;
+mod schema;
+mod write;
+
+use super::draft::LeadingThink;
+use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
+use crate::dialogue::{Round, decide};
+use crate::event::Event;
+use crate::finding::Report;
+use crate::options::{Language, Options};
+use crate::repair::json;
+use crate::span::Place;
+
+/// The table entry.
+pub(super) const ENTRY: Entry = Entry {
+    name: "ai_say",
+    summary: "one JSON object, the answer of a dialogue round",
+    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(AiSay::new(options))),
+    rules: rules::RULES,
+    write: Some(write::write),
+    prompt: Some(prompt::prompt),
+    schema: Some(schema::schema),
+    examples: Examples { languages: &["json"], fenced: false },
+};
+
+struct AiSay {
+    draft: LeadingThink,
+    reader: json::Reader,
+    answers: parse::Answers,
+    /// The reply so far, while nothing looks like an answer.
+    preface: Option<String>,
+    /// Whether the reply was given as it is, since no answer came in time.
+    plain: bool,
+    limit: usize,
+    end: Place,
+    round: Option<Round>,
+    language: Language,
+    role: String,
+    /// What the model said, once the reply has ended.
+    said: fields::Said,
+}
+
+impl AiSay {
+    fn new(options: &Options) -> AiSay {
+        AiSay {
+            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            reader: json::Reader::chat(&options.limits),
+            answers: parse::Answers::new(options),
+            preface: Some(String::new()),
+            plain: false,
+            limit: options.limits.hold,
+            end: Place::START,
+            round: options.round.clone(),
+            language: options.texts.language,
+            role: options.role.clone(),
+            said: fields::Said::default(),
+        }
+    }
+
+    fn begin(&mut self, rest: &str, out: &mut dyn Output) {
+        self.end = self.draft.place();
+        let reader = std::mem::replace(&mut self.reader, json::Reader::chat(&Default::default()));
+        self.reader = reader.starting_at(self.end);
+        self.answers.around.start_at(self.end);
+        self.read(rest, out);
+    }
+
+    /// Text behind a leading draft.
+    fn read(&mut self, text: &str, out: &mut dyn Output) {
+        if text.is_empty() {
+            return;
+        }
+        let start = self.end;
+        self.end.advance(text);
+        if self.plain {
+            return out.intent(Intent::FinalText(text));
+        }
+        let Some(preface) = &mut self.preface else {
+            return self.reader.push(text, &mut parse::Feed { answers: &mut self.answers, out });
+        };
+        // Cut at the limit itself, so that the result does not depend on the chunks.
+        let room = text.floor_char_boundary(self.limit - preface.len());
+        let (text, rest) = text.split_at(room);
+        preface.push_str(text);
+        self.reader.push(text, &mut parse::Feed { answers: &mut self.answers, out });
+        if self.answers.begun {
+            self.preface = None;
+        }
+        if rest.is_empty() {
+            return;
+        }
+        match self.preface.take() {
+            None => self.reader.push(rest, &mut parse::Feed { answers: &mut self.answers, out }),
+            Some(preface) => {
+                let message = "more text before the answer than `limits.hold`";
+                let place = start.after(text);
+                let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
+                out.report(report.repaired("given as the message"));
+                self.plain = true;
+                self.unstructured(&preface, out);
+                out.intent(Intent::FinalText(rest));
+            }
+        }
+    }
+
+    /// A reply without an answer object is the message as it stands. What a thought without a beginning ended
+    /// with is a draft.
+    fn unstructured(&self, preface: &str, out: &mut dyn Output) {
+        let ends = ["</think>", "</thinking>"].map(|tag| preface.rfind(tag).map_or(0, |at| at + tag.len()));
+        let thought = if self.answers.thought { ends[0].max(ends[1]) } else { 0 };
+        if thought > 0 {
+            out.intent(Intent::Draft(&preface[..thought]));
+        }
+        out.intent(Intent::FinalText(&preface[thought..]));
+    }
+
+    /// The end of a reply in which nothing looked like an answer.
+    fn without_answer(&mut self, preface: &str, ending: Ending, out: &mut dyn Output) {
+        let at = self.draft.place();
+        let report = |rule, message: &str, repair: &str| {
+            Report::new(rule, at, self.end.offset, message).repaired(repair)
+        };
+        let text = preface.trim();
+        if text == MARKER {
+            let message = "the model declared that it cannot answer in this form";
+            out.report(report(rules::PARSING_ERROR_MARKER, message, "fallback text"));
+            return out.fall_back("parsing_error");
+        }
+        if text.is_empty() || placeholder::is_placeholder(text) {
+            if !text.is_empty() {
+                let message = "the reply is a placeholder of the instructions";
+                out.report(report(rules::PLACEHOLDER_COPIED, message, "not taken"));
+            }
+            out.report(report(rules::MESSAGE_MISSING, "the reply has no message", "fallback text"));
+            if !ending.cut {
+                out.fall_back("message_missing");
+            }
+            return;
+        }
+        self.unstructured(preface, out);
+        out.report(report(
+            rules::UNSTRUCTURED,
+            "the reply holds no answer object",
+            "its text is the message",
+        ));
+    }
+}
+
+impl Dialect for AiSay {
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut dyn Output) {
+        if self.draft.is_over() {
+            return self.read(text, out);
+        }
+        let rest = self.draft.push(text, out);
+        if self.draft.is_over() {
+            self.begin(&rest, out);
+        }
+    }
+
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
+        if !self.draft.is_over() {
+            let rest = self.draft.finish(out);
+            self.begin(&rest, out);
+        }
+        let mut open = false;
+        if self.plain {
+            let at = self.draft.place();
+            let report =
+                Report::new(rules::UNSTRUCTURED, at, self.end.offset, "the reply holds no answer object");
+            out.report(report.repaired("its text is the message"));
+        } else {
+            self.answers.finishing = true;
+            self.reader.finish(&mut parse::Feed { answers: &mut self.answers, out });
+            match self.preface.take().filter(|_| !self.answers.begun) {
+                Some(preface) => self.without_answer(&preface, ending, out),
+                None => {
+                    (self.said, open) = self.answers.finish(ending.cut, self.end, out);
+                    if !self.answers.is_sent() && !ending.cut && !open {
+                        out.fall_back("message_missing");
+                    }
+                }
+            }
+        }
+        if let Some(round) = self.round.as_ref().filter(|_| !ending.failed) {
+            let Round { round, max_rounds, criteria } = round;
+            let decision = decide(*round, *max_rounds, criteria, &self.said.answer, self.language);
+            out.intent(Intent::Extension(Box::new(Event::ExitDecision(Box::new(decision)))));
+        }
+        open
+    }
+
+    fn place(&self) -> Place {
+        if self.draft.is_over() { self.end } else { self.draft.place() }
+    }
+
+    fn held(&self) -> usize {
+        let preface = self.preface.as_ref().map_or(0, String::len);
+        self.draft.held() + self.reader.held() + self.answers.held() + preface
+    }
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::answer(&self.said, &self.role, events))
+    }
+}

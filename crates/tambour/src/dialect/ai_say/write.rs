@@ -1,0 +1,60 @@
+//! An answer as a model should write it.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::fields::Said;
+use crate::event::{DecisionSource, Event};
+use crate::options::Options;
+
+/// Writes the answer of one reply: its message, and what an `exit_decision` among the events says. What events do not
+/// hold has the values that never end an action early.
+#[must_use]
+pub(super) fn write(events: &[Event<'_>]) -> String {
+    let mut said = Said::default();
+    let decision = events.iter().find_map(|event| match event {
+        Event::ExitDecision(decision) => Some(decision),
+        _ => None,
+    });
+    if let Some(decision) = decision {
+        let (given, assessment) = (&decision.assessment, &mut said.answer.assessment);
+        assessment.understanding_level = given["understanding_level"].as_f64().unwrap_or_default();
+        assessment.has_questions = given["has_questions"].as_bool().unwrap_or(true);
+        assessment.expressed_understanding = given["expressed_understanding"].as_bool().unwrap_or(false);
+        said.answer.should_exit = !decision.unmet.iter().any(|unmet| unmet == "should_exit");
+        if decision.decision_source == DecisionSource::LlmSuggestion {
+            said.answer.exit_reason.clone_from(&decision.reason);
+        }
+    }
+    answer(&said, &Options::default().role, events)
+}
+
+/// Writes an answer with the message of `events`.
+pub(super) fn answer(said: &Said, role: &str, events: &[Event<'_>]) -> String {
+    let mut message = String::new();
+    for event in events {
+        if let Event::FinalDelta { text } = event {
+            message.push_str(text);
+        }
+    }
+    let text = |text: &str| Value::from(text).to_string();
+    let mut assessment = said.answer.assessment.to_value();
+    assessment["reasoning"] = said.reasoning.as_str().into();
+    let mut out = String::from("{\n  \"assessment\": {\n");
+    let fields = assessment.as_object().into_iter().flatten();
+    for (number, (name, value)) in fields.enumerate() {
+        let comma = if number == 0 { "" } else { ",\n" };
+        // Writing to a string never fails.
+        let _ = write!(out, "{comma}    {}: {value}", text(name));
+    }
+    let _ = write!(
+        out,
+        "\n  }},\n  \"response\": {{\n    {}: {}\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
+        text(role),
+        text(&message),
+        said.answer.should_exit,
+        text(&said.answer.exit_reason)
+    );
+    out
+}

@@ -1,0 +1,154 @@
+//! The text around a plan: fences, and what should not be there (P-001, P-025).
+
+use super::rules;
+use crate::finding::Report;
+use crate::repair::json::{End, Origin, Start};
+use crate::span::Place;
+
+/// Follows the text outside of JSON values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Around {
+    /// Backticks or tildes seen in a row.
+    run: (char, usize),
+    run_at: Place,
+    /// Only white space came since the line began.
+    line_start: bool,
+    /// The open fence.
+    fence: Option<(char, usize)>,
+    /// Language of the fence that is being opened.
+    language: Option<String>,
+    /// Language of the last fence.
+    said: String,
+    at: Place,
+    /// Where the first text stands that is neither fence nor white space.
+    prose: Option<Place>,
+}
+
+/// How a plan stands in its reply.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    start: Place,
+    origin: Origin,
+    language: String,
+}
+
+/// Bytes of a fence's language that are kept.
+const LANGUAGE: usize = 32;
+
+impl Around {
+    pub(super) fn starting_at(place: Place) -> Around {
+        Around { at: place, line_start: true, ..Around::default() }
+    }
+
+    /// Says that something other than the plan came first.
+    pub(super) fn led_by(&mut self, place: Place) {
+        self.prose.get_or_insert(place);
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        // Up to where in `text` the place is counted.
+        let mut counted = 0;
+        for (at, c) in text.char_indices() {
+            if c == '`' || (c == '~' && (self.line_start || self.run.0 == '~')) {
+                if self.run.0 != c {
+                    self.end_run();
+                    self.at.advance(&text[counted..at]);
+                    counted = at;
+                    self.run_at = self.at;
+                }
+                self.run = (c, self.run.1 + 1);
+                continue;
+            }
+            self.end_run();
+            if let Some(language) = &mut self.language {
+                if c == '\n' {
+                    self.said = std::mem::take(language);
+                    self.language = None;
+                    self.line_start = true;
+                } else if language.len() < LANGUAGE {
+                    language.push(c);
+                }
+            } else if c == '\n' {
+                self.line_start = true;
+            } else if !c.is_whitespace() && c != '\u{FEFF}' {
+                self.line_start = false;
+                if self.prose.is_none() {
+                    self.at.advance(&text[counted..at]);
+                    counted = at;
+                    self.prose = Some(self.at);
+                }
+            }
+        }
+        self.at.advance(&text[counted..]);
+    }
+
+    /// What a run of backticks or tildes was.
+    fn end_run(&mut self) {
+        let (mark, length) = std::mem::take(&mut self.run);
+        if length == 0 {
+            return;
+        }
+        self.line_start = false;
+        match self.fence {
+            _ if length < 3 => {
+                self.prose.get_or_insert(self.run_at);
+            }
+            Some((open, least)) if open == mark && length >= least => self.fence = None,
+            Some(_) => {}
+            None => {
+                self.fence = Some((mark, length));
+                self.language = Some(String::new());
+            }
+        }
+    }
+
+    /// A value begins.
+    pub(super) fn value(&mut self, start: &Start) -> Frame {
+        self.end_run();
+        // A second value in a fence: its language was judged with the first one.
+        let language = self.language.take().unwrap_or_else(|| self.said.clone());
+        self.said.clone_from(&language);
+        Frame { start: start.place, origin: start.origin, language }
+    }
+
+    /// A value has ended.
+    pub(super) fn value_end(&mut self, end: &End) {
+        self.at = end.place;
+        self.line_start = false;
+    }
+
+    /// Reports what is wrong around the plan that is used.
+    pub(super) fn finish(&mut self, frame: &Frame, cut: bool, report: &mut dyn FnMut(Report)) {
+        self.end_run();
+        let at = frame.start;
+        if let Some(place) = self.prose {
+            let found =
+                Report::new(rules::TEXT_OUTSIDE, place, place.offset, "there is text beside the plan");
+            report(found.repaired("left out"));
+        }
+        match frame.origin {
+            Origin::Bare => {
+                let found =
+                    Report::new(rules::PLAN_NOT_FENCED, at, at.offset, "the plan is not in a code fence");
+                return report(found.repaired("read as it is"));
+            }
+            Origin::JsonFence | Origin::OtherFence => {
+                let word = frame.language.trim();
+                if !word.eq_ignore_ascii_case("json") {
+                    let message = match word {
+                        "" => "the fence around the plan names no language".to_owned(),
+                        word => format!("the fence around the plan says `{word}`"),
+                    };
+                    report(
+                        Report::new(rules::FENCE_LANGUAGE, at, at.offset, message).repaired("read as JSON"),
+                    );
+                }
+            }
+        }
+        if self.fence.is_some() && !cut {
+            let found =
+                Report::new(rules::FENCE_UNCLOSED, self.at, self.at.offset, "the fence is not closed");
+            report(found.repaired("closed at the end"));
+        }
+    }
+}

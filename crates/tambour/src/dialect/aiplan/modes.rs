@@ -1,0 +1,100 @@
+//! The modes of a plan, as data (P-006 to P-012, R-30).
+
+use crate::options::PlanVariant;
+
+/// One mode and its rules.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) name: &'static str,
+    /// What `direct_response` must be.
+    pub(super) text: Text,
+    /// Which calls it may have.
+    pub(super) calls: Calls,
+    /// A further field that must be an object.
+    pub(super) field: Option<&'static str>,
+    /// The row that demands the text, and the one that limits the calls.
+    pub(super) rows: (&'static str, &'static str),
+    /// When it is used, in Chinese and in English (P-036).
+    pub(super) used: [&'static str; 2],
+}
+
+/// What `direct_response` must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Text {
+    /// `null`.
+    None,
+    /// A text that is not empty.
+    Some,
+    /// A text that is not empty, or `null` where there are calls or a further field.
+    Any,
+}
+
+/// Which calls a mode may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// At least one.
+    Some,
+    /// None.
+    None,
+    /// Any number, of tools that change nothing.
+    ReadOnly,
+}
+
+const TOOL_EXECUTION: Mode = Mode {
+    name: "TOOL_EXECUTION",
+    text: Text::None,
+    calls: Calls::Some,
+    field: None,
+    rows: ("P-007", "P-008"),
+    used: [
+        "用户请求需要实际操作（创建、修改、删除、分析文件等）",
+        "the request needs real work: create, change, delete, analyse files and the like",
+    ],
+};
+
+const KNOWLEDGE_QA: Mode = Mode {
+    name: "KNOWLEDGE_QA",
+    text: Text::Some,
+    calls: Calls::None,
+    field: None,
+    rows: ("P-009", "P-010"),
+    used: [
+        "用户询问知识、方法、最佳实践等，但不需要执行具体操作",
+        "the user asks about knowledge, methods, good practice; nothing has to be carried out",
+    ],
+};
+
+const GENERAL_CHAT: Mode = Mode {
+    name: "GENERAL_CHAT",
+    text: Text::Some,
+    calls: Calls::None,
+    field: None,
+    rows: ("P-011", "P-012"),
+    used: [
+        "问候、感谢、闲聊等非SRS相关的一般交流",
+        "greetings, thanks, small talk and other talk that is not about the subject",
+    ],
+};
+
+const PLAN_EXECUTION: Mode = Mode {
+    name: "PLAN_EXECUTION",
+    text: Text::Any,
+    calls: Calls::None,
+    field: Some("execution_plan"),
+    rows: ("P-009", "P-010"),
+    used: ["用户请求需要分多步完成", "the request takes several steps, which `execution_plan` lists"],
+};
+
+/// The modes of a variant.
+pub(super) fn modes(variant: PlanVariant) -> &'static [Mode] {
+    const QA_WITH_TOOLS: Mode = Mode { text: Text::Any, calls: Calls::ReadOnly, ..KNOWLEDGE_QA };
+    match variant {
+        PlanVariant::V1 => &[TOOL_EXECUTION, KNOWLEDGE_QA, GENERAL_CHAT],
+        PlanVariant::V2 => &[TOOL_EXECUTION, QA_WITH_TOOLS, PLAN_EXECUTION],
+    }
+}
+
+/// The mode that `word` names, with any letter case and space around it.
+pub(super) fn mode(variant: PlanVariant, word: &str) -> Option<&'static Mode> {
+    modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
+}

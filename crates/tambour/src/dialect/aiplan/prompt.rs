@@ -1,0 +1,149 @@
+//! Format instructions for a system prompt (P-023, P-036), made from the modes and the tools at hand. A worked example
+//! comes first: small models follow it better than rules.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::modes::{Mode, modes};
+use crate::dialect::Prompt;
+use crate::options::{Language, Options};
+
+/// The instructions.
+pub(super) fn prompt(options: &Options) -> Prompt {
+    let words = match options.texts.language {
+        Language::Zh => &ZH,
+        Language::En => &EN,
+    };
+    Prompt {
+        opening: words.opening.into(),
+        example: words.example.into(),
+        rules: rules(words, options).into(),
+    }
+}
+
+/// The texts of one language.
+struct Words {
+    language: usize,
+    opening: &'static str,
+    example: &'static str,
+    second: &'static str,
+    second_thought: &'static str,
+    modes: &'static str,
+    tools: &'static str,
+    no_tools: &'static str,
+    rules: &'static str,
+}
+
+fn rules(words: &Words, options: &Options) -> String {
+    let mut text = String::new();
+    if let Some(example) = second(words, options) {
+        text.push_str(words.second);
+        write_fenced(&mut text, &example);
+    }
+    text.push_str(words.modes);
+    for Mode { name, used, .. } in modes(options.plan_variant) {
+        let _ = writeln!(text, "- {name}: {}", used[words.language]);
+    }
+    let mut tools = options.tools.iter().peekable();
+    text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
+    for tool in tools {
+        let about = tool.description(options.texts.language);
+        let colon = if about.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "- {}{}{colon}{about}", tool.name, tool.signature());
+    }
+    text.push_str(words.rules);
+    text
+}
+
+/// An example that calls the first tool for which arguments can be made up.
+fn second(words: &Words, options: &Options) -> Option<Value> {
+    let open = |tool: &&crate::tool::Tool| tool.allows(options.caller.as_deref());
+    let (name, args) =
+        options.tools.iter().filter(open).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
+    Some(json!({
+        "thought": words.second_thought.replace("{tool}", name),
+        "response_mode": "TOOL_EXECUTION",
+        "direct_response": null,
+        "tool_calls": [{"name": name, "args": args}],
+    }))
+}
+
+fn write_fenced(text: &mut String, value: &Value) {
+    let _ = writeln!(text, "```json\n{value:#}\n```");
+}
+
+const EN: Words = Words {
+    language: 1,
+    opening: "\
+Write your whole reply as one JSON object in a code fence, like this example, and nothing before or after it.
+
+Example request:
+How do I phrase a requirement about speed?
+
+Example reply:
+",
+    example: r#"```json
+{
+  "thought": "The user asks how to write something, so this is knowledge and nothing has to be carried out. Next step: answer with a rule and a sample sentence.",
+  "response_mode": "KNOWLEDGE_QA",
+  "direct_response": "Name the action, the load and the limit, so that a test can decide: \"With 200 users at once, a search answers within 1 second in 95 of 100 cases.\"",
+  "tool_calls": []
+}
+```
+"#,
+    second: "\nAnother one, for a request that needs a tool:\n",
+    second_thought: "The request needs real work, and {tool} does it. Next step: call it with what the user said.",
+    modes: "\nModes:\n",
+    tools: "\nTools, with their arguments (`?` marks those that may be left out):\n",
+    no_tools: "\nThere are no tools: tool_calls is always [].\n",
+    rules: "
+Rules:
+- Answer the request you are given. Take over the form of the examples, never their words.
+- All four fields are there: thought, response_mode, direct_response, tool_calls, in this order.
+- thought is a text that says why this mode is chosen, how experts are routed if that applies, how you understand the
+  request, and what the next step is.
+- TOOL_EXECUTION: direct_response is null, tool_calls has at least one call. A mode that only answers: direct_response is
+  a text in Markdown that is not empty, tool_calls is [].
+- Each call has the name of one of the tools above and args, an object with the arguments of that tool.
+- It is valid JSON: double quotes, a line break in a text written \\n, a quote \\\", no comments, no comma at the end.
+- If you cannot reply in this form, reply only with <<ParsingError>>.
+",
+};
+
+const ZH: Words = Words {
+    language: 0,
+    opening: "\
+整个回复必须是一个放在代码围栏里的 JSON 对象，形式同下面的示例，前后不要有任何其他内容。
+
+示例请求：
+性能方面的需求该怎么写？
+
+示例回复：
+",
+    example: r#"```json
+{
+  "thought": "用户在询问写法，属于知识咨询，不需要执行任何操作。下一步：给出一条规则和一个例句。",
+  "response_mode": "KNOWLEDGE_QA",
+  "direct_response": "写清动作、负载和上限，使测试能够判定，例如：“200 个用户同时在线时，100 次搜索中有 95 次在 1 秒内返回结果。”",
+  "tool_calls": []
+}
+```
+"#,
+    second: "\n再举一例，请求需要用到工具：\n",
+    second_thought: "请求需要实际操作，由 {tool} 完成。下一步：带上用户所说的内容调用它。",
+    modes: "\n模式：\n",
+    tools: "\n可用的工具及其参数（带 `?` 的可以省略）：\n",
+    no_tools: "\n没有可用的工具：tool_calls 始终为 []。\n",
+    rules: "
+规则：
+- 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
+- 四个字段缺一不可，顺序为：thought、response_mode、direct_response、tool_calls。
+- thought 是一段文字：详细说明为什么选择某个模式；解释专家路由逻辑（如适用）；描述对用户请求的理解；说明下一步计划。
+- TOOL_EXECUTION：direct_response 为 null，tool_calls 至少有一个调用。只作回答的模式：direct_response 是非空的 Markdown 文本，
+  tool_calls 为 []。
+- 每个调用都有 name（上面列出的工具之一）和 args（一个对象，即该工具的参数）。
+- 必须是合法的 JSON：使用双引号，文本里的换行写成 \\n，引号写成 \\\"，没有注释，末尾没有多余的逗号。
+- 如果无法按此格式回复，就只输出 <<ParsingError>>。
+",
+};

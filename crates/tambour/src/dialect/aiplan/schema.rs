@@ -1,0 +1,58 @@
+//! JSON Schema (draft 2020-12) of a plan, for constrained decoding and editors.
+
+use serde_json::{Value, json};
+
+use super::check::FIELDS;
+use super::modes::{Calls, Text, modes};
+use crate::options::PlanVariant;
+
+/// The schema of a plan of the specification's own variant. Which tools exist is beyond it.
+pub(super) fn schema() -> Value {
+    let filled = || json!({ "type": "string", "pattern": "\\S" });
+    let modes = modes(PlanVariant::V1);
+    let branches: Vec<Value> = modes
+        .iter()
+        .map(|mode| {
+            json!({
+                "properties": {
+                    "response_mode": { "const": mode.name, "description": mode.used[1] },
+                    "direct_response": match mode.text {
+                        Text::None => json!({ "type": "null" }),
+                        Text::Some => filled(),
+                        Text::Any => json!({ "type": ["string", "null"] }),
+                    },
+                    "tool_calls": match mode.calls {
+                        Calls::Some => json!({ "minItems": 1 }),
+                        Calls::None => json!({ "maxItems": 0 }),
+                        Calls::ReadOnly => json!({}),
+                    },
+                }
+            })
+        })
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "AIPlan",
+        "description": "What a model is going to do.",
+        "type": "object",
+        "properties": {
+            "thought": {
+                "type": "string",
+                "pattern": "\\S",
+                "description": "Why this mode, how the request is understood, and the next step.",
+            },
+            "response_mode": { "enum": modes.iter().map(|mode| mode.name).collect::<Vec<_>>() },
+            "direct_response": { "type": ["string", "null"] },
+            "tool_calls": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": { "name": filled(), "args": { "type": "object" } },
+                    "required": ["name", "args"],
+                },
+            },
+        },
+        "required": FIELDS,
+        "oneOf": branches,
+    })
+}

@@ -1,0 +1,106 @@
+//! When an action may end early, as its author wrote it (S-007 to S-009, S-083).
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// Conditions under which a dialogue action may end before its last round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criteria {
+    understanding_threshold: f64,
+    has_questions: bool,
+    expressed_threshold: Option<f64>,
+}
+
+// Thresholds lie between 0 and 100, so none of them is NaN.
+impl Eq for Criteria {}
+
+/// The round that a reply answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Its number, from 1 (S-060).
+    pub round: u32,
+    /// The round after which the action ends in any case.
+    pub max_rounds: u32,
+    /// When it may end before.
+    pub criteria: Criteria,
+}
+
+/// Fields of the criteria.
+const FIELDS: [&str; 3] = ["understanding_threshold", "has_questions", "expressed_threshold"];
+
+impl Default for Criteria {
+    fn default() -> Criteria {
+        Criteria { understanding_threshold: 80.0, has_questions: false, expressed_threshold: Some(70.0) }
+    }
+}
+
+impl Criteria {
+    /// Criteria from a JSON object; what is not in it has its default.
+    ///
+    /// ```
+    /// let criteria = tambour::dialogue::Criteria::from_json(r#"{"understanding_threshold": 90}"#)?;
+    /// assert_eq!(criteria.understanding_threshold(), 90.0);
+    /// # Ok::<(), tambour::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No JSON, or not of the form.
+    pub fn from_json(text: &str) -> Result<Criteria> {
+        match serde_json::from_str(text) {
+            Ok(value) => Criteria::from_value(&value),
+            Err(error) => Err(Error::invalid(format!("the exit criteria are not JSON: {error}"))),
+        }
+    }
+
+    /// As [`Criteria::from_json`].
+    ///
+    /// # Errors
+    /// A value that is no object, an unknown field, a field of the wrong type or out of range.
+    pub fn from_value(value: &Value) -> Result<Criteria> {
+        let Value::Object(fields) = value else {
+            return Err(Error::invalid(format!("the exit criteria are a JSON object, not {value}")));
+        };
+        let mut criteria = Criteria::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "understanding_threshold" => criteria.understanding_threshold = level(name, value)?,
+                "has_questions" => {
+                    criteria.has_questions = value.as_bool().ok_or_else(|| {
+                        Error::invalid(format!("`{name}` of the exit criteria is true or false, not {value}"))
+                    })?;
+                }
+                "expressed_threshold" if value.is_null() => criteria.expressed_threshold = None,
+                "expressed_threshold" => criteria.expressed_threshold = Some(level(name, value)?),
+                _ => return Err(Error::unknown("field of the exit criteria", name, FIELDS)),
+            }
+        }
+        Ok(criteria)
+    }
+
+    /// The level from which on a suggested exit is followed when no questions are open (S-071, S-076).
+    #[must_use]
+    pub fn understanding_threshold(&self) -> f64 {
+        self.understanding_threshold
+    }
+
+    /// Whether the action may end with open questions (S-080).
+    #[must_use]
+    pub fn has_questions(&self) -> bool {
+        self.has_questions
+    }
+
+    /// The level from which on a suggested exit is followed when the user said they understand (S-072); `None` when that
+    /// rule is off (S-083).
+    #[must_use]
+    pub fn expressed_threshold(&self) -> Option<f64> {
+        self.expressed_threshold
+    }
+}
+
+fn level(name: &str, value: &Value) -> Result<f64> {
+    let level = value.as_f64().filter(|level| (0.0..=100.0).contains(level));
+    level.ok_or_else(|| {
+        Error::invalid(format!("`{name}` of the exit criteria is a number from 0 to 100, not {value}"))
+    })
+}

@@ -1,0 +1,180 @@
+//! Whether a dialogue action ends after a round (S-070 to S-083).
+//!
+//! Three rules, in this order: the last round was answered; the model suggests to end and the user has understood; the
+//! action goes on. The model's suggestion is necessary for the second rule and never sufficient.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::Criteria;
+use crate::event::{DecisionSource, ExitDecision};
+use crate::texts::Language;
+
+/// How well the user has understood. The default is what never ends an action early (S-055).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assessment {
+    /// From 0 to 100.
+    pub understanding_level: f64,
+    /// Whether the user has open questions.
+    pub has_questions: bool,
+    /// Whether the user said that they understand.
+    pub expressed_understanding: bool,
+}
+
+/// What a model answered, as far as a decision rests on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// How well the user has understood.
+    pub assessment: Assessment,
+    /// Whether the model suggests to end the action.
+    pub should_exit: bool,
+    /// Why it does or does not.
+    pub exit_reason: String,
+}
+
+/// Where an action stands after a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// The next round follows.
+    Active,
+    /// It is over as soon as the user has replied (S-081).
+    AwaitingAck,
+    /// It is over.
+    Completed,
+}
+
+impl Default for Assessment {
+    fn default() -> Assessment {
+        Assessment { understanding_level: 0.0, has_questions: true, expressed_understanding: false }
+    }
+}
+
+impl Assessment {
+    /// As JSON, whole levels as whole numbers.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let level = self.understanding_level;
+        let whole = level.fract() == 0.0 && level.abs() < 1e15;
+        let mut fields = Map::new();
+        let level = if whole { Value::from(level as i64) } else { Value::from(level) };
+        fields.insert("understanding_level".to_owned(), level);
+        fields.insert("has_questions".to_owned(), self.has_questions.into());
+        fields.insert("expressed_understanding".to_owned(), self.expressed_understanding.into());
+        Value::Object(fields)
+    }
+}
+
+/// The decision after `round` of `max_rounds` was answered with `answer`; texts in `language`.
+///
+/// ```
+/// use tambour::dialogue::{Answer, Assessment, Criteria, decide};
+/// use tambour::options::Language;
+///
+/// let assessment = Assessment { understanding_level: 85.0, has_questions: false, expressed_understanding: false };
+/// let answer = Answer { assessment, should_exit: true, exit_reason: String::new() };
+/// let decision = decide(2, 5, &Criteria::default(), &answer, Language::Zh);
+/// assert_eq!((decision.should_exit, decision.reason.as_str()), (true, "理解度85达到80且无疑问"));
+/// ```
+#[must_use]
+pub fn decide(
+    round: u32,
+    max_rounds: u32,
+    criteria: &Criteria,
+    answer: &Answer,
+    language: Language,
+) -> ExitDecision {
+    let understood = understood(criteria, &answer.assessment, language);
+    let unmet = match (&understood, answer.should_exit) {
+        (Ok(_), true) => Vec::new(),
+        (Ok(_), false) => vec!["should_exit"],
+        (Err(unmet), true) => unmet.clone(),
+        (Err(unmet), false) => [&["should_exit"], unmet.as_slice()].concat(),
+    };
+    let (decision_source, reason) = match understood {
+        _ if round >= max_rounds => (DecisionSource::MaxRounds, last_round(max_rounds, language)),
+        Ok(reason) if answer.should_exit => (DecisionSource::ExitCriteria, reason),
+        _ => (DecisionSource::LlmSuggestion, go_on(&answer.exit_reason, language)),
+    };
+    ExitDecision {
+        should_exit: decision_source != DecisionSource::LlmSuggestion,
+        reason,
+        decision_source,
+        unmet: unmet.into_iter().map(Cow::Borrowed).collect(),
+        round,
+        max_rounds,
+        assessment: answer.assessment.to_value(),
+    }
+}
+
+/// Where the action stands when its decision is `should_exit` and the user has, or has not, `replied` after its first
+/// message (S-081, S-082).
+#[must_use]
+pub fn status(should_exit: bool, require_acknowledgment: bool, replied: bool) -> Status {
+    match should_exit {
+        false => Status::Active,
+        true if require_acknowledgment && !replied => Status::AwaitingAck,
+        true => Status::Completed,
+    }
+}
+
+/// Why the user counts as having understood, or which conditions do not hold, by the fields of the answer they are about.
+fn understood(
+    criteria: &Criteria,
+    assessment: &Assessment,
+    language: Language,
+) -> Result<String, Vec<&'static str>> {
+    let (level, threshold) = (assessment.understanding_level, criteria.understanding_threshold());
+    let questions = assessment.has_questions;
+    let expressed = criteria.expressed_threshold();
+    let reached = level >= threshold;
+    if reached && !questions {
+        return Ok(match language {
+            Language::Zh => format!("理解度{level}达到{threshold}且无疑问"),
+            Language::En => format!("Understanding {level} reached {threshold} and no questions are open"),
+        });
+    }
+    if reached && criteria.has_questions() {
+        return Ok(match language {
+            Language::Zh => format!("理解度{level}达到{threshold}（允许有疑问）"),
+            Language::En => format!("Understanding {level} reached {threshold} (open questions allowed)"),
+        });
+    }
+    match expressed {
+        Some(least) if level >= least && assessment.expressed_understanding => Ok(match language {
+            Language::Zh => format!("理解度{level}达到{least}+且用户明确表达理解"),
+            Language::En => {
+                format!("Understanding {level} reached {least}+ and the user said they understand")
+            }
+        }),
+        _ => {
+            let mut unmet = Vec::new();
+            if !reached || expressed.is_some_and(|least| level < least) {
+                unmet.push("understanding_level");
+            }
+            if questions && !criteria.has_questions() {
+                unmet.push("has_questions");
+            }
+            if expressed.is_some() && !assessment.expressed_understanding {
+                unmet.push("expressed_understanding");
+            }
+            Err(unmet)
+        }
+    }
+}
+
+fn last_round(max_rounds: u32, language: Language) -> String {
+    match language {
+        Language::Zh => format!("达到最大轮次限制 ({max_rounds})"),
+        Language::En => format!("Reached the maximum of {max_rounds} rounds"),
+    }
+}
+
+/// The model's own words, if it has any.
+fn go_on(reason: &str, language: Language) -> String {
+    match (reason.trim(), language) {
+        ("", Language::Zh) => "继续讲解".to_owned(),
+        ("", Language::En) => "continue explaining".to_owned(),
+        _ => reason.to_owned(),
+    }
+}

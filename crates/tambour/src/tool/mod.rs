@@ -1,0 +1,231 @@
+//! Tools that a model may call: their names, arguments, and who may call them.
+//!
+//! ```
+//! use tambour::tool::Tools;
+//!
+//! let tools = Tools::sample();
+//! let lint = tools.get("lintSRSDocument").expect("it is one of the four");
+//! assert!(lint.check(&serde_json::json!({"userInput": "check it"}), 8).is_empty());
+//! assert_eq!(lint.check(&serde_json::json!({"userInput": 1}), 8)[0].pointer, "/userInput");
+//! assert_eq!(tools.close("lintSrsDocument")[0], "lintSRSDocument");
+//! ```
+//!
+//! What does not belong here: running a tool.
+
+mod sample;
+mod shape;
+
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::texts::Language;
+
+/// The tools a plan may call, in order. Cloning shares them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tools(Arc<Vec<Tool>>);
+
+/// One tool.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Unique name.
+    pub name: String,
+    /// One line about it for the model, in Chinese and in English; empty when there is none.
+    pub description: [String; 2],
+    /// Whether it changes nothing (R-30).
+    pub read_only: bool,
+    /// Who may call it (P-033); everybody when absent.
+    pub callers: Option<Vec<String>>,
+    /// Whether a person is asked before it runs.
+    pub confirm: bool,
+    schema: Value,
+    validator: Arc<Validator>,
+}
+
+impl PartialEq for Tool {
+    fn eq(&self, other: &Tool) -> bool {
+        (&self.name, &self.description, self.read_only, &self.callers, self.confirm, &self.schema)
+            == (
+                &other.name,
+                &other.description,
+                other.read_only,
+                &other.callers,
+                other.confirm,
+                &other.schema,
+            )
+    }
+}
+
+impl Eq for Tool {}
+
+/// Arguments that break a tool's schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// JSON Pointer into the arguments.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl Tool {
+    /// A tool whose arguments satisfy `schema` (JSON Schema, draft 2020-12 unless it says otherwise). Its
+    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing, `x-callers` lists who may call it.
+    ///
+    /// # Errors
+    /// An empty name, or a schema that is none or refers to another document.
+    pub fn new(name: &str, schema: Value) -> Result<Tool> {
+        if name.trim().is_empty() {
+            return Err(Error::invalid("a tool has a name"));
+        }
+        // Patterns must stay linear in the text: they meet what a model wrote.
+        let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(&schema);
+        let validator = validator.map_err(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() { "its top".to_owned() } else { format!("`{place}`") };
+            Error::invalid(format!("the schema of tool `{name}` is not a JSON Schema: {error} at {place}"))
+        })?;
+        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        Ok(Tool {
+            name: name.to_owned(),
+            description: [text.to_owned(), text.to_owned()],
+            read_only: schema.get("readOnly") == Some(&Value::Bool(true)),
+            callers: schema
+                .get("x-callers")
+                .and_then(Value::as_array)
+                .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+            confirm: false,
+            schema,
+            validator: Arc::new(validator),
+        })
+    }
+
+    /// The JSON Schema of its arguments.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// What it does, in one line.
+    #[must_use]
+    pub fn description(&self, language: Language) -> &str {
+        &self.description[usize::from(language == Language::En)]
+    }
+
+    /// What is wrong with these arguments: the first `most` places (P-016).
+    #[must_use]
+    pub fn check(&self, args: &Value, most: usize) -> Vec<Mismatch> {
+        let mismatch = |error: jsonschema::ValidationError<'_>| Mismatch {
+            pointer: error.instance_path().to_string(),
+            message: shorten(&error.masked().to_string()),
+        };
+        self.validator.iter_errors(args).take(most).map(mismatch).collect()
+    }
+
+    /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        shape::signature(&self.schema)
+    }
+
+    /// Arguments for an example, if some that satisfy the schema can be made up.
+    #[must_use]
+    pub fn sample_args(&self) -> Option<Value> {
+        let args = shape::sample(&self.schema);
+        (args.is_object() && self.validator.is_valid(&args)).then_some(args)
+    }
+
+    /// Whether it can be called without arguments (P-031).
+    #[must_use]
+    pub fn takes_nothing(&self) -> bool {
+        self.validator.is_valid(&Value::Object(serde_json::Map::new()))
+    }
+
+    /// Whether `caller` may call it.
+    #[must_use]
+    pub fn allows(&self, caller: Option<&str>) -> bool {
+        match (&self.callers, caller) {
+            (None, _) => true,
+            (Some(callers), Some(caller)) => callers.iter().any(|one| one == caller),
+            (Some(_), None) => false,
+        }
+    }
+}
+
+impl Tools {
+    /// These tools; a later one replaces an earlier one of its name.
+    #[must_use]
+    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Tools {
+        let mut kept: Vec<Tool> = Vec::new();
+        for tool in tools {
+            match kept.iter_mut().find(|one| one.name == tool.name) {
+                Some(one) => *one = tool,
+                None => kept.push(tool),
+            }
+        }
+        Tools(Arc::new(kept))
+    }
+
+    /// The four tools of the specification's example (P-020).
+    #[must_use]
+    pub fn sample() -> Tools {
+        static SAMPLE: LazyLock<Tools> = LazyLock::new(|| Tools::new(sample::tools()));
+        SAMPLE.clone()
+    }
+
+    /// The registry of a JSON object: name to JSON Schema.
+    ///
+    /// # Errors
+    /// Not such an object, or a schema that is none.
+    pub fn from_json(value: &Value) -> Result<Tools> {
+        let Value::Object(schemas) = value else {
+            return Err(Error::invalid("a tool registry is a JSON object: tool name to JSON Schema"));
+        };
+        let tools: Result<Vec<Tool>> =
+            schemas.iter().map(|(name, schema)| Tool::new(name, schema.clone())).collect();
+        Ok(Tools::new(tools?))
+    }
+
+    /// The tool called `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.0.iter().find(|tool| tool.name == name)
+    }
+
+    /// The tools in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.0.iter()
+    }
+
+    /// Names that look like `name`, the closest first (P-015).
+    #[must_use]
+    pub fn close(&self, name: &str) -> Vec<&str> {
+        close(name, self.0.iter().map(|tool| tool.name.as_str()))
+    }
+}
+
+/// At most three of the names `among` that look like `name`, the closest first.
+#[must_use]
+pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = clip(name).to_lowercase();
+    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &clip(known).to_lowercase());
+    let mut found: Vec<(f64, &str)> = among.into_iter().map(|known| (near(known), known)).collect();
+    found.retain(|(likeness, _)| *likeness >= 0.5);
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// The part of a name that is compared: models write names of any length.
+fn clip(name: &str) -> &str {
+    &name[..name.floor_char_boundary(64)]
+}
+
+/// A message of the schema library; values of any length may stand in it.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}

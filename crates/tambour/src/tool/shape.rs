@@ -1,0 +1,84 @@
+//! Schemas as a model reads them best: a signature such as `(text: string, strict?: boolean)`, and sample arguments.
+
+use serde_json::{Map, Value};
+
+/// Depth to which nested objects are spelled out.
+const DEPTH: usize = 4;
+
+/// The arguments of a schema, as a signature without the name.
+pub(super) fn signature(schema: &Value) -> String {
+    format!("({})", fields(schema, 0).join(", "))
+}
+
+fn fields(schema: &Value, depth: usize) -> Vec<String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let field = |(name, value): (&String, &Value)| {
+        let mark = if is_required(schema, name) { "" } else { "?" };
+        format!("{name}{mark}: {}", kind(value, depth + 1))
+    };
+    properties.iter().map(field).collect()
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.is_some_and(|names| names.iter().any(|one| one == name))
+}
+
+fn kind(schema: &Value, depth: usize) -> String {
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        return choices.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => match name.as_str() {
+            "array" if depth < DEPTH => match schema.get("items") {
+                Some(items) => format!("{}[]", kind(items, depth + 1)),
+                None => "array".to_owned(),
+            },
+            "object" if depth < DEPTH => match fields(schema, depth) {
+                fields if fields.is_empty() => "object".to_owned(),
+                fields => format!("{{{}}}", fields.join(", ")),
+            },
+            name => name.to_owned(),
+        },
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | "),
+        _ => "any".to_owned(),
+    }
+}
+
+/// Arguments with the required fields only. They need not satisfy the schema: the caller looks.
+pub(super) fn sample(schema: &Value) -> Value {
+    value(schema, "value", 0)
+}
+
+fn value(schema: &Value, name: &str, depth: usize) -> Value {
+    let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first()).cloned();
+    let given = schema.get("const").or_else(|| schema.get("default")).cloned();
+    if let Some(given) = given.or_else(|| first("examples")).or_else(|| first("enum")) {
+        return given;
+    }
+    let kind = match schema.get("type") {
+        Some(Value::Array(names)) => names.first().and_then(Value::as_str).unwrap_or("string"),
+        Some(Value::String(name)) => name.as_str(),
+        _ => "string",
+    };
+    match kind {
+        "object" | "array" if depth >= DEPTH => Value::Null,
+        "object" => {
+            let mut fields = Map::new();
+            if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+                for (name, field) in properties.iter().filter(|(name, _)| is_required(schema, name)) {
+                    fields.insert(name.clone(), value(field, name, depth + 1));
+                }
+            }
+            Value::Object(fields)
+        }
+        "array" => match (schema.get("items"), schema.get("minItems").and_then(Value::as_u64)) {
+            (Some(items), Some(1..)) => Value::from(vec![value(items, name, depth + 1)]),
+            _ => Value::Array(Vec::new()),
+        },
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(Value::from(1)),
+        "boolean" => Value::Bool(true),
+        "null" => Value::Null,
+        _ => schema.get("description").cloned().unwrap_or_else(|| Value::from(name)),
+    }
+}

@@ -1,0 +1,138 @@
+//! Several replies that are one stream: what stands between them, and how it ends (X-004).
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use tambour::event::{Collected, EventKind, Failure, FinishReason, ToolResult, ToolStart};
+use tambour::{End, Event, Options, Pipeline, Severity, contract};
+
+const PLAN: &str = "```json\n{\"thought\": \"look first\", \"response_mode\": \"TOOL_EXECUTION\", \"direct_response\": null, \
+    \"tool_calls\": [{\"name\": \"lintSRSDocument\", \"args\": {\"userInput\": \"x\"}}]}\n```";
+const ANSWER: &str = "```json\n{\"thought\": \"now I know\", \"response_mode\": \"KNOWLEDGE_QA\", \
+    \"direct_response\": \"It is fine.\", \"tool_calls\": []}\n```";
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.tool_loop = true;
+    options
+}
+
+fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut Collected) {
+    text.as_bytes().chunks(size).for_each(|chunk| pipeline.push(chunk, sink));
+}
+
+/// A stream whose one call has run.
+fn called(size: usize, sink: &mut Collected) -> Pipeline {
+    let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().extensions(true);
+    push(&mut pipeline, PLAN, size, sink);
+    pipeline.finish(&End::stop(), sink);
+    let call = pipeline.calls()[0].clone();
+    let start = ToolStart { call_id: call.call_id.clone(), name: call.name };
+    pipeline.extension(Event::ToolStart(start), sink);
+    let result =
+        ToolResult { call_id: call.call_id, ok: true, result: Some(json!(1)), error: None, elapsed_ms: 1 };
+    pipeline.extension(Event::ToolResult(Box::new(result)), sink);
+    pipeline
+}
+
+fn names(sink: &Collected) -> Vec<&'static str> {
+    sink.joined().iter().map(Event::name).collect()
+}
+
+fn assert_valid(sink: &Collected) {
+    let plain: Vec<Event<'static>> =
+        sink.events.iter().filter(|event| event.kind() != EventKind::Extension).cloned().collect();
+    for events in [&sink.events, &plain] {
+        let mut findings = contract::check_events(events);
+        findings.retain(|finding| finding.severity == Severity::Error);
+        assert!(findings.is_empty(), "{findings:?}\n{events:?}"); // X-010
+    }
+}
+
+#[test]
+fn the_thought_of_each_reply_is_the_next_phase() {
+    for size in [1, 3, 1000] {
+        let mut sink = Collected::default();
+        let pipeline = called(size, &mut sink);
+        let mut next = pipeline.successor("aiplan", &options()).unwrap();
+        push(&mut next, ANSWER, size, &mut sink);
+        next.finish(&End::stop(), &mut sink);
+        assert!(next.calls().is_empty());
+        assert_eq!(
+            names(&sink),
+            [
+                "thinking_start",
+                "phase_start",
+                "phase_delta",
+                "plan",
+                "tool_call",
+                "tool_start",
+                "tool_result",
+                "phase_start",
+                "phase_delta",
+                "thinking_end",
+                "final_delta",
+                "plan",
+                "final_end",
+                "completed"
+            ]
+        ); // X-004
+        let phases: Vec<Event<'static>> =
+            sink.joined().into_iter().filter(|event| event.name() == "phase_delta").collect();
+        assert_eq!(phases[0], Event::PhaseDelta { id: 1, text: Cow::Borrowed("look first") });
+        assert_eq!(phases[1], Event::PhaseDelta { id: 2, text: Cow::Borrowed("now I know") });
+        assert_valid(&sink);
+    }
+}
+
+#[test]
+fn answers_of_several_replies_are_paragraphs() {
+    let mut options = options();
+    options.set("aiplan.variant", "v2").unwrap();
+    let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("aiplan", &options).unwrap().extensions(true);
+    push(&mut pipeline, &first, 5, &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+    assert_eq!(pipeline.calls().len(), 1); // R-30
+    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    push(&mut next, ANSWER, 5, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    let texts = sink.joined();
+    let texts = texts.iter().filter(|event| event.name() == "final_delta");
+    let text: String = texts.map(|event| event.data()["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(text, "Let me look.\n\nIt is fine.");
+    assert_valid(&sink);
+}
+
+#[test]
+fn calls_are_numbered_through_the_replies() {
+    let mut sink = Collected::default();
+    let pipeline = called(7, &mut sink);
+    let mut next = pipeline.successor("aiplan", &options()).unwrap();
+    push(&mut next, PLAN, 7, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    assert_eq!(next.calls()[0].call_id, "call_2");
+}
+
+#[test]
+fn a_stream_can_end_after_its_calls() {
+    let failure = Failure { code: "tool_loop".into(), message: "x".into(), retryable: false };
+    for (end, last) in
+        [(End::Failed(failure), "error"), (End::Finished(FinishReason::Cancelled), "completed")]
+    {
+        let mut sink = Collected::default();
+        let mut pipeline = called(7, &mut sink);
+        pipeline.set_usage(json!({"tokens": 3}));
+        pipeline.end(&end, &mut sink);
+        assert_eq!(names(&sink)[7..], ["thinking_end", "final_delta", "final_end", last]); // J-035
+        if let Some(Event::Completed(completed)) = sink.events.last() {
+            assert_eq!(completed.finish_reason, FinishReason::Cancelled); // X-014
+            assert_eq!(completed.usage, json!({"tokens": 3}));
+        }
+        let count = sink.events.len();
+        pipeline.end(&end, &mut sink);
+        assert_eq!(sink.events.len(), count, "it ends once");
+        assert_valid(&sink);
+    }
+}
