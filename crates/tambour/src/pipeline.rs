@@ -426,6 +426,7 @@ impl Reporter {
     /// Counts on from the reader of the reply before.
     fn go_on(&mut self, before: &Reporter) {
         self.count = before.count;
+        self.unlisted = before.unlisted;
         self.failed = before.failed;
         self.repairs = before.repairs;
         self.warnings = before.warnings;

@@ -21,6 +21,9 @@ use crate::metrics::Metrics;
 use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, error, not_run, told, unknown};
 use crate::upstream::{Message, failure};
 
+/// Calls of one reply: each one may take its time, and its result is kept until the model is told.
+const MOST_CALLS: usize = 128;
+
 /// The calls of one message.
 pub(super) struct ToolLoop<'a> {
     app: &'a Arc<App>,
@@ -90,6 +93,10 @@ impl<'a> ToolLoop<'a> {
             let message =
                 format!("more than {most} replies of the message called tools (`tools.max_iterations`)");
             return Some(failure("tool_iterations", message, false));
+        }
+        if calls.len() > MOST_CALLS {
+            let message = format!("a reply calls {} tools, more than {MOST_CALLS}", calls.len());
+            return Some(failure("tool_calls", message, false));
         }
         let repeated = self.repeats.add(calls)?;
         Some(failure("tool_loop", format!("the model goes round in circles: {repeated}"), false))

@@ -81,10 +81,11 @@ fn plain(host: &str) -> String {
 fn names(entry: &str, host: &str, port: u16) -> bool {
     let (name, of_port) = match entry.rsplit_once(':') {
         // Not the last colon of an IPv6 address.
-        Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, digits.parse().ok()),
+        Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, Some(digits)),
         _ => (entry, None),
     };
-    if of_port.is_some_and(|only: u16| only != port) {
+    // What is no port names no host: it must not stand for every port.
+    if of_port.is_some_and(|digits| digits.parse::<u16>() != Ok(port)) {
         return false;
     }
     match name.strip_prefix("*.") {
@@ -182,7 +183,16 @@ mod tests {
 
     #[test]
     fn hosts_are_those_of_the_list() {
-        let guard = guard(&["Tools.example.", "*.hooks.example", "ported.example:8443"], false);
+        let guard = guard(
+            &[
+                "Tools.example.",
+                "*.hooks.example",
+                "ported.example:8443",
+                "wrong.example:84430",
+                "no.example:",
+            ],
+            false,
+        );
         for fine in [
             "https://tools.example/x",
             "http://TOOLS.example:81",
@@ -197,6 +207,8 @@ mod tests {
             "https://xhooks.example/",
             "https://tools.example.evil.example/",
             "https://ported.example/",
+            "https://wrong.example/",
+            "https://no.example/",
             "http://127.0.0.1/",
         ] {
             assert!(matches!(guard.url(barred), Err(Barred::Host(_))), "{barred}");

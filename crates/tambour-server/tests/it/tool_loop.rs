@@ -360,3 +360,15 @@ async fn a_message_of_another_key_is_not_found() {
     assert_eq!(cancelled.status, 202);
     within(stream.rest()).await;
 }
+
+#[tokio::test]
+async fn a_reply_calls_so_many_tools_and_no_more() {
+    let texts: Vec<String> = (0..129).map(|n| n.to_string()).collect();
+    let calls: Vec<(&str, &str)> = texts.iter().map(|text| ("lint", text.as_str())).collect();
+    let kit = Kit::new(&[&plan(&calls)], vec![gives(&json!(1))]).await;
+    let events = kit.run(&json!({})).await;
+    sound(&events);
+    assert_eq!(events.last().unwrap().data["code"], "tool_calls");
+    assert_eq!(kit.hook.calls().begun, 0);
+    assert_eq!(results(&events).len(), 129);
+}

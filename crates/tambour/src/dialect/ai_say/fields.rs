@@ -29,6 +29,8 @@ pub(super) struct Whole {
     /// Whether its end is ours, and whether the input ended in it.
     pub(super) cut: bool,
     pub(super) open: bool,
+    /// Whether a `</think>` came after it.
+    pub(super) thought: bool,
 }
 
 /// What the model said beside its message.

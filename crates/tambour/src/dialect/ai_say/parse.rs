@@ -123,6 +123,9 @@ impl Answers {
             JsonEvent::Text(text) => return self.around.push(text),
             JsonEvent::ThoughtEnd => {
                 self.thought = true;
+                if let Some(answer) = &mut self.answer {
+                    answer.thought = true;
+                }
                 return self.around.forget();
             }
             JsonEvent::ValueStart(start) => {
@@ -311,8 +314,9 @@ impl Answers {
             placeholders: object.placeholders,
             cut,
             open: cut && self.finishing,
+            thought: false,
         };
-        if self.answer.is_none() || self.message.is_sent() {
+        if self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent() {
             self.answer = Some(whole);
         }
     }
@@ -335,6 +339,12 @@ impl Answers {
             reports.push(report.repaired("fallback text"));
         }
         let answer = &mut said.answer;
+        if whole.thought {
+            let message = "the answer stands in a thought";
+            let report = Report::new(rules::ANSWER_IN_THOUGHT, whole.at, whole.end, message);
+            reports.push(report.repaired("it does not end the action"));
+            answer.should_exit = false;
+        }
         if whole.cut || cut && answer.should_exit {
             let message = if whole.cut { "the answer is cut" } else { "the reply was cut after the answer" };
             let repair =

@@ -15,6 +15,8 @@ rules! {
         broken "{\"response\":{\"咨询师\":\"a\"},...} {\"response\":{\"咨询师\":\"b\"},...}", correct GOOD;
     ANSWER_IN_ARRAY = "answer_in_array" ["S-051"] Must "The answer is an object, not an item of an array.",
         broken "[{\"assessment\":...}]", correct "{\"assessment\":...}";
+    ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
+        broken "{\"assessment\":...}</think>Yes.", correct GOOD;
     FIELD_MISSING = "field_missing" ["S-051", "S-055"] Must "The answer has all its fields.",
         broken "{\"response\":{\"咨询师\":\"Hello.\"}}", correct GOOD;
     FIELD_TYPE = "field_type" ["S-051", "S-055"] Must "The fields of the answer have their types.",

@@ -20,6 +20,9 @@ pub(super) struct Around {
     /// Language of the last fence.
     said: String,
     at: Place,
+    /// The tag under way, without its `<`, and whether a thought is open by the tags so far.
+    tag: Option<String>,
+    thinking: bool,
     /// Where the first text stands that is neither fence nor white space.
     prose: Option<Place>,
 }
@@ -30,7 +33,12 @@ pub(super) struct Frame {
     start: Place,
     origin: Origin,
     language: String,
+    /// Whether it stands in a thought that was begun in the middle of the reply.
+    pub(super) thinking: bool,
 }
+
+/// Bytes of a tag that are kept.
+const TAG: usize = 32;
 
 /// Bytes of a fence's language that are kept.
 const LANGUAGE: usize = 32;
@@ -49,6 +57,7 @@ impl Around {
         // Up to where in `text` the place is counted.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
+            self.tag(c);
             if c == '`' || (c == '~' && (self.line_start || self.run.0 == '~')) {
                 if self.run.0 != c {
                     self.end_run();
@@ -82,6 +91,24 @@ impl Around {
         self.at.advance(&text[counted..]);
     }
 
+    /// Follows `<think>` and `<thinking>`; in a code span they are only spoken of.
+    fn tag(&mut self, c: char) {
+        if c == '<' {
+            self.tag = (self.run.1 == 0).then(String::new);
+            return;
+        }
+        let Some(tag) = &mut self.tag else { return };
+        if c != '>' && tag.len() < TAG {
+            return tag.push(c.to_ascii_lowercase());
+        }
+        match tag.split_whitespace().next() {
+            Some("think" | "thinking") if c == '>' => self.thinking = true,
+            Some("/think" | "/thinking") if c == '>' => self.thinking = false,
+            _ => {}
+        }
+        self.tag = None;
+    }
+
     /// What a run of backticks or tildes was.
     fn end_run(&mut self) {
         let (mark, length) = std::mem::take(&mut self.run);
@@ -108,7 +135,8 @@ impl Around {
         // A second value in a fence: its language was judged with the first one.
         let language = self.language.take().unwrap_or_else(|| self.said.clone());
         self.said.clone_from(&language);
-        Frame { start: start.place, origin: start.origin, language }
+        self.tag = None;
+        Frame { start: start.place, origin: start.origin, language, thinking: self.thinking }
     }
 
     /// A value has ended.

@@ -1,12 +1,14 @@
 //! One object held against the contract of plans (P-002 to P-016, P-028 to P-033).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::modes::{Calls, Mode, Text, mode, modes};
 use super::rules;
 use crate::event::ToolCall;
 use crate::finding::Report;
 use crate::options::Options;
+use crate::repair::json;
+use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::tool::Tool;
 
@@ -55,7 +57,7 @@ pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked
         let found = Report::new(rules::PLAN_MISSING, places.start, places.start.offset, "this is no object");
         return Checked { plan: value, calls: Vec::new(), reports: vec![found], valid: false, acts: false };
     };
-    let mut check = Check { fields, places, options, reports: Vec::new(), valid: true };
+    let mut check = Check { fields, places, options, reports: Vec::new(), unknown: 0, valid: true };
     check.thought();
     let mode = check.mode();
     let calls = check.calls(mode);
@@ -78,6 +80,8 @@ struct Check<'a> {
     places: &'a Places,
     options: &'a Options,
     reports: Vec<Report>,
+    /// Calls of tools that there are not.
+    unknown: usize,
     valid: bool,
 }
 
@@ -258,7 +262,9 @@ impl Check<'_> {
         };
         let options = self.options;
         let Some(tool) = options.tools.get(&name) else {
-            let close = options.tools.close(&name);
+            // Looking for close names takes time: there may be thousands of calls.
+            self.unknown += 1;
+            let close = if self.unknown <= MISMATCHES { options.tools.close(&name) } else { Vec::new() };
             let hint = match close.is_empty() {
                 true => String::new(),
                 false => format!("; close names: {}", close.join(", ")),
@@ -293,9 +299,30 @@ impl Check<'_> {
         place: Place,
         at: &str,
     ) -> Option<Value> {
+        let other = fields.iter().find(|(_, value)| holds_args(value));
         let args = match fields.get("args") {
             Some(Value::String(text)) => match serde_json::from_str(text) {
                 Ok(value @ Value::Object(_)) => {
+                    let mut inner = Inner::default();
+                    let mut reader = json::Reader::document(&self.options.limits);
+                    reader.push(text, &mut inner);
+                    reader.finish(&mut inner);
+                    if inner.rounded {
+                        let message = format!(
+                            "`{at}/args` is a text, and in it: a number with more digits than are kept"
+                        );
+                        self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                        return None;
+                    }
+                    for odd in inner.values.reports.into_iter().take(MISMATCHES) {
+                        let message = format!("`{at}/args` is a text, and in it: {}", odd.message);
+                        if odd.rule.code != json_rules::DUPLICATE_KEY.code {
+                            self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                            return None;
+                        }
+                        let found = Report::new(&json_rules::DUPLICATE_KEY, place, place.offset, message);
+                        self.reports.push(found.repaired("kept the last value"));
+                    }
                     let found = Report::new(
                         rules::ARGS_AS_TEXT,
                         place,
@@ -308,14 +335,19 @@ impl Check<'_> {
                 _ => Value::String(text.clone()),
             },
             Some(args) => args.clone(),
-            None if tool.takes_nothing() => {
+            None if tool.takes_nothing() && other.is_none() => {
                 let message = format!("`{at}/args` is missing");
                 let found = Report::new(rules::ARGS_MISSING, place, place.offset, message);
                 self.reports.push(found.repaired("read as `{}`"));
-                json!({})
+                Value::Object(Map::new())
             }
             None => {
-                let message = format!("`{at}/args` is missing");
+                let message = match other {
+                    Some((key, _)) => {
+                        format!("`{at}/args` is missing, and `{}` may be meant for it", clip(key))
+                    }
+                    None => format!("`{at}/args` is missing"),
+                };
                 self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
                 return None;
             }
@@ -348,6 +380,36 @@ impl Check<'_> {
             let message = format!("`/{}` is not a field of plans", clip(name));
             self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, place.offset, message));
         }
+    }
+}
+
+/// What is odd about arguments that were written as a text.
+#[derive(Default)]
+struct Inner {
+    values: json::Values,
+    rounded: bool,
+}
+
+impl json::JsonSink for Inner {
+    fn event(&mut self, event: json::JsonEvent<'_>) {
+        self.values.event(event);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.values.report(report);
+    }
+
+    fn rounded(&mut self) {
+        self.rounded = true;
+    }
+}
+
+/// Whether a value may be arguments that stand under another key than `args`.
+fn holds_args(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",
+        _ => false,
     }
 }
 

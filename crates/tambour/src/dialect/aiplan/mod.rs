@@ -85,7 +85,7 @@ impl AiPlan {
         let extra = self.plans.seen > 1;
         let (chosen, first) = (self.plans.chosen.take(), self.plans.first.take());
         let Some(read) = chosen.or(first) else { return self.no_plan(out) };
-        let Read { mut checked, frame, end, sent, .. } = read;
+        let Read { mut checked, frame, end, sent, unsent, .. } = read;
         if checked.valid && checked.acts && cut {
             let message = "the reply was cut; no call of its plan may run";
             checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
@@ -100,6 +100,11 @@ impl AiPlan {
             out.report(report.repaired(repair));
         }
         if !checked.valid {
+            if !unsent.is_empty() && !self.plans.answered {
+                // No other object is the plan. Its text answers all the same, as it would have if it had been sent before.
+                out.intent(Intent::FinalText(&unsent));
+                self.plans.answered = true;
+            }
             let truncated = cut || end.closed_by_us;
             return self.fall_back(if truncated { "truncated" } else { "plan_invalid" }, out);
         }

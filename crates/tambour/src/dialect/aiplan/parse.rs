@@ -15,6 +15,7 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, End, JsonEvent, JsonSink, TopKey};
 use crate::repair::rules as json_rules;
+use crate::span::Place;
 
 /// The objects of one reply.
 pub(super) struct Plans {
@@ -42,6 +43,8 @@ pub(super) struct Read {
     pub(super) end: End,
     /// Whether its answer was sent.
     pub(super) sent: bool,
+    /// Its answer, if it was not sent since the object is no plan.
+    pub(super) unsent: String,
     /// Whether it has a field of plans.
     likely: bool,
 }
@@ -54,12 +57,16 @@ struct Object {
     reports: Vec<Report>,
     /// Whether one of them was more than cosmetic.
     guessed: bool,
+    /// Whether a number of it was rounded.
+    rounded: bool,
     likely: bool,
     /// Another object is the plan: nothing of this one is used.
     idle: bool,
     /// What is done with the string under way.
     target: Target,
     mode: String,
+    /// How often the key of the calls has come.
+    lists: usize,
     /// Whether the mode is known to allow an answer; `None` before it is known.
     allowed: Option<bool>,
     /// Whether a thought has come, or can no longer come.
@@ -78,10 +85,15 @@ enum Target {
     Answer,
 }
 
+/// Bytes of a mode that are kept while it arrives.
+const MODE: usize = 64;
+
+/// Keys of an object whose places are kept.
+const KEYS: usize = 64;
+
 /// Repairs after which a call may still run: they change how a value is written, not what it is (P-026).
 const COSMETIC: &[&str] = &[
     json_rules::TRAILING_COMMA.code,
-    json_rules::EXTRA_COMMA.code,
     json_rules::QUOTE.code,
     json_rules::UNQUOTED_KEY.code,
     json_rules::COMMENT.code,
@@ -112,6 +124,18 @@ impl JsonSink for Feed<'_> {
             None => self.out.report(report),
         }
     }
+
+    fn rounded(&mut self) {
+        if let Some(object) = &mut self.plans.object
+            && !std::mem::replace(&mut object.rounded, true)
+        {
+            let place = object.places.start;
+            let message = "the object has a number with more digits than are kept";
+            let report = Report::new(&json_rules::NUMBER, place, place.offset, message);
+            object.guessed = true;
+            object.reports.push(report.repaired("rounded"));
+        }
+    }
 }
 
 impl Plans {
@@ -137,8 +161,16 @@ impl Plans {
             JsonEvent::Text(text) => return self.around.text(text),
             JsonEvent::ThoughtEnd => {
                 // What came so far was thinking, plans too; only an answer that was sent stays.
-                if self.chosen.as_ref().is_some_and(|read| !read.sent) {
-                    self.chosen = None;
+                match &mut self.chosen {
+                    Some(Read { sent: true, checked, end, .. }) => {
+                        if checked.valid && checked.acts {
+                            let message = "the plan stands in a thought; no call of it may run";
+                            let report = Report::new(rules::REPAIR_UNSAFE, end.place, end.offset, message);
+                            checked.reports.push(report);
+                            checked.valid = false;
+                        }
+                    }
+                    chosen => *chosen = None,
                 }
                 self.first = None;
                 self.seen = usize::from(self.chosen.is_some());
@@ -151,10 +183,12 @@ impl Plans {
                     places: Places { start: start.place, ..Places::default() },
                     reports: Vec::new(),
                     guessed: false,
+                    rounded: false,
                     likely: false,
                     idle: self.chosen.is_some(),
                     target: Target::Nowhere,
                     mode: String::new(),
+                    lists: 0,
                     allowed: None,
                     thought: false,
                     held: String::new(),
@@ -192,19 +226,29 @@ impl Plans {
     fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
         self.around.value_end(&end);
+        let checked = built.map(|built| judge(built, &mut object, &self.options)).unwrap_or_default();
         object.thought = true;
-        object.release(&self.options, &mut self.answered, out);
+        // An object after this one may be the plan, if this one is none.
+        if checked.valid {
+            object.allowed = Some(true);
+        }
+        if checked.valid || object.sent {
+            object.release(&self.options, &mut self.answered, out);
+        }
+        let unsent = match object.allowed {
+            Some(true) if !object.sent => std::mem::take(&mut object.held),
+            _ => String::new(),
+        };
         if object.likely {
             self.seen += 1;
         } else {
             self.around.led_by(object.places.start);
         }
-        let Object { frame, places, mut reports, guessed, likely, sent, .. } = object;
-        let checked = built.map(|built| judge(built, &places, guessed, &mut reports, &self.options));
-        let mut checked = checked.unwrap_or_default();
+        let Object { frame, mut reports, likely, sent, .. } = object;
+        let mut checked = checked;
         reports.append(&mut checked.reports);
         checked.reports = reports;
-        let read = Read { frame, end, sent, likely, checked };
+        let read = Read { frame, end, sent, unsent, likely, checked };
         if read.checked.valid || read.sent {
             self.chosen = Some(read);
         } else if self.first.as_ref().is_none_or(|first| read.likely && !first.likely) {
@@ -214,15 +258,10 @@ impl Plans {
 }
 
 /// Holds an object against the contract, its repairs and its end included.
-fn judge(
-    built: Built,
-    places: &Places,
-    guessed: bool,
-    reports: &mut Vec<Report>,
-    options: &Options,
-) -> Checked {
+fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
+    let Object { frame, places, reports, guessed, lists, .. } = object;
     let end = built.end;
-    let twice = places.keys.iter().filter(|(key, _)| key == "tool_calls").count() > 1;
+    let twice = *lists > 1;
     let calls_at = places.key("tool_calls");
     let mut checked = check(built.value, places, options);
     for mut report in built.duplicates {
@@ -237,9 +276,12 @@ fn judge(
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";
         checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
-    } else if checked.acts && guessed {
+    } else if checked.acts && (*guessed || frame.thinking) {
         checked.valid = false;
-        let message = "the JSON of a plan that calls tools had to be guessed; no call of it may run";
+        let message = match *guessed {
+            true => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
+            false => "the plan stands in a thought; no call of it may run",
+        };
         checked.reports.push(Report::new(rules::REPAIR_UNSAFE, places.start, end.offset, message));
     }
     checked
@@ -271,9 +313,13 @@ impl Object {
                     }
                     out.intent(Intent::PhaseText(text));
                 }
+                // One byte more than is kept tells that the word is longer.
                 Target::Mode => {
-                    let room = 64usize.saturating_sub(self.mode.len());
-                    self.mode.push_str(&text[..text.floor_char_boundary(room)]);
+                    for c in text.chars() {
+                        if self.mode.len() <= MODE {
+                            self.mode.push(c);
+                        }
+                    }
                 }
                 Target::Answer if self.sent && self.held.is_empty() => out.intent(Intent::FinalText(text)),
                 Target::Answer => {
@@ -284,9 +330,7 @@ impl Object {
             JsonEvent::Key { text, place, depth } => {
                 if *depth == 1 {
                     self.likely |= FIELDS.contains(text);
-                    if self.places.keys.len() < 64 {
-                        self.places.keys.push(((*text).to_owned(), place.get()));
-                    }
+                    self.top_key(text, || place.get());
                 } else if *depth == 3
                     && top.under() == Some("tool_calls")
                     && let Some(call @ None) = self.places.calls.last_mut()
@@ -328,6 +372,7 @@ impl Object {
                     Target::Thought => self.thought = true,
                     Target::Mode => {
                         let found = mode(options.plan_variant, &self.mode);
+                        let found = found.filter(|_| self.mode.len() <= MODE);
                         self.allowed =
                             Some(!self.too_large && found.is_some_and(|mode| mode.text != Text::None));
                     }
@@ -335,6 +380,23 @@ impl Object {
                 }
                 self.release(options, answered, out);
             }
+            _ => {}
+        }
+    }
+
+    /// A key of the object itself. What an earlier one of its name has brought and was not used counts no more.
+    fn top_key(&mut self, text: &str, place: impl Fn() -> Place) {
+        let keys = &mut self.places.keys;
+        let known = FIELDS.contains(&text);
+        match keys.iter().rposition(|(key, _)| known && key == text) {
+            Some(at) => keys[at].1 = place(),
+            None if known || keys.len() < KEYS => keys.push((text.to_owned(), place())),
+            None => {}
+        }
+        match text {
+            "tool_calls" => self.lists += 1,
+            "response_mode" => self.allowed = None,
+            "direct_response" if !self.sent => self.held.clear(),
             _ => {}
         }
     }

@@ -72,9 +72,13 @@ impl Reader {
                 return Ok(());
             }
             if let Some((number, odd)) = number::read(word) {
+                let rounded = number::is_rounded(word, &number);
                 let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
                 self.seen = 0;
                 self.number(c, (at, end), &number, odd, sink);
+                if rounded {
+                    sink.rounded();
+                }
                 if let Some((_, length)) = stray_quote {
                     let what = ("a quote after a number", "left it out");
                     self.mend(c, (end, end + length), &rules::MISSING_QUOTE, what, sink);
@@ -160,7 +164,11 @@ impl Reader {
                 Some(false) => "read as `false`",
                 None => "read as `null`",
             };
-            self.mend(c, (at, end), &rules::LITERAL, ("a literal JSON does not know", repair), sink);
+            // A number that JSON cannot say is lost with it.
+            let word = &c.text[at..end];
+            let number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
+            let rule = if number { &rules::NUMBER } else { &rules::LITERAL };
+            self.mend(c, (at, end), rule, ("a literal JSON does not know", repair), sink);
         }
         sink.event(event);
         c.at = end;

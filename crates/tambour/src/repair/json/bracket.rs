@@ -74,7 +74,7 @@ impl Reader {
         }
         if mark == b'(' {
             let what = ("round brackets around items", "read as an array");
-            self.mend(c, (at, at + length), &rules::PUNCTUATION, what, sink);
+            self.mend(c, (at, at + length), &rules::WRAPPER, what, sink);
         }
         if self.open_bracket(c, at, mark, sink) {
             c.at += length;

@@ -114,6 +114,9 @@ pub trait JsonSink {
 
     /// The next repair or limit.
     fn report(&mut self, report: Report);
+
+    /// The number before has more digits than were kept. By RFC 8259 that is no fault.
+    fn rounded(&mut self) {}
 }
 
 /// Knows at every moment which key of the outermost object is being read.

@@ -58,6 +58,15 @@ pub(super) fn read(word: &str) -> Option<(Number, bool)> {
     odd(word).map(|number| (number, true))
 }
 
+/// Whether digits of a number are lost: a double keeps 17 of them, whole numbers of 64 bits are kept whole.
+pub(super) fn is_rounded(word: &str, number: &Number) -> bool {
+    let mantissa = word.split(['e', 'E']).next().unwrap_or(word);
+    let digits = || mantissa.bytes().filter(u8::is_ascii_digit);
+    let zeros = digits().take_while(|&digit| digit == b'0').count();
+    let last = digits().enumerate().filter(|(_, digit)| *digit != b'0').last().map_or(0, |(at, _)| at + 1);
+    number.is_f64() && last.saturating_sub(zeros) > 17
+}
+
 /// Whether `bytes` is a number by RFC 8259.
 fn is_json(bytes: &[u8]) -> bool {
     let mut rest = bytes.strip_prefix(b"-").unwrap_or(bytes);

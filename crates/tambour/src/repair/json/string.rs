@@ -141,7 +141,7 @@ impl Reader {
                     if length > 1 && self.string.quote == Quote::Double {
                         let what = ("two quotes at the end of a string", "read as one");
                         self.close_string(c, (from, at), control, sink);
-                        self.mend(c, (at, at + length), &rules::QUOTE, what, sink);
+                        self.mend(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
                     } else {
                         self.close_string(c, (from, at), control, sink);
                     }
@@ -162,7 +162,7 @@ impl Reader {
                 Decision::Drop => {
                     self.piece(c, (from, at), control.take(), sink);
                     let what = ("two quotes at the start of a string", "read as one");
-                    self.mend(c, (at, at + length), &rules::QUOTE, what, sink);
+                    self.mend(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
                     self.string.doubled = true;
                     self.string.empty = false;
                     at += length;

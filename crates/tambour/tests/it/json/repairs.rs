@@ -38,7 +38,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{\"a:\"b\"}", "{\"a\":\"b\"}", "missing_quote"),
     ("[\"a,\n\"b\"]", "[\"a\",\"b\"]", "missing_quote"),
     ("{a\":1}", "{\"a\":1}", "unquoted_key"),
-    ("{\"\"a\"\":\"\"b\"\"}", "{\"a\":\"b\"}", "quote quote quote quote"),
+    ("{\"\"a\"\":\"\"b\"\"}", "{\"a\":\"b\"}", "inner_quote inner_quote inner_quote inner_quote"),
     ("{\"a\":\"\"\"b \"c\" d\"\"\"}", "{\"a\":\"b \\\"c\\\" d\"}", "quote inner_quote inner_quote"),
     // No quotes.
     ("{a:1,b_2:2}", "{\"a\":1,\"b_2\":2}", "unquoted_key unquoted_key"),
@@ -61,7 +61,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{\"a\":\u{a0}1}", "{\"a\":1}", "space"),
     ("[1,2,...]", "[1,2]", "ellipsis trailing_comma"),
     ("[1,\n  ...\n]", "[1]", "ellipsis trailing_comma"),
-    ("{\"a\":(1,2)}", "{\"a\":[1,2]}", "punctuation"),
+    ("{\"a\":(1,2)}", "{\"a\":[1,2]}", "wrapper"),
     // Inside strings.
     ("[\"a\nb\nc\"]", "[\"a\\nb\\nc\"]", "raw_control"),
     ("[\"a\tb\"]", "[\"a\\tb\"]", "raw_control"),
@@ -76,7 +76,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[True,False,None,undefined,NaN]",
         "[true,false,null,null,null]",
-        "literal literal literal literal literal",
+        "literal literal literal literal number",
     ),
     ("[+1,.5,5.,1_000,0x1F,2e]", "[1,0.5,5.0,1000,31,2.0]", "number number number number number number"),
     ("[1e999,007,1.2.3]", "[\"1e999\",\"007\",\"1.2.3\"]", "unquoted_value unquoted_value unquoted_value"),
