@@ -12,6 +12,8 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod reporter;
+
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -22,11 +24,12 @@ use crate::error::Result;
 use crate::event::{
     Completed, Event, EventKind, ExitDecision, Failure, FinishReason, Metadata, Sink, ToolCall,
 };
-use crate::finding::{Finding, Profile, Report, Severity, rules};
+use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
 use crate::sequence::Sequencer;
 use crate::span::Place;
+use reporter::Reporter;
 
 /// How the input ended (X-014).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -390,81 +393,6 @@ impl Output for Wire<'_> {
     fn fall_back(&mut self, reason: &'static str) {
         self.state.fallback = Some(reason);
     }
-}
-
-/// Judges, counts and limits findings.
-struct Reporter {
-    profile: Profile,
-    mute: Option<String>,
-    first_only: bool,
-    limit: usize,
-    count: usize,
-    unlisted: usize,
-    /// Whether an error was reported.
-    failed: bool,
-    repairs: u32,
-    warnings: u32,
-    last: Place,
-}
-
-impl Reporter {
-    fn new(options: &Options) -> Reporter {
-        Reporter {
-            profile: options.profile,
-            mute: options.mute.clone(),
-            first_only: options.first_only,
-            limit: if options.first_only { 1 } else { options.limits.findings },
-            count: 0,
-            unlisted: 0,
-            failed: false,
-            repairs: 0,
-            warnings: 0,
-            last: Place::START,
-        }
-    }
-
-    /// Counts on from the reader of the reply before.
-    fn go_on(&mut self, before: &Reporter) {
-        self.count = before.count;
-        self.unlisted = before.unlisted;
-        self.failed = before.failed;
-        self.repairs = before.repairs;
-        self.warnings = before.warnings;
-    }
-
-    fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
-        if self.mute.as_deref() == Some(report.rule.code) {
-            return;
-        }
-        self.last = report.place;
-        let finding = report.judge(self.profile);
-        self.repairs += u32::from(finding.repair.is_some());
-        self.warnings += u32::from(finding.severity >= Severity::Warning);
-        self.count += 1;
-        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
-        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
-        if self.count <= self.limit || (decides && !self.first_only) {
-            emit(finding, as_event, sink);
-        } else {
-            self.unlisted += 1;
-        }
-    }
-
-    /// Says how many findings were not reported.
-    fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
-        if self.unlisted > 0 && !self.first_only {
-            let message = format!("{} more findings are not listed", self.unlisted);
-            let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
-            emit(report.judge(self.profile), as_event, sink);
-        }
-    }
-}
-
-fn emit(finding: Finding, as_event: bool, sink: &mut dyn Sink) {
-    if as_event {
-        sink.event(Event::Finding(Box::new(finding.clone())));
-    }
-    sink.finding(finding);
 }
 
 rules! {

@@ -15,7 +15,7 @@
 mod sample;
 mod shape;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -41,7 +41,8 @@ pub struct Tool {
     /// Whether a person is asked before it runs.
     pub confirm: bool,
     schema: Value,
-    validator: Arc<Validator>,
+    /// `None` if the schema is none.
+    validator: Arc<OnceLock<Option<Validator>>>,
 }
 
 impl PartialEq for Tool {
@@ -79,15 +80,19 @@ impl Tool {
         if name.trim().is_empty() {
             return Err(Error::invalid("a tool has a name"));
         }
-        // Patterns must stay linear in the text: they meet what a model wrote.
-        let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(&schema);
-        let validator = validator.map_err(|error| {
+        let tool = Tool::trusted(name, schema);
+        let validator = compile(&tool.schema).map_err(|error| {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "its top".to_owned() } else { format!("`{place}`") };
             Error::invalid(format!("the schema of tool `{name}` is not a JSON Schema: {error} at {place}"))
         })?;
+        Ok(Tool { validator: Arc::new(OnceLock::from(Some(validator))), ..tool })
+    }
+
+    /// A tool whose schema is known to be one: it is compiled when it is first needed, which takes milliseconds.
+    fn trusted(name: &str, schema: Value) -> Tool {
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        Ok(Tool {
+        Tool {
             name: name.to_owned(),
             description: [text.to_owned(), text.to_owned()],
             read_only: schema.get("readOnly") == Some(&Value::Bool(true)),
@@ -97,8 +102,8 @@ impl Tool {
                 .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             confirm: false,
             schema,
-            validator: Arc::new(validator),
-        })
+            validator: Arc::default(),
+        }
     }
 
     /// The JSON Schema of its arguments.
@@ -120,7 +125,12 @@ impl Tool {
             pointer: error.instance_path().to_string(),
             message: shorten(&error.masked().to_string()),
         };
-        self.validator.iter_errors(args).take(most).map(mismatch).collect()
+        match self.validator() {
+            Some(validator) => validator.iter_errors(args).take(most).map(mismatch).collect(),
+            None => {
+                vec![Mismatch { pointer: String::new(), message: "the tool has no usable schema".to_owned() }]
+            }
+        }
     }
 
     /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
@@ -133,13 +143,21 @@ impl Tool {
     #[must_use]
     pub fn sample_args(&self) -> Option<Value> {
         let args = shape::sample(&self.schema);
-        (args.is_object() && self.validator.is_valid(&args)).then_some(args)
+        (args.is_object() && self.accepts(&args)).then_some(args)
     }
 
     /// Whether it can be called without arguments (P-031).
     #[must_use]
     pub fn takes_nothing(&self) -> bool {
-        self.validator.is_valid(&Value::Object(serde_json::Map::new()))
+        self.accepts(&Value::Object(serde_json::Map::new()))
+    }
+
+    fn accepts(&self, args: &Value) -> bool {
+        self.validator().is_some_and(|validator| validator.is_valid(args))
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        self.validator.get_or_init(|| compile(&self.schema).ok()).as_ref()
     }
 
     /// Whether `caller` may call it.
@@ -214,6 +232,11 @@ pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'
     found.retain(|(likeness, _)| *likeness >= 0.5);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Patterns must stay linear in the text: they meet what a model wrote.
+fn compile(schema: &Value) -> std::result::Result<Validator, jsonschema::ValidationError<'static>> {
+    jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema)
 }
 
 /// The part of a name that is compared: models write names of any length.

@@ -1,13 +1,15 @@
 //! AIPlan: one JSON object that says what is to be done (P-001 to P-037).
 //!
-//! `parse` reads objects while they arrive, `check` holds a complete one against the contract, `modes` has the modes as
+//! `parse` reads objects while they arrive, each as an `object`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
 //! data, `around` knows what stands beside the plan. Text streams; calls wait for the end of the reply, and come only of
 //! a plan that is complete, valid and not cut.
 
 mod around;
+mod calls;
 mod check;
 mod fallback;
 mod modes;
+mod object;
 mod parse;
 mod prompt;
 mod rules;
@@ -184,7 +186,8 @@ impl Dialect for AiPlan {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
-        let open = self.reader.in_value();
+        // A cut object behind the plan is not the plan.
+        let open = self.reader.in_value() && self.plans.chosen.is_none();
         self.reader.finish(&mut Feed { plans: &mut self.plans, out });
         self.conclude(ending.cut, out);
         open

@@ -1,0 +1,225 @@
+//! The calls of a plan: their form, their tools and arguments, who may call them (P-014 to P-016, P-028, P-031, P-033).
+
+use serde_json::{Map, Value};
+
+use super::check::{Check, MISMATCHES, clip, kind};
+use super::modes::{Calls, Mode};
+use super::rules;
+use crate::event::ToolCall;
+use crate::finding::Report;
+use crate::repair::json;
+use crate::repair::rules as json_rules;
+use crate::span::Place;
+use crate::tool::Tool;
+
+impl Check<'_> {
+    /// The calls; `None` when they cannot be read as such.
+    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<Vec<ToolCall>> {
+        if !self.present("tool_calls") {
+            return None;
+        }
+        let place = self.places.key("tool_calls");
+        if !self.fields["tool_calls"].is_array() {
+            self.type_fault("tool_calls", "a list", "P-014");
+            return None;
+        }
+        let Some(Value::Array(mut written)) = self.fields.get_mut("tool_calls").map(Value::take) else {
+            return None;
+        };
+        let forbidden = mode.is_some_and(|mode| mode.calls == Calls::None) && !written.is_empty();
+        let mut calls = Vec::new();
+        let mut kept = Vec::new();
+        for (index, call) in written.iter_mut().enumerate() {
+            let before = self.reports.len();
+            let valid = std::mem::replace(&mut self.valid, true);
+            let found = self.call(index, call, mode);
+            if self.options.drop_invalid_calls && !self.valid {
+                self.drop_call(index, before);
+                self.valid = valid;
+                continue;
+            }
+            self.valid &= valid;
+            calls.extend(found);
+            kept.push(call.take());
+        }
+        let none = kept.is_empty();
+        self.fields.insert("tool_calls".to_owned(), Value::Array(kept));
+        if let Some(mode) = mode {
+            if forbidden {
+                let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
+                let found = Report::new(rules::CALLS_UNEXPECTED, place, place.offset, message);
+                self.fault(found.row(mode.rows.1));
+            } else if mode.calls == Calls::Some && none {
+                let message = format!("`/tool_calls` is empty in a {} plan", mode.name);
+                self.fault(Report::new(rules::CALLS_EMPTY, place, place.offset, message));
+            }
+        }
+        Some(calls)
+    }
+
+    /// Turns the faults of a call into the word that it was left out.
+    fn drop_call(&mut self, index: usize, before: usize) {
+        for report in &mut self.reports[before..] {
+            report.repair = Some("the call is left out".to_owned());
+        }
+        let place = self.places.call(index);
+        let message = format!("`/tool_calls/{index}` is not valid");
+        let found = Report::new(rules::CALL_DROPPED, place, place.offset, message);
+        self.reports.push(found.repaired("left out; the other calls are kept"));
+    }
+
+    /// One call; what is wrong with it makes the plan invalid (P-028).
+    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<ToolCall> {
+        let place = self.places.call(index);
+        let at = format!("/tool_calls/{index}");
+        let fault = |message: String| Report::new(rules::CALL_INVALID, place, place.offset, message);
+        let Value::Object(fields) = call else {
+            self.fault(fault(format!("`{at}` is {}, not an object", kind(call))));
+            return None;
+        };
+        let name = match fields.get("name") {
+            Some(Value::String(name)) if !name.trim().is_empty() => name.clone(),
+            Some(Value::String(_)) => {
+                self.fault(fault(format!("`{at}/name` is blank")));
+                return None;
+            }
+            Some(other) => {
+                self.fault(fault(format!("`{at}/name` is {}, not a string", kind(other))));
+                return None;
+            }
+            None => {
+                self.fault(fault(format!("`{at}/name` is missing")));
+                return None;
+            }
+        };
+        let options = self.options;
+        let Some(tool) = options.tools.get(&name) else {
+            // Looking for close names takes time: there may be thousands of calls.
+            self.unknown += 1;
+            let close = if self.unknown <= MISMATCHES { options.tools.close(&name) } else { Vec::new() };
+            let hint = match close.is_empty() {
+                true => String::new(),
+                false => format!("; close names: {}", close.join(", ")),
+            };
+            let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(&name));
+            self.fault(Report::new(rules::TOOL_UNKNOWN, place, place.offset, message));
+            return None;
+        };
+        let args = self.args(fields, tool, place, &at)?;
+        if !tool.allows(options.caller.as_deref()) {
+            let caller = options.caller.as_deref().unwrap_or("a caller without a name");
+            let message = format!("`{at}`: `{name}` is not open to {caller}");
+            self.fault(Report::new(rules::TOOL_FORBIDDEN, place, place.offset, message));
+            return None;
+        }
+        if let Some(mode) = mode
+            && mode.calls == Calls::ReadOnly
+            && !tool.read_only
+        {
+            let message = format!("`{at}`: `{name}` does more than read, in a {} plan", mode.name);
+            self.fault(Report::new(rules::CALLS_UNEXPECTED, place, place.offset, message).row("R-30"));
+            return None;
+        }
+        Some(ToolCall { call_id: String::new(), name, args })
+    }
+
+    /// The arguments of a call, read as P-031 says and held against the schema of the tool.
+    fn args(
+        &mut self,
+        fields: &mut Map<String, Value>,
+        tool: &Tool,
+        place: Place,
+        at: &str,
+    ) -> Option<Value> {
+        let other = fields.iter().find(|(_, value)| holds_args(value));
+        let args = match fields.get("args") {
+            Some(Value::String(text)) => match serde_json::from_str(text) {
+                Ok(value @ Value::Object(_)) => {
+                    let mut inner = Inner::default();
+                    let mut reader = json::Reader::document(&self.options.limits);
+                    reader.push(text, &mut inner);
+                    reader.finish(&mut inner);
+                    if inner.rounded {
+                        let message = format!(
+                            "`{at}/args` is a text, and in it: a number with more digits than are kept"
+                        );
+                        self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                        return None;
+                    }
+                    for odd in inner.values.reports.into_iter().take(MISMATCHES) {
+                        let message = format!("`{at}/args` is a text, and in it: {}", odd.message);
+                        if odd.rule.code != json_rules::DUPLICATE_KEY.code {
+                            self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                            return None;
+                        }
+                        let found = Report::new(&json_rules::DUPLICATE_KEY, place, place.offset, message);
+                        self.reports.push(found.repaired("kept the last value"));
+                    }
+                    let found = Report::new(
+                        rules::ARGS_AS_TEXT,
+                        place,
+                        place.offset,
+                        format!("`{at}/args` is a text"),
+                    );
+                    self.reports.push(found.repaired("read as the object it holds"));
+                    value
+                }
+                _ => Value::String(text.clone()),
+            },
+            Some(args) => args.clone(),
+            None if tool.takes_nothing() && other.is_none() => {
+                let message = format!("`{at}/args` is missing");
+                let found = Report::new(rules::ARGS_MISSING, place, place.offset, message);
+                self.reports.push(found.repaired("read as `{}`"));
+                Value::Object(Map::new())
+            }
+            None => {
+                let message = match other {
+                    Some((key, _)) => {
+                        format!("`{at}/args` is missing, and `{}` may be meant for it", clip(key))
+                    }
+                    None => format!("`{at}/args` is missing"),
+                };
+                self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                return None;
+            }
+        };
+        let mismatches = tool.check(&args, MISMATCHES);
+        for mismatch in &mismatches {
+            let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
+            self.fault(Report::new(rules::ARGS_INVALID, place, place.offset, message));
+        }
+        fields.insert("args".to_owned(), args.clone());
+        mismatches.is_empty().then_some(args)
+    }
+}
+
+/// What is odd about arguments that were written as a text.
+#[derive(Default)]
+struct Inner {
+    values: json::Values,
+    rounded: bool,
+}
+
+impl json::JsonSink for Inner {
+    fn event(&mut self, event: json::JsonEvent<'_>) {
+        self.values.event(event);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.values.report(report);
+    }
+
+    fn rounded(&mut self) {
+        self.rounded = true;
+    }
+}
+
+/// Whether a value may be arguments that stand under another key than `args`.
+fn holds_args(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",
+        _ => false,
+    }
+}

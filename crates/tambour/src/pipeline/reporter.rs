@@ -1,0 +1,82 @@
+//! Findings of one stream.
+
+use super::FINDINGS_LIMIT;
+use crate::event::{Event, Sink};
+use crate::finding::{Finding, Profile, Report, Severity};
+use crate::options::Options;
+use crate::span::Place;
+
+/// Judges, counts and limits findings.
+pub(super) struct Reporter {
+    profile: Profile,
+    mute: Option<String>,
+    first_only: bool,
+    limit: usize,
+    count: usize,
+    unlisted: usize,
+    /// Whether an error was reported.
+    failed: bool,
+    pub(super) repairs: u32,
+    pub(super) warnings: u32,
+    last: Place,
+}
+
+impl Reporter {
+    pub(super) fn new(options: &Options) -> Reporter {
+        Reporter {
+            profile: options.profile,
+            mute: options.mute.clone(),
+            first_only: options.first_only,
+            limit: if options.first_only { 1 } else { options.limits.findings },
+            count: 0,
+            unlisted: 0,
+            failed: false,
+            repairs: 0,
+            warnings: 0,
+            last: Place::START,
+        }
+    }
+
+    /// Counts on from the reader of the reply before.
+    pub(super) fn go_on(&mut self, before: &Reporter) {
+        self.count = before.count;
+        self.unlisted = before.unlisted;
+        self.failed = before.failed;
+        self.repairs = before.repairs;
+        self.warnings = before.warnings;
+    }
+
+    pub(super) fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
+        if self.mute.as_deref() == Some(report.rule.code) {
+            return;
+        }
+        self.last = report.place;
+        let finding = report.judge(self.profile);
+        self.repairs += u32::from(finding.repair.is_some());
+        self.warnings += u32::from(finding.severity >= Severity::Warning);
+        self.count += 1;
+        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        if self.count <= self.limit || (decides && !self.first_only) {
+            emit(finding, as_event, sink);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// Says how many findings were not reported.
+    pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
+        if self.unlisted > 0 && !self.first_only {
+            let message = format!("{} more findings are not listed", self.unlisted);
+            let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
+            emit(report.judge(self.profile), as_event, sink);
+        }
+    }
+}
+
+fn emit(finding: Finding, as_event: bool, sink: &mut dyn Sink) {
+    if as_event {
+        sink.event(Event::Finding(Box::new(finding.clone())));
+    }
+    sink.finding(finding);
+}
