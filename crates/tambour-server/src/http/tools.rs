@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use tambour::tool::Tool;
 
 use super::keys::Caller;
 use super::problem::{Problem, body};
@@ -135,8 +136,7 @@ fn check(name: &str, definition: &Definition) -> Result<(), Problem> {
     if definition.callers.iter().flatten().any(blank) {
         return Err(refused("callers", "a caller is a name of at most 200 bytes"));
     }
-    let offered = definition.clone().offered(name);
-    offered
+    Tool::new(name, definition.schema.clone())
         .map(|_| ())
         .map_err(|error| Problem::invalid("invalid_schema", error.to_string()).with("field", "schema"))
 }
@@ -233,8 +233,7 @@ pub(super) async fn offered(
                     executor: Executor::Client {},
                 };
                 check(&inline.name, &definition)?;
-                let invalid = |error: tambour::Error| Problem::invalid("invalid_schema", error.to_string());
-                definition.offered(&inline.name).map_err(invalid)?
+                definition.offered(&inline.name)
             }
         };
         if all.iter().any(|one| one.tool.name == offered.tool.name) {
@@ -262,7 +261,7 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
-    let mut offered = definition.offered(name).map_err(|_| damaged())?;
+    let mut offered = definition.offered(name);
     if let Executor::Http { secret, .. } = &mut offered.executor {
         *secret = row.secret.map(Secret);
     }

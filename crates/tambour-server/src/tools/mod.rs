@@ -127,16 +127,16 @@ pub(crate) struct Offered {
 }
 
 impl Definition {
-    /// The tool it describes.
-    pub(crate) fn offered(self, name: &str) -> Result<Offered, tambour::Error> {
-        let mut tool = Tool::new(name, self.schema)?;
+    /// The tool it describes, whose schema has been checked.
+    pub(crate) fn offered(self, name: &str) -> Offered {
+        let mut tool = Tool::trusted(name, self.schema);
         if let Some(text) = self.description {
             tool.description = [text.clone(), text];
         }
         tool.read_only = self.read_only.unwrap_or(tool.read_only);
         tool.callers = self.callers;
         tool.confirm = self.confirm;
-        Ok(Offered { tool, executor: self.executor })
+        Offered { tool, executor: self.executor }
     }
 }
 

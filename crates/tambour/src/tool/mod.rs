@@ -89,8 +89,10 @@ impl Tool {
         Ok(Tool { validator: Arc::new(OnceLock::from(Some(validator))), ..tool })
     }
 
-    /// A tool whose schema is known to be one: it is compiled when it is first needed, which takes milliseconds.
-    fn trusted(name: &str, schema: Value) -> Tool {
+    /// A tool whose schema was taken by [`Tool::new`] before: it is compiled when it is first needed, since that takes
+    /// milliseconds. With a schema that is none no arguments are right.
+    #[must_use]
+    pub fn trusted(name: &str, schema: Value) -> Tool {
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         Tool {
             name: name.to_owned(),
