@@ -10,6 +10,7 @@ mod draft;
 mod echo;
 mod jsonseq;
 mod plain;
+mod preface;
 mod thinkingml;
 
 use std::borrow::Cow;

@@ -14,6 +14,7 @@ mod schema;
 mod write;
 
 use super::draft::LeadingThink;
+use super::preface::{Overflow, Preface};
 use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
 use crate::dialogue::{Round, decide};
 use crate::event::Event;
@@ -38,11 +39,7 @@ struct AiSay {
     draft: LeadingThink,
     reader: json::Reader,
     answers: parse::Answers,
-    /// The reply so far, while nothing looks like an answer.
-    preface: Option<String>,
-    /// Whether the reply was given as it is, since no answer came in time.
-    plain: bool,
-    limit: usize,
+    preface: Preface,
     end: Place,
     round: Option<Round>,
     language: Language,
@@ -57,9 +54,7 @@ impl AiSay {
             draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
             reader: json::Reader::chat(&options.limits),
             answers: parse::Answers::new(options),
-            preface: Some(String::new()),
-            plain: false,
-            limit: options.limits.hold,
+            preface: Preface::new(options.limits.hold),
             end: Place::START,
             round: options.round.clone(),
             language: options.texts.language,
@@ -83,34 +78,21 @@ impl AiSay {
         }
         let start = self.end;
         self.end.advance(text);
-        if self.plain {
+        if self.preface.is_plain() {
             return out.intent(Intent::FinalText(text));
         }
-        let Some(preface) = &mut self.preface else {
-            return self.reader.push(text, &mut parse::Feed { answers: &mut self.answers, out });
-        };
-        // Cut at the limit itself, so that the result does not depend on the chunks.
-        let room = text.floor_char_boundary(self.limit - preface.len());
-        let (text, rest) = text.split_at(room);
-        preface.push_str(text);
-        self.reader.push(text, &mut parse::Feed { answers: &mut self.answers, out });
-        if self.answers.begun {
-            self.preface = None;
-        }
-        if rest.is_empty() {
-            return;
-        }
-        match self.preface.take() {
-            None => self.reader.push(rest, &mut parse::Feed { answers: &mut self.answers, out }),
-            Some(preface) => {
-                let message = "more text before the answer than `limits.hold`";
-                let place = start.after(text);
-                let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
-                out.report(report.repaired("given as the message"));
-                self.plain = true;
-                self.unstructured(&preface, out);
-                out.intent(Intent::FinalText(rest));
-            }
+        let AiSay { preface, reader, answers, .. } = self;
+        let overflow = preface.push(text, |text| {
+            reader.push(text, &mut parse::Feed { answers, out: &mut *out });
+            answers.begun
+        });
+        if let Some(Overflow { held, last, rest }) = overflow {
+            let message = "more text before the answer than `limits.hold`";
+            let place = start.after(last);
+            let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
+            out.report(report.repaired("given as the message"));
+            self.unstructured(&held, out);
+            out.intent(Intent::FinalText(rest));
         }
     }
 
@@ -175,7 +157,7 @@ impl Dialect for AiSay {
             self.begin(&rest, out);
         }
         let mut open = false;
-        if self.plain {
+        if self.preface.is_plain() {
             let at = self.draft.place();
             let report =
                 Report::new(rules::UNSTRUCTURED, at, self.end.offset, "the reply holds no answer object");
@@ -206,8 +188,7 @@ impl Dialect for AiSay {
     }
 
     fn held(&self) -> usize {
-        let preface = self.preface.as_ref().map_or(0, String::len);
-        self.draft.held() + self.reader.held() + self.answers.held() + preface
+        self.draft.held() + self.reader.held() + self.answers.held() + self.preface.held()
     }
 
     fn name(&self) -> &'static str {

@@ -11,6 +11,7 @@ mod text;
 mod write;
 
 use super::draft::LeadingThink;
+use super::preface::{Overflow, Preface};
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::dialect::Intent;
 use crate::finding::Report;
@@ -35,11 +36,7 @@ struct JsonSeq {
     draft: LeadingThink,
     reader: json::Reader,
     lines: parse::Lines,
-    /// The reply so far, while no event has come.
-    preface: Option<String>,
-    /// Whether the reply was given as plain text, since no event came in time.
-    plain: bool,
-    limit: usize,
+    preface: Preface,
     end: Place,
 }
 
@@ -49,9 +46,7 @@ impl JsonSeq {
             draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
             reader: json::Reader::lines(&options.limits),
             lines: parse::Lines::new(options),
-            preface: Some(String::new()),
-            plain: false,
-            limit: options.limits.hold,
+            preface: Preface::new(options.limits.hold),
             end: Place::START,
         }
     }
@@ -63,34 +58,21 @@ impl JsonSeq {
         }
         let start = self.end;
         self.end.advance(text);
-        if self.plain {
+        if self.preface.is_plain() {
             return out.intent(Intent::FinalText(text));
         }
-        let Some(preface) = &mut self.preface else {
-            return self.reader.push(text, &mut parse::Feed { lines: &mut self.lines, out });
-        };
-        // Cut at the limit itself, so that the result does not depend on the chunks.
-        let room = text.floor_char_boundary(self.limit - preface.len());
-        let (text, rest) = text.split_at(room);
-        preface.push_str(text);
-        self.reader.push(text, &mut parse::Feed { lines: &mut self.lines, out });
-        if self.lines.begun {
-            self.preface = None;
-        }
-        if rest.is_empty() {
-            return;
-        }
-        match self.preface.take() {
-            None => self.reader.push(rest, &mut parse::Feed { lines: &mut self.lines, out }),
-            Some(preface) => {
-                let message = "more text before the first event than `limits.hold`";
-                let place = start.after(text);
-                let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
-                out.report(report.repaired("given as the answer"));
-                self.plain = true;
-                out.intent(Intent::FinalText(&preface));
-                out.intent(Intent::FinalText(rest));
-            }
+        let JsonSeq { preface, reader, lines, .. } = self;
+        let overflow = preface.push(text, |text| {
+            reader.push(text, &mut parse::Feed { lines, out: &mut *out });
+            lines.begun
+        });
+        if let Some(Overflow { held, last, rest }) = overflow {
+            let message = "more text before the first event than `limits.hold`";
+            let place = start.after(last);
+            let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
+            out.report(report.repaired("given as the answer"));
+            out.intent(Intent::FinalText(&held));
+            out.intent(Intent::FinalText(rest));
         }
     }
 }
@@ -112,7 +94,7 @@ impl Dialect for JsonSeq {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
-        if self.plain {
+        if self.preface.is_plain() {
             return false;
         }
         self.lines.finishing = true;
@@ -139,8 +121,7 @@ impl Dialect for JsonSeq {
     }
 
     fn held(&self) -> usize {
-        let preface = self.preface.as_ref().map_or(0, String::len);
-        self.draft.held() + self.reader.held() + self.lines.order.held() + preface
+        self.draft.held() + self.reader.held() + self.lines.order.held() + self.preface.held()
     }
 
     fn name(&self) -> &'static str {
