@@ -26,8 +26,8 @@ pub(super) struct Object {
     /// Another object is the plan: nothing of this one is used.
     pub(super) idle: bool,
     /// What is done with the string under way.
-    pub(super) target: Target,
-    pub(super) mode: String,
+    target: Target,
+    mode: String,
     /// How often the key of the calls has come.
     pub(super) lists: usize,
     /// Whether the mode is known to allow an answer; `None` before it is known.
@@ -41,7 +41,7 @@ pub(super) struct Object {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+enum Target {
     Nowhere,
     Thought,
     Mode,
@@ -55,6 +55,27 @@ const MODE: usize = 64;
 const KEYS: usize = 64;
 
 impl Object {
+    /// An object that begins at `start`; nothing of an `idle` one is used.
+    pub(super) fn new(frame: Frame, start: Place, idle: bool) -> Object {
+        Object {
+            frame,
+            places: Places { start, ..Places::default() },
+            reports: Vec::new(),
+            guessed: false,
+            rounded: false,
+            likely: false,
+            idle,
+            target: Target::Nowhere,
+            mode: String::new(),
+            lists: 0,
+            allowed: None,
+            thought: false,
+            held: String::new(),
+            sent: false,
+            too_large: false,
+        }
+    }
+
     /// Follows the JSON of the object, and sends what may be sent.
     #[inline]
     pub(super) fn follow(

@@ -5,8 +5,8 @@
 //! an object whose answer was sent is the plan, come what may.
 
 use super::around::{Around, Frame};
-use super::check::{Checked, FIELDS, Places, check};
-use super::object::{Object, Target};
+use super::check::{Checked, FIELDS, check};
+use super::object::Object;
 use super::rules;
 use crate::dialect::Output;
 use crate::finding::Report;
@@ -133,23 +133,7 @@ impl Plans {
             }
             JsonEvent::ValueStart(start) => {
                 let frame = self.around.value(start);
-                self.object = Some(Object {
-                    frame,
-                    places: Places { start: start.place, ..Places::default() },
-                    reports: Vec::new(),
-                    guessed: false,
-                    rounded: false,
-                    likely: false,
-                    idle: self.chosen.is_some(),
-                    target: Target::Nowhere,
-                    mode: String::new(),
-                    lists: 0,
-                    allowed: None,
-                    thought: false,
-                    held: String::new(),
-                    sent: false,
-                    too_large: false,
-                });
+                self.object = Some(Object::new(frame, start.place, self.chosen.is_some()));
             }
             _ => {}
         }
@@ -181,7 +165,7 @@ impl Plans {
     fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
         self.around.value_end(&end);
-        let checked = built.map(|built| judge(built, &mut object, &self.options)).unwrap_or_default();
+        let mut checked = built.map(|built| judge(built, &mut object, &self.options)).unwrap_or_default();
         object.thought = true;
         // An object after this one may be the plan, if this one is none.
         if checked.valid {
@@ -200,7 +184,6 @@ impl Plans {
             self.around.led_by(object.places.start);
         }
         let Object { frame, mut reports, likely, sent, .. } = object;
-        let mut checked = checked;
         reports.append(&mut checked.reports);
         checked.reports = reports;
         let read = Read { frame, end, sent, unsent, likely, checked };
