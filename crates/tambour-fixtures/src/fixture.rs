@@ -66,6 +66,8 @@ pub struct Expect {
     pub truncated: Option<bool>,
     /// `completed.metadata.fallback_reason`.
     pub fallback_reason: Option<String>,
+    /// `completed.metadata.unused_reason`.
+    pub unused_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
     /// Fields that `completed.metadata.exit_decision` must have; in objects within it too.
@@ -95,6 +97,7 @@ impl Expect {
             || self.lenient.is_some()
             || self.truncated.is_some()
             || self.fallback_reason.is_some()
+            || self.unused_reason.is_some()
             || self.dialect_found.is_some()
             || self.exit_decision.is_some()
             || self.plan.is_some()
@@ -209,6 +212,7 @@ const KEYS: &[&str] = &[
     "lenient",
     "truncated",
     "fallback_reason",
+    "unused_reason",
     "dialect_found",
     "exit_decision",
     "tools",
@@ -254,6 +258,7 @@ fn model(
         lenient: keys.words("lenient")?,
         truncated: keys.flag("truncated")?,
         fallback_reason: keys.word("fallback_reason")?,
+        unused_reason: keys.word("unused_reason")?,
         dialect_found: keys.word("dialect_found")?,
         exit_decision: keys.given("exit_decision").cloned(),
         plan: keys.given("plan").cloned(),

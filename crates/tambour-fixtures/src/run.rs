@@ -156,6 +156,10 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     if expect.fallback_reason.is_some() && expect.fallback_reason.as_deref() != reason {
         return Err(format!("fallback_reason: expected {:?}, found {reason:?}", expect.fallback_reason));
     }
+    let unused = metadata.and_then(|metadata| metadata.unused_reason.as_deref());
+    if expect.unused_reason.is_some() && expect.unused_reason.as_deref() != unused {
+        return Err(format!("unused_reason: expected {:?}, found {unused:?}", expect.unused_reason));
+    }
     let dialect = metadata.map(|metadata| metadata.dialect.as_str());
     if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
         return Err(format!("dialect: expected {:?}, found {dialect:?}", expect.dialect_found));
@@ -284,6 +288,9 @@ pub fn update(fixture: &Fixture) -> Result<bool, String> {
         }
         if let Some(reason) = &completed.metadata.fallback_reason {
             expect.insert("fallback_reason".to_owned(), reason.as_ref().into());
+        }
+        if let Some(reason) = &completed.metadata.unused_reason {
+            expect.insert("unused_reason".to_owned(), reason.as_ref().into());
         }
     }
     let path = expectations(&fixture.path);

@@ -12,6 +12,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod received;
 mod reporter;
 
 use std::borrow::Cow;
@@ -60,7 +61,8 @@ pub struct Pipeline {
     utf8: Utf8,
     dialect: Box<dyn Dialect>,
     state: State,
-    /// Bytes that may still come.
+    /// `limits.input`, and how many bytes of it may still come.
+    limit: usize,
     room: usize,
     ended: bool,
     /// Token counts for `completed`, as the upstream gave them.
@@ -74,7 +76,8 @@ struct State {
     reporter: Reporter,
     extensions: bool,
     findings: bool,
-    fallback: Option<&'static str>,
+    /// Why the reply is not what was asked for.
+    unused: Option<&'static str>,
     exit_decision: Option<ExitDecision>,
     /// Calls of the message so far, for their ids.
     called: usize,
@@ -100,12 +103,13 @@ impl Pipeline {
                 reporter: Reporter::new(options),
                 extensions: false,
                 findings: false,
-                fallback: None,
+                unused: None,
                 exit_decision: None,
                 called: 0,
                 looping: options.tool_loop,
                 calls: Vec::new(),
             },
+            limit: options.limits.input,
             room: options.limits.input,
             ended: false,
             usage: Value::Null,
@@ -140,6 +144,8 @@ impl Pipeline {
         if chunk.len() > self.room {
             let chunk = &chunk[..self.room];
             self.read(chunk, sink);
+            // The limit may cut a character in two.
+            self.utf8.forget();
             self.over_limit(sink);
             return;
         }
@@ -154,6 +160,7 @@ impl Pipeline {
             return self.push(chunk.as_bytes(), sink);
         }
         self.room -= chunk.len();
+        self.state.reporter.received.text(chunk);
         self.dialect.text(chunk, &mut Wire { state: &mut self.state, sink });
     }
 
@@ -180,16 +187,14 @@ impl Pipeline {
         utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), state, sink, text, bad));
         let cut = end.cut();
         let failed = matches!(end, End::Failed(_));
-        let open = dialect.finish(Ending { cut, failed }, &mut Wire { state, sink });
-        let truncated = cut || open;
-        if !self.state.calls.is_empty() {
-            return;
+        dialect.finish(Ending { cut, failed }, &mut Wire { state, sink });
+        if self.state.calls.is_empty() {
+            self.close(end, sink);
         }
-        self.close(end, truncated, sink);
     }
 
     /// The events that end a stream.
-    fn close(&mut self, end: &End, truncated: bool, sink: &mut dyn Sink) {
+    fn close(&mut self, end: &End, sink: &mut dyn Sink) {
         let state = &mut self.state;
         state.reporter.finish(sink, state.findings);
         if let End::Failed(failure) = end {
@@ -199,8 +204,12 @@ impl Pipeline {
             sink.event(Event::Error(failure.clone()));
             return;
         }
-        let empty = state.sequencer.finish(&mut |event| sink.event(event));
-        let reason = if truncated { "truncated" } else { "answer_missing" };
+        let truncated = end.cut();
+        let replaced = state.sequencer.finish(&mut |event| sink.event(event));
+        let missing = if truncated { "truncated" } else { "answer_missing" };
+        // A reason without a replaced answer says why text that stayed is not what was asked for.
+        let (fallback_reason, unused_reason) =
+            if replaced { (state.unused.or(Some(missing)), None) } else { (None, state.unused) };
         let finish_reason = match end {
             End::Finished(reason) => *reason,
             End::Unknown | End::Failed(_) => FinishReason::Length,
@@ -213,7 +222,8 @@ impl Pipeline {
                 repairs: state.reporter.repairs,
                 warnings: state.reporter.warnings,
                 reasks: 0,
-                fallback_reason: state.fallback.or(empty.then_some(reason)).map(Cow::Borrowed),
+                fallback_reason: fallback_reason.map(Cow::Borrowed),
+                unused_reason: unused_reason.map(Cow::Borrowed),
                 truncated,
                 notices: Vec::new(),
                 exit_decision: state.exit_decision.take(),
@@ -232,7 +242,7 @@ impl Pipeline {
     /// cancelled, or must not run. Otherwise it does nothing.
     pub fn end(&mut self, end: &End, sink: &mut dyn Sink) {
         if !std::mem::take(&mut self.state.calls).is_empty() {
-            self.close(end, end.cut(), sink);
+            self.close(end, sink);
         }
     }
 
@@ -260,7 +270,7 @@ impl Pipeline {
     fn over_limit(&mut self, sink: &mut dyn Sink) {
         let failure = Failure {
             code: "input_too_large".into(),
-            message: "the reply is longer than the limit `limits.input`".to_owned(),
+            message: format!("the reply is longer than `limits.input`, {} bytes", self.limit),
             retryable: false,
         };
         self.finish(&End::Failed(failure), sink);
@@ -289,13 +299,22 @@ impl Pipeline {
 
 /// A piece of decoded text on its way to the dialect.
 #[inline]
-fn decoded(dialect: &mut dyn Dialect, state: &mut State, sink: &mut dyn Sink, text: &str, bad: bool) {
+fn decoded(
+    dialect: &mut dyn Dialect,
+    state: &mut State,
+    sink: &mut dyn Sink,
+    text: &str,
+    bad: Option<usize>,
+) {
     let wire = &mut Wire { state, sink };
-    if bad {
+    if let Some(len) = bad {
         let place = dialect.place();
         let message = "these bytes are not UTF-8";
-        let report = Report::new(NOT_UTF8, place, place.offset + 1, message);
+        let report = Report::new(NOT_UTF8, place, place.offset + text.len(), message);
+        wire.state.reporter.received.bad(len);
         wire.report(report.repaired("replaced by U+FFFD"));
+    } else {
+        wire.state.reporter.received.text(text);
     }
     dialect.text(text, wire);
 }
@@ -391,7 +410,7 @@ impl Output for Wire<'_> {
     }
 
     fn fall_back(&mut self, reason: &'static str) {
-        self.state.fallback = Some(reason);
+        self.state.unused.get_or_insert(reason);
     }
 }
 

@@ -251,7 +251,9 @@ impl Sink for Gather {
         let reasked;
         let event = match event {
             Event::Completed(completed) => {
-                self.unusable |= completed.metadata.fallback_reason.is_some();
+                let metadata = &completed.metadata;
+                // Text in the place of what was asked for can be shown, but it is not that (S-054, R-70).
+                self.unusable |= metadata.fallback_reason.is_some() || metadata.unused_reason.is_some();
                 reasked = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
                 &reasked
             }
@@ -261,8 +263,7 @@ impl Sink for Gather {
     }
 
     fn finding(&mut self, finding: Finding) {
-        // Text in the place of an answer object can be shown, but it is not what was asked for (S-054).
-        self.unusable |= finding.severity == Severity::Error || finding.code == "unstructured";
+        self.unusable |= finding.severity == Severity::Error;
         if let Some(findings) = &mut self.findings {
             findings.push(finding);
         }

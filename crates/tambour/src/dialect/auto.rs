@@ -101,11 +101,13 @@ impl Dialect for Auto {
         }
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if self.reader.is_none() {
             self.decide(look(&self.seen, true), out);
         }
-        self.reader.as_mut().is_some_and(|reader| reader.finish(ending, out))
+        if let Some(reader) = &mut self.reader {
+            reader.finish(ending, out);
+        }
     }
 
     fn place(&self) -> Place {

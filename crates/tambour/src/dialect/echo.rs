@@ -124,13 +124,12 @@ impl Dialect for Echo {
         self.inner.reasoning(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
-        let open = self.inner.finish(ending, &mut Watched { examples: &mut self.examples, out });
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+        self.inner.finish(ending, &mut Watched { examples: &mut self.examples, out });
         if self.examples.iter().any(|example| example.same && example.at == example.text.len()) {
             let message = "the reply repeats an example of the instructions";
             out.report(Report::new(self.rule, Place::START, self.inner.place().offset, message));
         }
-        open
     }
 
     fn place(&self) -> Place {

@@ -74,7 +74,8 @@ pub trait Output {
     /// A broken or repaired rule.
     fn report(&mut self, report: Report);
 
-    /// The reply cannot be used: the answer is the fallback text, for this reason.
+    /// The reply is not what was asked for, for this reason: the fallback text is the answer, unless text of the
+    /// reply is.
     fn fall_back(&mut self, reason: &'static str);
 }
 
@@ -97,8 +98,8 @@ pub trait Dialect: Send {
         out.intent(Intent::Draft(text));
     }
 
-    /// The end of the reply. Returns whether sections were open.
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool;
+    /// The end of the reply.
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output);
 
     /// The place after all text so far.
     fn place(&self) -> Place;

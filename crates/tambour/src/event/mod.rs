@@ -152,10 +152,13 @@ pub struct Metadata {
     pub warnings: u32,
     /// Number of re-asks.
     pub reasks: u32,
-    /// Why the answer was replaced by the fallback, such as `parsing_error`.
+    /// Why the answer was replaced by the fallback, such as `parsing_error`; absent when it was not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_reason: Option<Cow<'static, str>>,
-    /// Whether the reply was cut.
+    /// Why a reply whose text was kept could not be read as asked, such as `plan_missing`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unused_reason: Option<Cow<'static, str>>,
+    /// Whether the reply was cut by a limit, a filter, a failure or an end without a reason.
     pub truncated: bool,
     /// Notices of the reply.
     pub notices: Vec<Notice>,

@@ -11,9 +11,10 @@ pub struct Utf8 {
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
 impl Utf8 {
-    /// Decodes `chunk`; `text` gets slices of it in order, `bad` is called before each replacement character.
+    /// Decodes `chunk`; `text` gets slices of it in order, and each replacement character with the number of bytes it
+    /// stands for.
     #[inline]
-    pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, bool)) {
+    pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
         let mut rest = chunk;
         if self.len > 0 {
             rest = self.complete(rest, text);
@@ -22,7 +23,7 @@ impl Utf8 {
             match std::str::from_utf8(rest) {
                 Ok(valid) => {
                     if !valid.is_empty() {
-                        text(valid, false);
+                        text(valid, None);
                     }
                     return;
                 }
@@ -31,14 +32,14 @@ impl Utf8 {
                     if let Ok(valid) = std::str::from_utf8(valid)
                         && !valid.is_empty()
                     {
-                        text(valid, false);
+                        text(valid, None);
                     }
                     let Some(bad) = error.error_len() else {
                         self.tail[..after.len()].copy_from_slice(after);
                         self.len = after.len();
                         return;
                     };
-                    text(REPLACEMENT, true);
+                    text(REPLACEMENT, Some(bad));
                     rest = &after[bad..];
                 }
             }
@@ -46,13 +47,13 @@ impl Utf8 {
     }
 
     /// Completes the character kept from the last chunk and returns what follows it.
-    fn complete<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, bool)) -> &'a [u8] {
+    fn complete<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
         let mut taken = 0;
         while let Some(&byte) = chunk.get(taken) {
             self.tail[self.len] = byte;
             match std::str::from_utf8(&self.tail[..=self.len]) {
                 Ok(valid) => {
-                    text(valid, false);
+                    text(valid, None);
                     self.len = 0;
                     return &chunk[taken + 1..];
                 }
@@ -62,7 +63,7 @@ impl Utf8 {
                 }
                 Err(_) => {
                     // The new byte does not continue the character: it starts afresh.
-                    text(REPLACEMENT, true);
+                    text(REPLACEMENT, Some(self.len));
                     self.len = 0;
                     return &chunk[taken..];
                 }
@@ -72,11 +73,15 @@ impl Utf8 {
     }
 
     /// Ends the input; an unfinished character is replaced.
-    pub fn finish(&mut self, text: &mut impl FnMut(&str, bool)) {
+    pub fn finish(&mut self, text: &mut impl FnMut(&str, Option<usize>)) {
         if self.len > 0 {
-            self.len = 0;
-            text(REPLACEMENT, true);
+            text(REPLACEMENT, Some(std::mem::take(&mut self.len)));
         }
+    }
+
+    /// Forgets an unfinished character.
+    pub fn forget(&mut self) {
+        self.len = 0;
     }
 
     /// Bytes held back.

@@ -1,6 +1,7 @@
 //! Findings of one stream.
 
 use super::FINDINGS_LIMIT;
+use super::received::Received;
 use crate::event::{Event, Sink};
 use crate::finding::{Finding, Profile, Report, Severity};
 use crate::options::Options;
@@ -8,6 +9,7 @@ use crate::span::Place;
 
 /// Judges, counts and limits findings.
 pub(super) struct Reporter {
+    pub(super) received: Received,
     profile: Profile,
     mute: Option<String>,
     first_only: bool,
@@ -24,6 +26,7 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) fn new(options: &Options) -> Reporter {
         Reporter {
+            received: Received::default(),
             profile: options.profile,
             mute: options.mute.clone(),
             first_only: options.first_only,
@@ -50,6 +53,7 @@ impl Reporter {
         if self.mute.as_deref() == Some(report.rule.code) {
             return;
         }
+        let report = self.received.locate(report);
         self.last = report.place;
         let finding = report.judge(self.profile);
         self.repairs += u32::from(finding.repair.is_some());

@@ -15,6 +15,7 @@ mod privacy;
 mod prompts;
 mod properties;
 mod queries;
+mod received;
 mod rewrite;
 mod stream;
 mod tool_loop;

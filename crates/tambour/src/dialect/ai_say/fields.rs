@@ -26,9 +26,8 @@ pub(super) struct Whole {
     pub(super) places: Vec<(String, Place)>,
     /// Texts of `response` that are placeholders.
     pub(super) placeholders: Vec<Place>,
-    /// Whether its end is ours, and whether the input ended in it.
+    /// Whether its end is ours.
     pub(super) cut: bool,
-    pub(super) open: bool,
     /// Whether a `</think>` came after it.
     pub(super) thought: bool,
 }

@@ -136,6 +136,7 @@ impl AiSay {
             "the reply holds no answer object",
             "its text is the message",
         ));
+        out.fall_back("unstructured");
     }
 }
 
@@ -151,25 +152,24 @@ impl Dialect for AiSay {
         }
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if !self.draft.is_over() {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
-        let mut open = false;
         if self.preface.is_plain() {
             let at = self.draft.place();
             let report =
                 Report::new(rules::UNSTRUCTURED, at, self.end.offset, "the reply holds no answer object");
             out.report(report.repaired("its text is the message"));
+            out.fall_back("unstructured");
         } else {
-            self.answers.finishing = true;
             self.reader.finish(&mut parse::Feed { answers: &mut self.answers, out });
             match self.preface.take().filter(|_| !self.answers.begun) {
                 Some(preface) => self.without_answer(&preface, ending, out),
                 None => {
-                    (self.said, open) = self.answers.finish(ending.cut, self.end, out);
-                    if !self.answers.is_sent() && !ending.cut && !open {
+                    self.said = self.answers.finish(ending.cut, self.end, out);
+                    if !self.answers.is_sent() && !ending.cut {
                         out.fall_back("message_missing");
                     }
                 }
@@ -180,7 +180,6 @@ impl Dialect for AiSay {
             let decision = decide(*round, *max_rounds, criteria, &self.said.answer, self.language);
             out.intent(Intent::Extension(Box::new(Event::ExitDecision(Box::new(decision)))));
         }
-        open
     }
 
     fn place(&self) -> Place {

@@ -20,8 +20,6 @@ pub(super) struct Answers {
     pub(super) around: Around,
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
-    /// Whether the input has ended.
-    pub(super) finishing: bool,
     /// Whether a thought without a beginning has ended.
     pub(super) thought: bool,
     message: Message,
@@ -91,7 +89,6 @@ impl Answers {
         Answers {
             around: Around::default(),
             begun: false,
-            finishing: false,
             thought: false,
             message: Message::new(options.limits.hold),
             object: Object::default(),
@@ -313,7 +310,6 @@ impl Answers {
             places: object.places,
             placeholders: object.placeholders,
             cut,
-            open: cut && self.finishing,
             thought: false,
         };
         if self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent() {
@@ -321,11 +317,11 @@ impl Answers {
         }
     }
 
-    /// The end of the input: the answer, and whether it was open.
-    pub(super) fn finish(&mut self, cut: bool, end: Place, out: &mut dyn Output) -> (Said, bool) {
+    /// The end of the input: the answer.
+    pub(super) fn finish(&mut self, cut: bool, end: Place, out: &mut dyn Output) -> Said {
         self.around.end_line();
         let mut reports = Vec::new();
-        let Some(whole) = self.answer.take() else { return (Said::default(), false) };
+        let Some(whole) = self.answer.take() else { return Said::default() };
         let mut said = fields::read(&whole, &mut reports);
         if let Some(&at) = whole.placeholders.first() {
             let message = "the message is a placeholder of the instructions";
@@ -358,6 +354,6 @@ impl Answers {
             let report = Report::new(&repairs::TEXT_AROUND, place, end.offset, "text beside the answer");
             out.report(report.row("S-053").repaired("left out"));
         }
-        (said, whole.open)
+        said
     }
 }

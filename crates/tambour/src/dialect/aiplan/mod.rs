@@ -107,8 +107,7 @@ impl AiPlan {
                 out.intent(Intent::FinalText(&unsent));
                 self.plans.answered = true;
             }
-            let truncated = cut || end.closed_by_us;
-            return self.fall_back(if truncated { "truncated" } else { "plan_invalid" }, out);
+            return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
         let executable = !checked.calls.is_empty();
         let plan = Event::Plan(Box::new(PlanOutcome { plan: checked.plan, executable, is_fallback: false }));
@@ -151,9 +150,6 @@ impl AiPlan {
         let plan = fallback::plan(&self.texts);
         let outcome = PlanOutcome { plan, executable: false, is_fallback: true };
         out.intent(Intent::Extension(Box::new(Event::Plan(Box::new(outcome)))));
-        if !self.plans.answered {
-            out.intent(Intent::FinalText(&self.texts.fallback));
-        }
     }
 }
 
@@ -181,16 +177,13 @@ impl Dialect for AiPlan {
         }
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if !self.draft.is_over() {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
-        // A cut object behind the plan is not the plan.
-        let open = self.reader.in_value() && self.plans.chosen.is_none();
         self.reader.finish(&mut Feed { plans: &mut self.plans, out });
         self.conclude(ending.cut, out);
-        open
     }
 
     fn place(&self) -> Place {

@@ -89,18 +89,17 @@ impl Dialect for JsonSeq {
         }
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
         if !self.draft.is_over() {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
         if self.preface.is_plain() {
-            return false;
+            return;
         }
         self.lines.finishing = true;
         self.reader.finish(&mut parse::Feed { lines: &mut self.lines, out });
         self.lines.end_text(self.end, out);
-        let mut open = false;
         match self.preface.take().filter(|_| !self.lines.begun) {
             Some(preface) if preface.trim() == MARKER => {
                 let place = self.draft.place();
@@ -110,10 +109,9 @@ impl Dialect for JsonSeq {
                 out.fall_back("parsing_error");
             }
             Some(preface) if !is_blank(&preface) => out.intent(Intent::FinalText(&preface)),
-            Some(_) => {}
-            None => open = true,
+            Some(_) | None => {}
         }
-        self.lines.order.finish(self.end, out) && open
+        self.lines.order.finish(self.end, out);
     }
 
     fn place(&self) -> Place {

@@ -354,8 +354,8 @@ impl Order {
         }
     }
 
-    /// The end of the input. Returns whether sections were open.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
+    /// The end of the input.
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         if self.thinking == Thinking::Open {
             self.close_thinking(out);
         }
@@ -372,7 +372,6 @@ impl Order {
         if self.real_phases == 1 {
             out.report(Report::new(rules::SINGLE_PHASE, end, end.offset, "there is only one phase"));
         }
-        !self.final_end
     }
 }
 

@@ -52,7 +52,7 @@ impl Dialect for Plain {
         self.reader.reasoning(text, out);
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
         let reader = &mut self.reader;
         if reader.is_half_tag(self.lexer.carry()) {
             let half = self.lexer.carry().len();
@@ -60,7 +60,7 @@ impl Dialect for Plain {
             reader.half_tag(half, place, out);
         }
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.finish(self.lexer.place(), out)
+        reader.finish(self.lexer.place(), out);
     }
 
     fn place(&self) -> Place {

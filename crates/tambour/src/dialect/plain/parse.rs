@@ -323,27 +323,24 @@ impl Reader {
         out.report(report.repaired("left out"));
     }
 
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         if let Some((raw, at)) = self.pending.take() {
             if raw.starts_with(MARKER) {
                 let message = "the model declared that it cannot answer";
                 let report = Report::new(rules::PARSING_ERROR_MARKER, at, at.offset + MARKER.len(), message);
                 out.report(report.repaired("fallback text"));
-                out.fall_back("parsing_error");
-                return false;
+                return out.fall_back("parsing_error");
             }
             let mark = Mark { at, name: "thinking".to_owned(), close: false };
             self.open(&mark, Part::Reasoning);
             out.intent(Intent::PhaseText(&raw["<thinking>".len()..]));
         }
         self.filtered(|filter, pieces| filter.finish(pieces), out);
-        let open = matches!(self.part, Part::Reasoning | Part::Aside);
-        if open {
+        if matches!(self.part, Part::Reasoning | Part::Aside) {
             let at = self.opened_at;
             let report = Report::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
             out.report(report.repaired("closed at the end"));
         }
-        open
     }
 }
 

@@ -64,8 +64,8 @@ impl Reader {
         }
     }
 
-    /// The end of the input. Returns whether elements were open.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) -> bool {
+    /// The end of the input.
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         self.flush_entities(out);
         if let Some((raw, _)) = self.think_pending.take() {
             out.intent(Intent::Draft(&raw));
@@ -93,7 +93,6 @@ impl Reader {
             let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
             out.report(report.repaired("a phase with the fallback title"));
         }
-        self.open_at_end
     }
 
     /// Closes whatever element is under way.
@@ -103,7 +102,6 @@ impl Reader {
                 if self.block.is_some() {
                     self.end_block(end, false, out);
                 }
-                return;
             }
             Mode::Think => self.unclosed(Name::Think, self.think_at, end.offset, out),
             Mode::Serp => {
@@ -116,13 +114,11 @@ impl Reader {
             Mode::Final => {
                 let open = !self.answer.implied;
                 self.end_answer(end, out);
-                if !open {
-                    return;
+                if open {
+                    self.unclosed(Name::Final, self.answer.at, end.offset, out);
                 }
-                self.unclosed(Name::Final, self.answer.at, end.offset, out);
             }
         }
-        self.open_at_end = true;
     }
 
     /// A reply without `<final>`: what stands outside is the answer, or there is none.
@@ -153,8 +149,5 @@ impl Reader {
         }
         let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");
         out.report(report.repaired("text outside the elements or the fallback text as the answer"));
-        if structured {
-            self.open_at_end = true;
-        }
     }
 }

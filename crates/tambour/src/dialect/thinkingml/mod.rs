@@ -52,7 +52,7 @@ impl Dialect for ThinkingMl {
         self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) -> bool {
+    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
         if self.reader.is_half_tag(self.lexer.carry()) {
             let half = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();
@@ -61,7 +61,7 @@ impl Dialect for ThinkingMl {
         let reader = &mut self.reader;
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
         let end = self.lexer.place();
-        self.reader.finish(end, out)
+        self.reader.finish(end, out);
     }
 
     fn place(&self) -> Place {

@@ -40,8 +40,6 @@ pub(super) struct Reader {
     pub(super) block: Option<Block>,
     /// Where the failure marker stands outside the elements.
     pub(super) marker: Option<Place>,
-    /// Elements that were open at the end of the input.
-    pub(super) open_at_end: bool,
 }
 
 /// Where the reader is.
@@ -84,7 +82,6 @@ impl Reader {
             answer: Answer::new(options),
             block: None,
             marker: None,
-            open_at_end: false,
         }
     }
 
