@@ -246,9 +246,12 @@ impl Pipeline {
         }
     }
 
-    /// Sends an extension event that comes from elsewhere, such as the result of a tool.
+    /// Sends an extension event that comes from elsewhere, such as the result of a tool. Events of any other kind are the
+    /// sequencer's own and not sent: they could break its grammar.
     pub fn extension(&mut self, event: Event<'static>, sink: &mut dyn Sink) {
-        Wire { state: &mut self.state, sink }.send(event);
+        if event.kind() == EventKind::Extension {
+            Wire { state: &mut self.state, sink }.send(event);
+        }
     }
 
     /// A reader of the next reply of a tool loop, which goes on with the same stream.

@@ -317,3 +317,17 @@ fn a_draft_reaches_nobody_who_did_not_ask() {
         with.joined().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
     assert_eq!(kept, without.joined());
 }
+
+#[test]
+fn nothing_but_extensions_comes_from_elsewhere() {
+    // an event of the contract put in from outside would break the grammar.
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("plain", &Options::default()).expect("a dialect").extensions(true);
+    pipeline.push(b"It is ", &mut sink);
+    pipeline.extension(Event::FinalEnd, &mut sink);
+    pipeline.extension(Event::ThinkingStart, &mut sink);
+    pipeline.push(b"4.", &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+    assert_valid(&sink);
+    assert_eq!(sink.events.iter().filter(|event| matches!(event, Event::FinalEnd)).count(), 1);
+}
