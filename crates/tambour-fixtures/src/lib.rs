@@ -6,10 +6,12 @@ pub mod corpus;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;
+pub mod listed;
 pub mod random;
 pub mod reading;
 pub mod run;
 pub mod targets;
+pub mod update;
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,10 @@
 //! `cargo xtask spec`: which rows of the specification have a test, and whether the tests prove them.
 
 mod prove;
+mod rust;
 mod scan;
 mod table;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
