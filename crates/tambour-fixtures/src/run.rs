@@ -222,7 +222,11 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
         return Err(format!("truncated: expected {expected:?}, found {truncated:?}"));
     }
     let reasons = [
-        ("fallback_reason", &expect.fallback_reason, metadata.and_then(|found| found.fallback_reason.as_deref())),
+        (
+            "fallback_reason",
+            &expect.fallback_reason,
+            metadata.and_then(|found| found.fallback_reason.as_deref()),
+        ),
         ("unused_reason", &expect.unused_reason, metadata.and_then(|found| found.unused_reason.as_deref())),
     ];
     for (key, expected, found) in reasons {

@@ -73,7 +73,8 @@ fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     renewed.expect.events = None;
     renewed.expect.findings = None;
     (renewed.expect.strict, renewed.expect.lenient, renewed.expect.info) = (None, None, None);
-    (renewed.expect.truncated, renewed.expect.fallback_reason, renewed.expect.unused_reason) = (None, None, None);
+    (renewed.expect.truncated, renewed.expect.fallback_reason, renewed.expect.unused_reason) =
+        (None, None, None);
     renewed.unlisted = None;
     compare(&renewed, &readings)?;
     Ok(written)
@@ -130,7 +131,8 @@ fn place(fixture: &Fixture) -> Option<PathBuf> {
     let (bytes, lines) = SHORT;
     let input = &fixture.input;
     let id = fixture.written.get("id")?.as_str()?;
-    let named = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let named =
+        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     let long = input.len() > bytes || input.iter().filter(|byte| **byte == b'\n').count() >= lines;
     (named && long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
 }

@@ -35,7 +35,8 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
         }
     }
     let innocent: Vec<&Row> = rows.iter().filter(|row| row.no_finding).collect();
-    doubts.extend(innocent.iter().filter_map(|row| Some(format!("{}: {}", row.id, accused(row, &fixtures)?))));
+    doubts
+        .extend(innocent.iter().filter_map(|row| Some(format!("{}: {}", row.id, accused(row, &fixtures)?))));
     for doubt in &doubts {
         println!("{doubt}");
     }
@@ -126,7 +127,11 @@ impl Proofs {
         let readings = Readings::of(fixture)?;
         let dialect = found(&fixture.dialect, &readings.lenient);
         let of = |reading: &Reading| -> BTreeSet<(String, String)> {
-            reading.findings.iter().map(|finding| (finding.code.to_string(), finding.rule.to_string())).collect()
+            reading
+                .findings
+                .iter()
+                .map(|finding| (finding.code.to_string(), finding.rule.to_string()))
+                .collect()
         };
         for (code, row) in &of(&readings.lenient) | &of(&readings.strict) {
             self.shown.push(Shown {
@@ -150,7 +155,8 @@ impl Proofs {
             .iter()
             .filter(|shown| shown.code == pair.code && (pair.owner.is_none() || shown.owner == pair.owner))
             .collect();
-        let on_row = |shown: &&&Shown| shown.row == pair.row || (pair.repeats && shown.named.contains(&pair.row));
+        let on_row =
+            |shown: &&&Shown| shown.row == pair.row || (pair.repeats && shown.named.contains(&pair.row));
         let on_row: Vec<&&Shown> = of_code.iter().filter(on_row).collect();
         if on_row.iter().any(|shown| shown.needed) {
             return None;
@@ -165,30 +171,31 @@ impl Proofs {
         let others: Vec<&str> = others.into_keys().collect();
         Some(match others.as_slice() {
             [] => "no fixture reads with a finding of this code".to_owned(),
-            _ if pair.repeats => format!("no fixture with a finding of this code names the row ({})", others.join(", ")),
+            _ if pair.repeats => {
+                format!("no fixture with a finding of this code names the row ({})", others.join(", "))
+            }
             _ => format!("findings of this code are on {}, none on this row", others.join(", ")),
         })
     }
 }
 
-/// Rows that a fixture names and says nothing of: about what comes out it must compare events, the plan, its calls or
-/// metadata; about findings, findings.
+/// Rows that a fixture names and says nothing of. Of what comes out it must compare events or what they hold, or metadata
+/// where the row is about that; of findings, findings.
 fn silent(fixture: &Fixture, rows: &[Row]) -> Vec<String> {
-    let named = rows.iter().filter(|row| fixture.spec.contains(&row.id));
+    let expect = &fixture.expect;
     let said = |row: &Row| {
         // A transcript has nothing but findings.
         if row.maps && fixture.dialect != TRANSCRIPT {
-            return fixture.expect.says_what_comes_out();
+            return expect.says_events() || (row.metadata && expect.says_metadata());
         }
-        row.codes.is_empty() || fixture.expect.says_what_is_found()
+        row.codes.is_empty() || expect.says_findings()
     };
-    let silent = named.filter(|row| !said(row));
-    silent
-        .map(|row| {
-            let what = if row.maps { "what comes out" } else { "findings" };
-            format!("{} names {}, which is about {what}, and compares nothing of that", fixture.name, row.id)
-        })
-        .collect()
+    let named = rows.iter().filter(|row| fixture.spec.contains(&row.id));
+    let silent = named.filter(|row| !said(row)).map(|row| {
+        let what = if row.maps { "what comes out" } else { "findings" };
+        format!("{} names {}, which is about {what}, and compares nothing of that", fixture.name, row.id)
+    });
+    silent.collect()
 }
 
 /// Why a row that says that something is no fault is not proven: that takes a complete list of findings without one on
@@ -203,5 +210,6 @@ fn accused(row: &Row, fixtures: &[Fixture]) -> Option<String> {
         none(&expect.findings) && (expect.findings_strict.is_none() || none(&expect.findings_strict))
     };
     let proven = named.iter().any(|fixture| complete(&fixture));
-    (!proven).then(|| format!("no finding is expected; {} fixtures name it, none lists all findings", named.len()))
+    (!proven)
+        .then(|| format!("no finding is expected; {} fixtures name it, none lists all findings", named.len()))
 }

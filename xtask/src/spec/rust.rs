@@ -283,7 +283,10 @@ fn is_test(attributes: &[String]) -> bool {
 const HOLD: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
 
 fn compiled(attributes: &[String]) -> bool {
-    attributes.iter().filter(|attribute| attribute.starts_with("cfg(")).all(|cfg| HOLD.contains(&cfg.as_str()))
+    attributes
+        .iter()
+        .filter(|attribute| attribute.starts_with("cfg("))
+        .all(|cfg| HOLD.contains(&cfg.as_str()))
 }
 
 #[cfg(test)]
@@ -311,7 +314,10 @@ mod tests {
         assert_eq!(comments(text), ["6:in"]);
         let text = "#[cfg(test)]\nmod tests {\n    const X: &str = \"// no {\";\n    #[test]\n    fn a() {\n        // in\n    }\n}";
         assert_eq!(comments(text), ["6:in"]);
-        assert_eq!(comments("#[cfg(any())]\nmod tests {\n    #[test]\n    fn a() { // out\n    }\n}"), [""; 0]);
+        assert_eq!(
+            comments("#[cfg(any())]\nmod tests {\n    #[test]\n    fn a() { // out\n    }\n}"),
+            [""; 0]
+        );
         assert_eq!(comments("impl A {\n    #[test]\n    fn a() { // out\n    }\n}"), [""; 0]);
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Row {
     pub(super) codes: Vec<String>,
     /// Whether it says what comes out: see [`maps`].
     pub(super) maps: bool,
+    /// Whether that is about `completed.metadata`.
+    pub(super) metadata: bool,
     /// Whether it says that something is no fault.
     pub(super) no_finding: bool,
     /// Whether it repeats other rows: a minimal check of a validator, which findings on those rows show.
@@ -58,6 +60,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
                 rule,
                 codes: Vec::new(),
                 maps: false,
+                metadata: false,
                 no_finding: false,
                 repeats: false,
             });
@@ -98,8 +101,11 @@ fn parse(text: &str) -> Vec<Row> {
             level,
             codes: codes(expected),
             maps: maps(first, &rule, expected),
+            metadata: rule.contains("metadata") || expected.contains("metadata"),
             no_finding: expected.contains("no finding") || expected.contains("V: no "),
-            repeats: rule.strip_prefix("Check ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+            repeats: rule
+                .strip_prefix("Check ")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
             rule,
         });
     }

@@ -48,6 +48,7 @@ impl Reporter {
     }
 
     pub(super) fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
+        let report = self.received.locate(report);
         self.last = report.place;
         let finding = report.judge(self.profile);
         self.repairs += u32::from(finding.repair.is_some());

@@ -17,9 +17,9 @@ rules! {
         broken "[{\"assessment\":...}]", correct "{\"assessment\":...}";
     ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
         broken "{\"assessment\":...}</think>Yes.", correct GOOD;
-    FIELD_MISSING = "field_missing" ["S-051", "S-055"] Must "The answer has all its fields.",
+    FIELD_MISSING = "field_missing" ["S-051"] Must "The answer has all its fields.",
         broken "{\"response\":{\"咨询师\":\"Hello.\"}}", correct GOOD;
-    FIELD_TYPE = "field_type" ["S-051", "S-055"] Must "The fields of the answer have their types.",
+    FIELD_TYPE = "field_type" ["S-051"] Must "The fields of the answer have their types.",
         broken "\"has_questions\":\"是\"", correct "\"has_questions\":true";
     FIELD_MISPLACED = "field_misplaced" ["S-051"] Must "What the model assessed stands in `assessment`.",
         broken "{\"understanding_level\":85,\"response\":...}",
@@ -32,7 +32,7 @@ rules! {
         broken "\"understanding_level\":0.85", correct "\"understanding_level\":85";
     MESSAGE_MISSING = "message_missing" ["S-052"] Must "The answer has a message.",
         broken "{\"assessment\":...,\"response\":{\"咨询师\":\"\"},...}", correct "{\"assessment\":...,\"response\":{\"咨询师\":\"Hello.\"},...}";
-    RESPONSE_NOT_OBJECT = "response_not_object" ["S-052", "S-051"] Must "`response` is an object with the role as its key.",
+    RESPONSE_NOT_OBJECT = "response_not_object" ["S-052"] Must "`response` is an object with the role as its key.",
         broken "\"response\":\"Hello.\"", correct "\"response\":{\"咨询师\":\"Hello.\"}";
     ROLE_KEY_UNEXPECTED = "role_key_unexpected" ["S-052"] Must "The role is the only key of `response`.",
         broken "\"response\":{\"counsellor\":\"Hello.\"}", correct "\"response\":{\"咨询师\":\"Hello.\"}";

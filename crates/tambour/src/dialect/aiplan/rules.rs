@@ -8,9 +8,9 @@ rules! {
         correct "```json\n{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"Hello!\",\"tool_calls\":[]}\n```";
     FENCE_LANGUAGE = "fence_language" ["P-025", "R-32"] Should "The fence around a plan says `json`.",
         broken "```\n{\"thought\":...}\n```", correct "```json\n{\"thought\":...}\n```";
-    FENCE_UNCLOSED = "fence_unclosed" ["P-001", "P-025"] Must "The fence around a plan is closed.",
+    FENCE_UNCLOSED = "fence_unclosed" ["P-001"] Must "The fence around a plan is closed.",
         broken "```json\n{\"thought\":...}", correct "```json\n{\"thought\":...}\n```";
-    TEXT_OUTSIDE = "text_outside_plan" ["P-025", "P-001"] Should "A reply is the plan and nothing else.",
+    TEXT_OUTSIDE = "text_outside_plan" ["P-025"] Should "A reply is the plan and nothing else.",
         broken "Here is my plan:\n```json\n{\"thought\":...}\n```", correct "```json\n{\"thought\":...}\n```";
     MULTIPLE_PLANS = "multiple_plans" ["P-032"] Should "A reply has one plan.",
         broken "two objects, each a plan", correct "one plan";
@@ -18,7 +18,7 @@ rules! {
         broken "I will create the document.", correct "```json\n{\"thought\":...}\n```";
     PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009", "R-07"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct "```json\n{\"thought\":...}\n```";
-    DRAFT_UNCLOSED = "draft_unclosed" ["X-012", "P-025"] Must "A leading `<think>` is closed.",
+    DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken "<think>I will answer with a plan. {\"thought\":...",
         correct "<think>I will answer with a plan.</think>\n```json\n{\"thought\":...}\n```";
     FIELD_MISSING = "field_missing" ["P-002", "R-30"] Must

@@ -8,13 +8,13 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken "<think>I will answer in events. {\"event\":...",
         correct "<think>I will answer in events.</think>\n{\"event\":...";
-    FENCED_REPLY = "fenced_reply" ["J-048", "J-050"] Must "The lines are not wrapped in a code fence.",
+    FENCED_REPLY = "fenced_reply" ["J-048"] Must "The lines are not wrapped in a code fence.",
         broken "```json\n{\"event\":\"thinking_start\",\"data\":{}}\n```", correct "{\"event\":\"thinking_start\",\"data\":{}}";
     SSE_FRAMING = "sse_framing" ["J-050"] Should "The model writes JSON Lines, not the frames of a transport.",
         broken "event: thinking_start\ndata: {}", correct "{\"event\":\"thinking_start\",\"data\":{}}";
     DATA_FLAT = "data_flat" ["J-050"] Should "The fields of an event stand in its `data`.",
         broken "{\"event\":\"final_delta\",\"text\":\"x\"}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    LINES_GLUED = "lines_glued" ["J-050", "J-051"] Must "Each event stands on a line of its own.",
+    LINES_GLUED = "lines_glued" ["J-050"] Must "Each event stands on a line of its own.",
         broken "{\"event\":\"thinking_end\",\"data\":{}}{\"event\":\"final_end\",\"data\":{}}",
         correct "{\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_end\",\"data\":{}}";
     LINES_PRETTY = "lines_pretty" ["J-051"] Must "Each event stands on one line.",
@@ -27,13 +27,13 @@ rules! {
         broken "{\"event\":\"final_delta\",\"data\":{\"te", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
     EVENT_MISSING = "event_missing" ["J-051"] Must "Each line names its event.",
         broken "{\"text\":\"x\"}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    EVENT_UNKNOWN = "event_unknown" ["J-001", "J-051"] Must "Only the events of the contract exist.",
+    EVENT_UNKNOWN = "event_unknown" ["J-051"] Must "Only the events of the contract exist.",
         broken "{\"event\":\"progress\",\"data\":{}}", correct "{\"event\":\"thinking_start\",\"data\":{}}";
     EVENT_SPOOFED = "event_spoofed" ["J-052"] Must "A model writes no system events.",
         broken "{\"event\":\"completed\"}", correct "{\"event\":\"final_end\",\"data\":{}}";
     FIELD_MISSING = "field_missing" ["J-051"] Must "An event has all its fields.",
         broken "{\"event\":\"final_delta\",\"data\":{}}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    FIELD_TYPE = "field_type" ["J-002", "J-003", "J-051"] Must "The fields of an event have their types.",
+    FIELD_TYPE = "field_type" ["J-002", "J-003", "J-009", "J-011", "J-013", "J-051"] Must "The fields of an event have their types.",
         broken "{\"event\":\"serp_summary\",\"data\":{\"text\":5}}",
         correct "{\"event\":\"serp_summary\",\"data\":{\"text\":\"The user wants a plan.\"}}";
     FIELD_UNEXPECTED = "field_unexpected" ["J-006", "J-012", "J-014"] Must
@@ -54,7 +54,7 @@ rules! {
     QUERIES_MISPLACED = "serp_queries_misplaced" ["J-021"] Must
         "`serp_queries` comes between the last `final_delta` and `final_end`.",
         broken "`serp_queries`, then `final_delta`", correct "`final_delta`, `serp_queries`, `final_end`";
-    THINKING_START_MISSING = "thinking_start_missing" ["J-006", "J-053"] Must "There is one `thinking_start`.",
+    THINKING_START_MISSING = "thinking_start_missing" ["J-006"] Must "There is one `thinking_start`.",
         broken "`final_delta` as the first line", correct "`thinking_start` first";
     THINKING_START_DUPLICATE = "thinking_start_duplicate" ["J-006"] Must "There is one `thinking_start`.",
         broken "two `thinking_start` lines", correct "one `thinking_start` line";
@@ -76,13 +76,13 @@ rules! {
     DELTA_EMPTY = "delta_empty" ["J-011", "J-013"] Must "The text of a delta is not empty.",
         broken "{\"event\":\"final_delta\",\"data\":{\"text\":\"\"}}",
         correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    THINKING_END_MISSING = "thinking_end_missing" ["J-012", "J-053"] Must "There is one `thinking_end`.",
+    THINKING_END_MISSING = "thinking_end_missing" ["J-012"] Must "There is one `thinking_end`.",
         broken "no `thinking_end`", correct "`thinking_end` after the last phase";
     THINKING_END_DUPLICATE = "thinking_end_duplicate" ["J-012"] Must "There is one `thinking_end`.",
         broken "two `thinking_end` lines", correct "one `thinking_end` line";
     FINAL_DELTA_MISSING = "final_delta_missing" ["J-013"] Must "There is a `final_delta`.",
         broken "`thinking_end`, `final_end`", correct "`thinking_end`, `final_delta`, `final_end`";
-    FINAL_END_MISSING = "final_end_missing" ["J-014", "J-053"] Must "There is one `final_end`.",
+    FINAL_END_MISSING = "final_end_missing" ["J-014"] Must "There is one `final_end`.",
         broken "no `final_end`", correct "`final_end` at the end";
     FINAL_END_DUPLICATE = "final_end_duplicate" ["J-014"] Must "There is one `final_end`.",
         broken "two `final_end` lines", correct "one `final_end` line";

@@ -31,7 +31,7 @@ rules! {
         broken "</thinking> so: <final>", correct "</thinking>\n<final>";
     FINAL_INSIDE_THINKING = "final_inside_thinking" ["T-011", "T-061"] Must "`</thinking>` precedes `<final>`.",
         broken "<thinking>...<final>...</final></thinking>", correct "<thinking>...</thinking><final>...</final>";
-    FINAL_LITERAL_IN_THINKING = "final_literal_in_thinking" ["T-013", "T-014"] Must
+    FINAL_LITERAL_IN_THINKING = "final_literal_in_thinking" ["T-013"] Must
         "The text of `<thinking>` writes `<final>` and `</final>` escaped.",
         broken "I will use <final> here", correct "I will use &lt;final&gt; here";
     TEXT_OUTSIDE_STRUCTURE = "text_outside_structure" ["T-015"] Must
