@@ -3,6 +3,7 @@
 //! What does not belong here: judgements that only one test makes.
 
 pub mod corpus;
+pub mod example;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;

@@ -4,12 +4,13 @@ use crate::finding::{Level, Rule};
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $level:ident, [$($row:literal),+], $title:literal,
-        $broken:literal => $correct:literal;)+) => {
+        $(with [$($with:literal),+],)? $broken:literal => $correct:literal;)+) => {
         $($(#[$doc])* pub static $name: Rule = Rule {
             code: $code,
             rows: &[$($row),+],
             level: Level::$level,
             title: $title,
+            with: &[$($($with),+)?],
             broken: $broken,
             correct: $correct,
         };)+
@@ -104,11 +105,12 @@ rules! {
         "Nothing stands before or after the value.", "Sure! {\"a\":1}" => "{\"a\":1}";
     /// No value at all.
     NO_VALUE = "json_no_value", Must, ["R-32"],
-        "The text holds a JSON value.", "sorry" => "{}";
+        "The text holds a JSON value.", "\n" => "{}\n";
     /// A key that stands twice in one object.
     DUPLICATE_KEY = "duplicate_key", Must, ["P-030", "R-35"],
         "A key stands once in an object.", "{\"a\":1,\"a\":2}" => "{\"a\":2}";
     /// Deeper or longer than the limits allow.
     LIMIT_EXCEEDED = "limit_exceeded", Must, ["X-007"],
-        "A reply stays inside the limits of depth, size and count.", "[[[[…" => "[]";
+        "A reply stays inside the limits of depth, size and count.",
+        with ["limits.depth=3"], "[[[[1]]]]" => "[[[1]]]";
 }

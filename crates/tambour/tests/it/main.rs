@@ -5,6 +5,7 @@ mod chunking;
 mod corpus;
 mod dialogue;
 mod encode;
+mod examples;
 mod fixtures;
 mod fuzz;
 mod hostile;
