@@ -141,6 +141,8 @@ impl Items<'_> {
         while let Some((line, token)) = self.tokens.get(self.at).cloned() {
             self.at += 1;
             match token {
+                // What a whole module is about says nothing of the test below it.
+                Token::Comment(text) if text.starts_with('!') => continue,
                 Token::Comment(text) => {
                     // A comment belongs to what begins on the next line.
                     let end = line + text.matches('\n').count();

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tambour_fixtures::Fixture;
+use tambour_fixtures::reading::TRANSCRIPT;
 
-use super::table::is_id;
+use super::table::{Row, is_id};
 use super::targets;
 
 /// Rows with the places that name them.
 pub(super) type Named = BTreeMap<String, Vec<String>>;
 
-/// Reads the test sources and the fixtures below `root`.
-pub(super) fn read(root: &Path) -> anyhow::Result<Named> {
+/// Reads the test sources and the fixtures below `root`. A fixture names those of `rows` that it says something of.
+pub(super) fn read(root: &Path, rows: &[Row]) -> anyhow::Result<Named> {
     let mut named = Named::new();
     for (file, source) in targets::sources(root)? {
         let file = file.strip_prefix(root).unwrap_or(&file).display();
@@ -23,8 +24,11 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Named> {
         }
     }
     for fixture in fixtures(root)? {
-        for row in &fixture.spec {
-            name(&mut named, row, fixture.name.clone());
+        for id in &fixture.spec {
+            let row = rows.iter().find(|row| row.id == *id);
+            if row.is_none_or(|row| speaks(&fixture, row)) {
+                name(&mut named, id, fixture.name.clone());
+            }
         }
     }
     Ok(named)
@@ -37,8 +41,19 @@ pub(super) fn fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     Ok(fixtures)
 }
 
+/// Whether a fixture says something of a row: of what comes out, it must compare events or what they hold, or metadata
+/// where the row is about that; of findings, findings.
+pub(super) fn speaks(fixture: &Fixture, row: &Row) -> bool {
+    let expect = &fixture.expect;
+    // A transcript has nothing but findings.
+    if row.maps && fixture.dialect != TRANSCRIPT {
+        return expect.says_events() || (row.metadata && expect.says_metadata());
+    }
+    row.codes.is_empty() || expect.says_findings()
+}
+
 fn readable(dialect: &str) -> bool {
-    dialect == tambour_fixtures::reading::TRANSCRIPT || tambour::dialect::entry(dialect).is_ok()
+    dialect == TRANSCRIPT || tambour::dialect::entry(dialect).is_ok()
 }
 
 /// Resolutions (R) are reasons for rows, not rows.
