@@ -18,11 +18,14 @@ use crate::run::{Readings, compare, completed, events, joined};
 /// Bytes and lines of a reply that stands in a line of a `.jsonl` file; a longer one gets files of its own.
 const SHORT: (usize, usize) = (400, 12);
 
+/// Lines of a file and what they become; `None` takes one out.
+type Changes = BTreeMap<usize, Option<Map<String, Value>>>;
+
 /// Rewrites what the fixtures record, and moves long replies to files of their own. Returns what could not be done, a
 /// line each.
 pub fn update(fixtures: &[Fixture]) -> Vec<String> {
     let mut complaints = Vec::new();
-    let mut changes: BTreeMap<&Path, BTreeMap<usize, Option<Map<String, Value>>>> = BTreeMap::new();
+    let mut changes: BTreeMap<&Path, Changes> = BTreeMap::new();
     for fixture in fixtures {
         let done = renewed(fixture).and_then(|written| {
             let Some(line) = fixture.line else {
@@ -153,8 +156,8 @@ fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(
     replace(path, input)
 }
 
-/// Rewrites lines of a `.jsonl` file; `None` takes one out.
-fn rewrite(path: &Path, changed: &BTreeMap<usize, Option<Map<String, Value>>>) -> Result<(), String> {
+/// Rewrites lines of a `.jsonl` file.
+fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {

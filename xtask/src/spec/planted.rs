@@ -160,7 +160,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
             r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"]}}"#
         )
     };
-    // It names T-029, a tag in code, and shows T-020, a tag in text.
+    // It names a tag in code, and shows a tag in text.
     let (text, code) = (tag("a<b>c"), tag("`a<b>c`"));
     let found = doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
     assert_eq!(found.as_deref(), Some("findings of this code are on T-020, none on this row"));

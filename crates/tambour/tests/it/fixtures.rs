@@ -25,8 +25,11 @@ fn fixtures() -> Vec<Fixture> {
     fixtures
 }
 
-/// Runs `check` on each fixture and fails with all complaints at once.
+/// Runs `check` on each fixture and fails with all complaints at once. While they are being rewritten, nothing is read.
 fn each(check: impl Fn(&Fixture) -> Result<(), String>) {
+    if updating() {
+        return;
+    }
     let complaints: Vec<String> = fixtures().iter().filter_map(|fixture| check(fixture).err()).collect();
     assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
 }

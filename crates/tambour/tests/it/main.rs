@@ -20,4 +20,5 @@ mod received;
 mod rewrite;
 mod stream;
 mod tool_loop;
+mod updates;
 mod verdicts;
