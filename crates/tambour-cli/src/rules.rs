@@ -56,12 +56,21 @@ fn table() -> String {
 fn explained(Listed { owner, rule }: Listed) -> String {
     let Rule { code, rows, title, broken, correct, .. } = rule;
     format!(
-        "{code}  ({}, {}, {owner})\n{title}\n\nBroken:\n{}\nCorrect:\n{}",
+        "{code}  ({}, {}, {owner})\n{title}\n\n{}Broken:\n{}\nCorrect:\n{}",
         rows.join(" "),
         level(rule),
+        read_with(rule),
         indented(broken),
         indented(correct),
     )
+}
+
+/// What the examples of a rule are read with, if it is not the defaults.
+fn read_with(rule: &Rule) -> String {
+    match rule.with {
+        [] => String::new(),
+        with => format!("Read with:\n{}\n", with.iter().map(|pair| indented(pair)).collect::<String>()),
+    }
 }
 
 fn indented(text: &str) -> String {

@@ -19,8 +19,8 @@ pub struct Fixture {
     pub name: String,
     /// The reply's file (first form) or the file of the line.
     pub path: PathBuf,
-    /// Whether it is of the first form, which `UPDATE_FIXTURES=1` rewrites.
-    pub own_file: bool,
+    /// Its line in that file, from 0; `None` for the first form.
+    pub line: Option<usize>,
     /// Rows of the specification it shows.
     pub spec: Vec<String>,
     /// Dialect it is read as.
@@ -37,9 +37,14 @@ pub struct Fixture {
     pub extensions: bool,
     /// What must come out.
     pub expect: Expect,
+    /// Why its findings are not listed, if they are not.
+    pub unlisted: Option<String>,
     /// The expectations as written.
     pub written: Map<String, Value>,
 }
+
+/// Whether each fixture must list its findings, or say in `unlisted` why it does not.
+pub const LISTED: bool = false;
 
 /// What must come out of a reply; what is `None` is not compared.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +55,10 @@ pub struct Expect {
     pub events_any_of: Option<Vec<Vec<Value>>>,
     /// As `events`, compared without any white space.
     pub events_ws: Option<Vec<Value>>,
+    /// All findings of the lenient reading, as [lines](crate::listed).
+    pub findings: Option<Vec<String>>,
+    /// Those of the strict reading, where they are others.
+    pub findings_strict: Option<Vec<String>>,
     /// Codes of severity warning or error in `strict`.
     pub strict: Option<BTreeSet<String>>,
     /// Codes that must be among them.
@@ -62,11 +71,11 @@ pub struct Expect {
     pub info: Option<BTreeSet<String>>,
     /// Codes of severity warning or error in `lenient`.
     pub lenient: Option<BTreeSet<String>>,
-    /// `completed.metadata.truncated`.
+    /// `completed.metadata.truncated`; with `findings`, absent means that it is false.
     pub truncated: Option<bool>,
-    /// `completed.metadata.fallback_reason`.
+    /// `completed.metadata.fallback_reason`; with `findings`, absent means that there is none.
     pub fallback_reason: Option<String>,
-    /// `completed.metadata.unused_reason`.
+    /// `completed.metadata.unused_reason`; the same.
     pub unused_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
@@ -82,28 +91,59 @@ pub struct Expect {
     pub strict_none_of: Option<BTreeSet<String>>,
 }
 
+impl Fixture {
+    /// Whether its findings are listed, or said not to be: what is not given beside them is not so.
+    #[must_use]
+    pub fn listed(&self) -> bool {
+        self.expect.findings.is_some() || self.unlisted.is_some()
+    }
+
+    /// Whether its expectations are an author's who did not see a reading; they are never rewritten.
+    #[must_use]
+    pub fn independent(&self) -> bool {
+        self.name.starts_with("independent/")
+    }
+}
+
 impl Expect {
     /// Whether anything is compared.
     #[must_use]
     pub fn says_something(&self) -> bool {
+        self.says_events() || self.says_metadata() || self.says_findings()
+    }
+
+    /// Whether events are compared, or what they hold: a plan, its calls, an exit decision.
+    #[must_use]
+    pub fn says_events(&self) -> bool {
         self.events.is_some()
             || self.events_any_of.is_some()
             || self.events_ws.is_some()
-            || self.strict.is_some()
-            || self.strict_at_least.is_some()
-            || self.strict_any_of.is_some()
-            || self.strict_nonempty
-            || self.info.is_some()
-            || self.lenient.is_some()
-            || self.truncated.is_some()
-            || self.fallback_reason.is_some()
-            || self.unused_reason.is_some()
-            || self.dialect_found.is_some()
-            || self.exit_decision.is_some()
             || self.plan.is_some()
             || self.plan_any_of.is_some()
             || self.calls.is_some()
+            || self.exit_decision.is_some()
+    }
+
+    /// Whether metadata is compared.
+    #[must_use]
+    pub fn says_metadata(&self) -> bool {
+        self.truncated.is_some()
+            || self.fallback_reason.is_some()
+            || self.unused_reason.is_some()
+            || self.dialect_found.is_some()
+    }
+
+    /// Whether findings are compared.
+    #[must_use]
+    pub fn says_findings(&self) -> bool {
+        self.findings.is_some()
+            || self.strict.is_some()
+            || self.strict_at_least.is_some()
+            || self.strict_any_of.is_some()
             || self.strict_none_of.is_some()
+            || self.strict_nonempty
+            || self.info.is_some()
+            || self.lenient.is_some()
     }
 }
 
@@ -142,7 +182,7 @@ fn own_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
         }
     };
     let dialect = name.split('/').next().unwrap_or_default().to_owned();
-    model(name.clone(), path, true, input, Some(dialect), written).map_err(|error| format!("{name}: {error}"))
+    model(name.clone(), path, None, input, Some(dialect), written).map_err(|error| format!("{name}: {error}"))
 }
 
 fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), String> {
@@ -153,22 +193,30 @@ fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), 
             continue;
         }
         let name = format!("{name}:{}", number + 1);
-        let written = object(line).map_err(|error| format!("{name}: {error}"))?;
-        let raw = !written.contains_key("spec") && !written.contains_key("events");
-        if raw || !written.contains_key("dialect") {
-            continue;
-        }
-        let input = match (written.get("input"), written.get("chunks")) {
-            (Some(Value::String(input)), _) => input.clone(),
-            (None, Some(Value::Array(chunks))) => chunks.iter().filter_map(Value::as_str).collect(),
-            _ => return Err(format!("{name}: neither `input` nor `chunks`")),
-        };
-        let id = written.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let full = if id.is_empty() { name.clone() } else { format!("{name} ({id})") };
-        let fixture = model(full, path, false, input.into_bytes(), None, written);
-        fixtures.push(fixture.map_err(|error| format!("{name}: {error}"))?);
+        let fixture = of_line(&name, path, number, line).map_err(|error| format!("{name}: {error}"))?;
+        fixtures.extend(fixture);
     }
     Ok(())
+}
+
+/// The fixture in a line of a `.jsonl` file; `None` for a line of a raw corpus.
+///
+/// # Errors
+/// The line is not of the form.
+pub fn of_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Option<Fixture>, String> {
+    let written = object(line)?;
+    let raw = !written.contains_key("spec") && !written.contains_key("events");
+    if raw || !written.contains_key("dialect") {
+        return Ok(None);
+    }
+    let input = match (written.get("input"), written.get("chunks")) {
+        (Some(Value::String(input)), _) => input.clone(),
+        (None, Some(Value::Array(chunks))) => chunks.iter().filter_map(Value::as_str).collect(),
+        _ => return Err("neither `input` nor `chunks`".to_owned()),
+    };
+    let id = written.get("id").and_then(Value::as_str).unwrap_or_default();
+    let full = if id.is_empty() { name.to_owned() } else { format!("{name} ({id})") };
+    model(full, path, Some(number), input.into_bytes(), None, written).map(Some)
 }
 
 /// Whether expectations are to be rewritten.
@@ -204,6 +252,9 @@ const KEYS: &[&str] = &[
     "events",
     "events_any_of",
     "events_ws",
+    "findings",
+    "findings_strict",
+    "unlisted",
     "strict",
     "strict_at_least",
     "strict_any_of",
@@ -225,7 +276,7 @@ const KEYS: &[&str] = &[
 fn model(
     name: String,
     path: &Path,
-    own_file: bool,
+    line: Option<usize>,
     input: Vec<u8>,
     folder: Option<String>,
     written: Map<String, Value>,
@@ -250,6 +301,8 @@ fn model(
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
         events_ws: keys.list("events_ws")?,
+        findings: keys.lines("findings")?,
+        findings_strict: keys.lines("findings_strict")?,
         strict: keys.words("strict")?,
         strict_at_least: keys.words("strict_at_least")?,
         strict_any_of: keys.words("strict_any_of")?,
@@ -268,7 +321,7 @@ fn model(
     };
     Ok(Fixture {
         path: path.to_path_buf(),
-        own_file,
+        line,
         spec: keys.words("spec")?.unwrap_or_default().into_iter().collect(),
         dialect: keys.word("dialect")?.or(folder).ok_or("no `dialect`")?,
         options,
@@ -276,6 +329,7 @@ fn model(
         input,
         end: end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
         extensions: keys.flag("extensions")?.unwrap_or(false),
+        unlisted: keys.word("unlisted")?,
         expect,
         name,
         written,
@@ -325,11 +379,15 @@ impl Keys<'_> {
         self.given(key).map(list).transpose()
     }
 
-    fn words(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
+    fn lines(&self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some(list) = self.list(key)? else { return Ok(None) };
-        let word = |value: Value| value.as_str().map(str::to_owned);
-        let words: Option<BTreeSet<String>> = list.into_iter().map(word).collect();
-        words.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
+        let line = |value: Value| value.as_str().map(str::to_owned);
+        let lines: Option<Vec<String>> = list.into_iter().map(line).collect();
+        lines.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
+    }
+
+    fn words(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
+        Ok(self.lines(key)?.map(BTreeSet::from_iter))
     }
 
     fn word(&self, key: &str) -> Result<Option<String>, String> {

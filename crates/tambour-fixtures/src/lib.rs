@@ -3,13 +3,16 @@
 //! What does not belong here: judgements that only one test makes.
 
 pub mod corpus;
+pub mod example;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;
+pub mod listed;
 pub mod random;
 pub mod reading;
 pub mod run;
 pub mod targets;
+pub mod update;
 
 use std::path::{Path, PathBuf};
 

@@ -2,30 +2,64 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tambour::event::{Completed, EventKind};
 use tambour::{Event, Options, Profile, Severity};
 
-use crate::fixture::{Expect, Fixture, expectations};
+use crate::fixture::{Expect, Fixture, LISTED};
+use crate::listed::lines;
 use crate::reading::{Case, Cuts, Reading, first_difference};
 
-/// Runs a fixture in one chunk, in both profiles. `mute` is a finding code that is never reported: a fixture that
-/// proves the rule behind it fails then.
+/// Runs a fixture in one chunk, in both profiles.
 ///
 /// # Errors
 /// What differs from the expectations.
-pub fn run(fixture: &Fixture, mute: Option<&str>) -> Result<(), String> {
-    let lenient = read(fixture, &profile(fixture, Profile::Lenient, mute))?;
-    let strict = read(fixture, &profile(fixture, Profile::Strict, mute))?;
-    compare(fixture, &lenient, &strict).map_err(|error| format!("{}: {error}", fixture.name))
+pub fn run(fixture: &Fixture) -> Result<(), String> {
+    if LISTED && !fixture.listed() {
+        let hint = "UPDATE_FIXTURES=1 writes them, or `unlisted` says why they are not listed";
+        return Err(format!("{}: no `findings`: {hint}", fixture.name));
+    }
+    compare(fixture, &Readings::of(fixture)?)
+}
+
+/// A fixture read in both profiles.
+#[derive(Clone, Debug)]
+pub struct Readings {
+    /// In the lenient profile.
+    pub lenient: Reading,
+    /// In the strict profile.
+    pub strict: Reading,
+}
+
+impl Readings {
+    /// Reads a fixture in one chunk.
+    ///
+    /// # Errors
+    /// An unknown dialect.
+    pub fn of(fixture: &Fixture) -> Result<Readings, String> {
+        let read = |judged| {
+            let options = profile(fixture, judged);
+            case(fixture, &options).read(Cuts::Whole).map_err(|error| format!("{}: {error}", fixture.name))
+        };
+        Ok(Readings { lenient: read(Profile::Lenient)?, strict: read(Profile::Strict)? })
+    }
+
+    /// The same without the findings of this code and row: a fixture that proves the rule behind them fails then.
+    #[must_use]
+    pub fn without(&self, code: &str, row: &str) -> Readings {
+        let mut less = self.clone();
+        for reading in [&mut less.lenient, &mut less.strict] {
+            reading.findings.retain(|finding| finding.code != code || finding.rule != row);
+        }
+        less
+    }
 }
 
 /// The options of a fixture under `profile`.
 #[must_use]
-pub fn profile(fixture: &Fixture, profile: Profile, mute: Option<&str>) -> Options {
+pub fn profile(fixture: &Fixture, profile: Profile) -> Options {
     let mut options = fixture.options.clone();
     options.profile = profile;
-    options.mute = mute.map(str::to_owned);
     options
 }
 
@@ -41,11 +75,23 @@ pub fn case<'a>(fixture: &'a Fixture, options: &'a Options) -> Case<'a> {
     }
 }
 
-fn read(fixture: &Fixture, options: &Options) -> Result<Reading, String> {
-    case(fixture, options).read(Cuts::Whole).map_err(|error| format!("{}: {error}", fixture.name))
+/// Compares readings of a fixture with what it says.
+///
+/// # Errors
+/// What differs.
+pub fn compare(fixture: &Fixture, readings: &Readings) -> Result<(), String> {
+    let Readings { lenient, strict } = readings;
+    let all = || {
+        compare_events(fixture, lenient)?;
+        compare_findings(fixture, lenient, strict)?;
+        compare_codes(&fixture.expect, lenient, strict)?;
+        compare_plan(&fixture.expect, lenient)?;
+        compare_metadata(fixture, lenient)
+    };
+    all().map_err(|error| format!("{}: {error}", fixture.name))
 }
 
-fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(), String> {
+fn compare_events(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
     let expect = &fixture.expect;
     let found = events(lenient, fixture.extensions);
     if let Some(events) = &expect.events
@@ -65,6 +111,27 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
         let nearest = alternatives.first().and_then(|events| first_difference(&joined(events), &found));
         return Err(format!("events, none of the alternatives; the first: {}", nearest.unwrap_or_default()));
     }
+    Ok(())
+}
+
+/// The lists of findings.
+fn compare_findings(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(), String> {
+    let expect = &fixture.expect;
+    let Some(expected) = &expect.findings else { return Ok(()) };
+    let found = lines(&fixture.dialect, lenient, Profile::Lenient);
+    if let Some(difference) = first_difference(expected, &found) {
+        return Err(format!("findings, {difference}"));
+    }
+    let expected = expect.findings_strict.as_ref().unwrap_or(expected);
+    let found = lines(&fixture.dialect, strict, Profile::Strict);
+    if let Some(difference) = first_difference(expected, &found) {
+        return Err(format!("findings of the strict reading, {difference}"));
+    }
+    Ok(())
+}
+
+/// The sets of codes.
+fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result<(), String> {
     let codes = codes(strict, false);
     if let Some(expected) = &expect.strict
         && *expected != codes
@@ -102,8 +169,7 @@ fn compare(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(),
         let codes = self::codes(strict, false);
         return Err(format!("strict findings: expected none of {unwanted:?}, found {codes:?}"));
     }
-    compare_plan(expect, lenient)?;
-    compare_metadata(fixture, lenient)
+    Ok(())
 }
 
 /// The `plan` event and the calls.
@@ -148,17 +214,25 @@ fn fits(expected: &Value, found: &Value) -> bool {
 fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
     let expect = &fixture.expect;
     let metadata = completed(lenient).map(|completed| &completed.metadata);
+    // Beside a list of findings, what is not there is not so; a stream that failed has no metadata to say it.
+    let exact = fixture.listed() && metadata.is_some();
     let truncated = metadata.map(|metadata| metadata.truncated);
-    if expect.truncated.is_some() && expect.truncated != truncated {
-        return Err(format!("truncated: expected {:?}, found {truncated:?}", expect.truncated));
+    let expected = expect.truncated.or(exact.then_some(false));
+    if expected.is_some() && expected != truncated {
+        return Err(format!("truncated: expected {expected:?}, found {truncated:?}"));
     }
-    let reason = metadata.and_then(|metadata| metadata.fallback_reason.as_deref());
-    if expect.fallback_reason.is_some() && expect.fallback_reason.as_deref() != reason {
-        return Err(format!("fallback_reason: expected {:?}, found {reason:?}", expect.fallback_reason));
-    }
-    let unused = metadata.and_then(|metadata| metadata.unused_reason.as_deref());
-    if expect.unused_reason.is_some() && expect.unused_reason.as_deref() != unused {
-        return Err(format!("unused_reason: expected {:?}, found {unused:?}", expect.unused_reason));
+    let reasons = [
+        (
+            "fallback_reason",
+            &expect.fallback_reason,
+            metadata.and_then(|found| found.fallback_reason.as_deref()),
+        ),
+        ("unused_reason", &expect.unused_reason, metadata.and_then(|found| found.unused_reason.as_deref())),
+    ];
+    for (key, expected, found) in reasons {
+        if (expected.is_some() || exact) && expected.as_deref() != found {
+            return Err(format!("{key}: expected {expected:?}, found {found:?}"));
+        }
     }
     let dialect = metadata.map(|metadata| metadata.dialect.as_str());
     if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
@@ -242,74 +316,4 @@ fn without_space(mut event: Value) -> Value {
         }
     }
     event
-}
-
-/// Rewrites the expectations of a fixture that has its own file from what is read now. Returns whether they changed.
-///
-/// # Errors
-/// A file that cannot be written.
-pub fn update(fixture: &Fixture) -> Result<bool, String> {
-    let lenient = read(fixture, &profile(fixture, Profile::Lenient, None))?;
-    let strict = read(fixture, &profile(fixture, Profile::Strict, None))?;
-    let mut expect = Map::new();
-    let mut keep = |key: &str, default: Value| {
-        let value = fixture.written.get(key).cloned().unwrap_or(default);
-        expect.insert(key.to_owned(), value);
-    };
-    keep("spec", json!([]));
-    keep("dialect", json!(fixture.dialect));
-    keep("options", json!({}));
-    keep("finish", json!("stop"));
-    for key in [
-        "note",
-        "reasoning",
-        "extensions",
-        "dialect_found",
-        "round",
-        "max_rounds",
-        "criteria",
-        "exit_decision",
-    ] {
-        if let Some(value) = fixture.written.get(key) {
-            expect.insert(key.to_owned(), value.clone());
-        }
-    }
-    expect.insert("events".to_owned(), events(&lenient, fixture.extensions).into());
-    let list = |codes: BTreeSet<String>| Value::from(codes.into_iter().collect::<Vec<_>>());
-    expect.insert("strict".to_owned(), list(codes(&strict, false)));
-    expect.insert("lenient".to_owned(), list(codes(&lenient, false)));
-    let info = codes(&strict, true);
-    if !info.is_empty() {
-        expect.insert("info".to_owned(), list(info));
-    }
-    if let Some(completed) = completed(&lenient) {
-        if completed.metadata.truncated || fixture.written.contains_key("truncated") {
-            expect.insert("truncated".to_owned(), completed.metadata.truncated.into());
-        }
-        if let Some(reason) = &completed.metadata.fallback_reason {
-            expect.insert("fallback_reason".to_owned(), reason.as_ref().into());
-        }
-        if let Some(reason) = &completed.metadata.unused_reason {
-            expect.insert("unused_reason".to_owned(), reason.as_ref().into());
-        }
-    }
-    let path = expectations(&fixture.path);
-    let text = pretty(&expect);
-    if std::fs::read_to_string(&path).is_ok_and(|before| before == text) {
-        return Ok(false);
-    }
-    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(true)
-}
-
-/// One key a line, one event a line: differences are easy to review.
-fn pretty(expect: &Map<String, Value>) -> String {
-    let line = |(key, value): (&String, &Value)| match (key.as_str(), value) {
-        ("events", Value::Array(events)) if !events.is_empty() => {
-            let events: Vec<String> = events.iter().map(|event| format!("    {event}")).collect();
-            format!("  \"{key}\": [\n{}\n  ]", events.join(",\n"))
-        }
-        _ => format!("  \"{key}\": {value}"),
-    };
-    format!("{{\n{}\n}}\n", expect.iter().map(line).collect::<Vec<_>>().join(",\n"))
 }

@@ -1,8 +1,8 @@
-//! All rules in one place: those of the dialects, of the stages around them, and of verdicts.
+//! All rules in one place: those of the dialects and of the stages around them.
 
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{contract, pipeline, repair, verdict};
+use crate::{contract, pipeline, repair};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,6 @@ pub fn all() -> impl Iterator<Item = Listed> {
         .chain(list("json", repair::rules::ALL.iter().copied()))
         .chain(list("events", contract::RULES))
         .chain(list("pipeline", pipeline::RULES.iter().copied()))
-        .chain(list("pipeline", verdict::RULES.iter().copied()))
 }
 
 /// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.

@@ -52,9 +52,13 @@ pub struct Rule {
     pub level: Level,
     /// The rule in one sentence.
     pub title: &'static str,
-    /// A reply (or event list, or query) that breaks it.
+    /// What the examples are read with where the defaults do not show it, each as `name=value`: an option by its public
+    /// name; `finish`, `reasoning` or `tools` as in fixtures; `dialect`; `encoding=latin1`, where each character is a
+    /// byte.
+    pub with: &'static [&'static str],
+    /// A complete reply (or stream of events, or list of queries, or JSON text) that breaks it.
     pub broken: &'static str,
-    /// The same, correct.
+    /// One that does not, and no other rule either.
     pub correct: &'static str,
 }
 
@@ -143,12 +147,13 @@ impl Report {
 /// Writes a rule table: one constant per rule, and `RULES` with all of them in order.
 macro_rules! rules {
     ($($name:ident = $code:literal [$($row:literal),+] $level:ident $title:literal,
-        broken $broken:expr, correct $correct:expr;)+) => {
+        $(with [$($with:expr),+],)? broken $broken:expr, correct $correct:expr;)+) => {
         $(pub(crate) const $name: &crate::finding::Rule = &crate::finding::Rule {
             code: $code,
             rows: &[$($row),+],
             level: crate::finding::Level::$level,
             title: $title,
+            with: &[$($($with),+)?],
             broken: $broken,
             correct: $correct,
         };)+

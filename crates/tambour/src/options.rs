@@ -50,9 +50,6 @@ pub struct Options {
     pub texts: Texts,
     /// Limits.
     pub limits: Limits,
-    /// A finding code that is never reported; the specification's proof run uses it.
-    #[doc(hidden)]
-    pub mute: Option<String>,
 }
 
 impl Default for Options {
@@ -77,7 +74,6 @@ impl Default for Options {
             examples: Vec::new(),
             texts: Texts::default(),
             limits: Limits::default(),
-            mute: None,
         }
     }
 }

@@ -276,6 +276,9 @@ impl Pipeline {
             message: format!("the reply is longer than `limits.input`, {} bytes", self.limit),
             retryable: false,
         };
+        let place = self.dialect.place();
+        let report = Report::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);
+        Wire { state: &mut self.state, sink }.report(report);
         self.finish(&End::Failed(failure), sink);
     }
 
@@ -419,7 +422,12 @@ impl Output for Wire<'_> {
 
 rules! {
     NOT_UTF8 = "not_utf8" ["J-038"] Must "A reply is UTF-8 text.",
-        broken "a byte 0xFF in the reply", correct "text in UTF-8, cut anywhere";
+        with ["encoding=latin1"],
+        broken "Un café, s'il vous plaît.", correct "Un cafe.";
+    INPUT_TOO_LARGE = "input_too_large" ["X-007"] Must "A reply is no longer than the limit `limits.input`.",
+        with ["limits.input=16"],
+        broken "The answer is forty-two.", correct "It is 42.";
     FINDINGS_LIMIT = "findings_limit" ["X-007"] Info "Findings of one reply are listed up to a limit.",
-        broken "a reply with 1,001 faults", correct "a reply with fewer faults";
+        with ["limits.findings=1"],
+        broken "It is <think>1</think> not <think>2</think> but 3.", correct "It is 3.";
 }

@@ -8,11 +8,10 @@ use std::borrow::Cow;
 use crate::contract::{self, CheckOptions, Example};
 use crate::dialect::{self, DIALECTS, Entry, Examples};
 use crate::error::{Error, Result};
-use crate::event::{Event, Failure, Sink};
-use crate::finding::{Finding, Report, Severity, rules};
+use crate::event::{Event, Sink};
+use crate::finding::{Finding, Severity};
 use crate::options::Options;
-use crate::pipeline::{End, Pipeline};
-use crate::span::Place;
+use crate::pipeline::{End, INPUT_TOO_LARGE, Pipeline};
 
 /// What a text is held against.
 #[derive(Clone, Copy)]
@@ -155,10 +154,9 @@ fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
     pipeline.push(text, &mut kept);
     pipeline.finish(&End::stop(), &mut kept);
     let mut findings = kept.findings;
-    if let Some(failure) = kept.failure {
-        let end = Place::START.after(&String::from_utf8_lossy(&text[..options.limits.input.min(text.len())]));
-        let report = Report::new(INPUT_TOO_LARGE, end, text.len(), failure.message);
-        findings.push(report.judge(options.profile));
+    // What the limit left out is at hand here: the finding is about all of it.
+    if let Some(cut) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
+        cut.span.end = text.len();
     }
     Verdict { contract: pipeline.dialect(), findings }
 }
@@ -172,22 +170,12 @@ fn transcript(text: &[u8], options: Options) -> Verdict {
 #[derive(Default)]
 struct Kept {
     findings: Vec<Finding>,
-    failure: Option<Failure>,
 }
 
 impl Sink for Kept {
-    fn event(&mut self, event: Event<'_>) {
-        if let Event::Error(failure) = event {
-            self.failure = Some(failure);
-        }
-    }
+    fn event(&mut self, _: Event<'_>) {}
 
     fn finding(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
-}
-
-rules! {
-    INPUT_TOO_LARGE = "input_too_large" ["X-007"] Must "A reply is no longer than the limit `limits.input`.",
-        broken "a reply of 17 MiB", correct "a reply of 4 KiB";
 }

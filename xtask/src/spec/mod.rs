@@ -1,14 +1,19 @@
 //! `cargo xtask spec`: which rows of the specification have a test, and whether the tests prove them.
 
+#[cfg(test)]
+mod planted;
 mod prove;
+mod rust;
 mod scan;
 mod table;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
 
+use scan::Named;
 use table::{Level, Row};
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -24,29 +29,31 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Prints the rows without a test; `all` lists those out of scope too.
 fn report(root: &Path, all: bool) -> anyhow::Result<()> {
     let (rows, scope) = (table::read(root)?, Scope::read(root)?);
-    let tests = scan::read(root)?;
-    let unknown: Vec<&String> = tests.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
+    let named = scan::read(root, &rows)?;
+    let unknown: Vec<&String> = named.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
     anyhow::ensure!(unknown.is_empty(), "tests name rows that do not exist: {unknown:?}");
-    let mut missing = 0;
+    let shown: Vec<Row> = rows.iter().filter(|row| all || scope.holds(&row.id)).cloned().collect();
     for level in [Level::Must, Level::Should, Level::Later] {
-        let of_level = |row: &&Row| row.level == level && (all || scope.holds(&row.id));
-        let found: Vec<&Row> = rows.iter().filter(of_level).collect();
-        let without: Vec<&&Row> = found.iter().filter(|row| !tests.contains_key(&row.id)).collect();
-        if found.is_empty() {
+        let of_level: Vec<Row> = shown.iter().filter(|row| row.level == level).cloned().collect();
+        let without: Vec<&Row> = of_level.iter().filter(|row| !named.contains_key(&row.id)).collect();
+        if of_level.is_empty() {
             continue;
         }
-        println!("{}: {} rows, {} without a test", level.name(), found.len(), without.len());
+        println!("{}: {} rows, {} without a test", level.name(), of_level.len(), without.len());
         for row in &without {
             println!("  {}  {}", row.id, shortened(&row.rule));
         }
-        if level == Level::Must {
-            missing = without.iter().filter(|row| scope.holds(&row.id)).count();
-        }
     }
-    let outside = rows.iter().filter(|row| !scope.holds(&row.id));
-    println!("out of scope: {} rows", outside.count());
+    println!("out of scope: {} rows", rows.iter().filter(|row| !scope.holds(&row.id)).count());
+    let required: Vec<Row> = rows.into_iter().filter(|row| scope.holds(&row.id)).collect();
+    let missing = gaps(&required, &named).len();
     anyhow::ensure!(missing == 0, "{missing} must rows in scope have no test");
     Ok(())
+}
+
+/// The must rows that no test names.
+fn gaps<'a>(rows: &'a [Row], named: &Named) -> Vec<&'a Row> {
+    rows.iter().filter(|row| row.level == Level::Must && !named.contains_key(&row.id)).collect()
 }
 
 fn shortened(rule: &str) -> String {

@@ -1,32 +1,37 @@
-//! Which rows the tests name: comments of test sources, and `spec` lists of fixtures.
+//! Which rows are named where it counts: in tests that run, and in fixtures that are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context;
-use serde_json::Value;
 use tambour_fixtures::Fixture;
+use tambour_fixtures::reading::TRANSCRIPT;
 
-use super::table::is_id;
-
-/// Folders that hold no tests of ours.
-const SKIPPED: &[&str] = &["target", "node_modules", "dist", "authored", "recorded", "corpus"];
+use super::table::{Row, is_id};
+use super::targets;
 
 /// Rows with the places that name them.
-pub(super) fn read(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
-    let mut tests = Tests::default();
-    for folder in ["crates", "xtask", "fuzz", "studio", "fixtures"] {
-        let folder = root.join(folder);
-        if folder.is_dir() {
-            tests.folder(root, &folder)?;
+pub(super) type Named = BTreeMap<String, Vec<String>>;
+
+/// Reads the test sources and the fixtures below `root`. A fixture names those of `rows` that it says something of.
+pub(super) fn read(root: &Path, rows: &[Row]) -> anyhow::Result<Named> {
+    let mut named = Named::new();
+    for (file, source) in targets::sources(root)? {
+        let file = file.strip_prefix(root).unwrap_or(&file).display();
+        for (line, comment) in &source.comments {
+            for id in ids(comment) {
+                name(&mut named, id, format!("{file}:{line}"));
+            }
         }
     }
     for fixture in fixtures(root)? {
-        for row in &fixture.spec {
-            tests.name(row, &fixture.name);
+        for id in &fixture.spec {
+            let row = rows.iter().find(|row| row.id == *id);
+            if row.is_none_or(|row| speaks(&fixture, row)) {
+                name(&mut named, id, fixture.name.clone());
+            }
         }
     }
-    Ok(tests.rows)
+    Ok(named)
 }
 
 /// Fixtures that say something about a dialect the library reads.
@@ -36,80 +41,25 @@ pub(super) fn fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     Ok(fixtures)
 }
 
+/// Whether a fixture says something of a row: of what comes out, it must compare events or what they hold, or metadata
+/// where the row is about that; of findings, findings.
+pub(super) fn speaks(fixture: &Fixture, row: &Row) -> bool {
+    let expect = &fixture.expect;
+    // A transcript has nothing but findings.
+    if row.maps && fixture.dialect != TRANSCRIPT {
+        return expect.says_events() || (row.metadata && expect.says_metadata());
+    }
+    row.codes.is_empty() || expect.says_findings()
+}
+
 fn readable(dialect: &str) -> bool {
-    dialect == tambour_fixtures::reading::TRANSCRIPT || tambour::dialect::entry(dialect).is_ok()
+    dialect == TRANSCRIPT || tambour::dialect::entry(dialect).is_ok()
 }
 
-#[derive(Default)]
-struct Tests {
-    rows: BTreeMap<String, Vec<String>>,
-}
-
-impl Tests {
-    /// Resolutions (R) are reasons for rows, not rows.
-    fn name(&mut self, row: &str, place: &str) {
-        if row.starts_with("R-") {
-            return;
-        }
-        self.rows.entry(row.to_owned()).or_default().push(place.to_owned());
-    }
-
-    fn folder(&mut self, root: &Path, folder: &Path) -> anyhow::Result<()> {
-        for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() {
-                if !SKIPPED.contains(&name.as_str()) {
-                    self.folder(root, &path)?;
-                }
-                continue;
-            }
-            let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-            match extension.as_str() {
-                "rs" | "ts" | "tsx" | "js" | "mjs" | "py" => self.source(&path, &below)?,
-                "json" | "jsonl" if !name.ends_with(".expect.json") => self.data(&path, &below)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Comments of a test source, or of the tests at the end of another source.
-    fn source(&mut self, path: &Path, below: &str) -> anyhow::Result<()> {
-        let text = std::fs::read_to_string(path).with_context(|| below.to_owned())?;
-        let parts: Vec<&str> = below.split(['/', '\\']).collect();
-        let all = parts.iter().any(|part| matches!(*part, "tests" | "tests.rs" | "test"));
-        let from = if all { 0 } else { text.find("#[cfg(test)]").unwrap_or(text.len()) };
-        let before = text[..from].lines().count();
-        for (number, line) in text[from..].lines().enumerate() {
-            let mark = if below.ends_with(".py") { "#" } else { "//" };
-            let Some((_, comment)) = line.split_once(mark) else { continue };
-            if comment.starts_with('!') {
-                continue;
-            }
-            for id in ids(comment) {
-                self.name(id, &format!("{below}:{}", before + number + 1));
-            }
-        }
-        Ok(())
-    }
-
-    /// `spec` lists of data files that are no fixtures of replies.
-    fn data(&mut self, path: &Path, below: &str) -> anyhow::Result<()> {
-        let text = std::fs::read_to_string(path).with_context(|| below.to_owned())?;
-        let values: Vec<Value> = match serde_json::from_str(&text) {
-            Ok(Value::Array(list)) => list,
-            Ok(value) => vec![value],
-            Err(_) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
-        };
-        for value in values.iter().filter(|value| value["dialect"].is_null()) {
-            let rows = value["spec"].as_array().into_iter().flatten();
-            for row in rows.filter_map(Value::as_str) {
-                self.name(row, below);
-            }
-        }
-        Ok(())
+/// Resolutions (R) are reasons for rows, not rows.
+fn name(named: &mut Named, row: &str, place: String) {
+    if !row.starts_with("R-") {
+        named.entry(row.to_owned()).or_default().push(place);
     }
 }
 

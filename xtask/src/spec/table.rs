@@ -31,6 +31,14 @@ pub(super) struct Row {
     pub(super) rule: String,
     /// Finding codes that its *Expected* column demands of the validator.
     pub(super) codes: Vec<String>,
+    /// Whether it says what comes out: see [`maps`].
+    pub(super) maps: bool,
+    /// Whether that is about `completed.metadata`.
+    pub(super) metadata: bool,
+    /// Whether it says that something is no fault.
+    pub(super) no_finding: bool,
+    /// Whether it repeats other rows: a minimal check of a validator, which findings on those rows show.
+    pub(super) repeats: bool,
 }
 
 /// All rows, in the order of the files.
@@ -46,7 +54,16 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
         // M-010 is described in prose, since its text spans lines.
         if text.contains("\nM-010. ") {
             let rule = "One definition spans lines and is inserted later.".to_owned();
-            rows.push(Row { id: "M-010".to_owned(), level: Level::Must, rule, codes: Vec::new() });
+            rows.push(Row {
+                id: "M-010".to_owned(),
+                level: Level::Must,
+                rule,
+                codes: Vec::new(),
+                maps: false,
+                metadata: false,
+                no_finding: false,
+                repeats: false,
+            });
         }
     }
     anyhow::ensure!(rows.len() > 100, "only {} rows in docs/spec", rows.len());
@@ -78,10 +95,33 @@ fn parse(text: &str) -> Vec<Row> {
             Some(level) if level.starts_with("should") => Level::Should,
             _ => Level::Must,
         };
-        let codes = codes(cell(&["expected"]).unwrap_or_default());
-        rows.push(Row { id: first.clone(), level, rule, codes });
+        let expected = cell(&["expected"]).unwrap_or_default();
+        rows.push(Row {
+            id: first.clone(),
+            level,
+            codes: codes(expected),
+            maps: maps(first, &rule, expected),
+            metadata: rule.contains("metadata") || expected.contains("metadata"),
+            no_finding: expected.contains("no finding") || expected.contains("V: no "),
+            repeats: rule
+                .strip_prefix("Check ")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+            rule,
+        });
     }
     rows
+}
+
+/// Whether a row says what comes out, so that a fixture that names it compares that: its *Expected* column says what the
+/// mapper does (`M:`), or says something else than what the validator reports; or it is an X row, which have no such
+/// column, that speaks of events, of what is sent or streamed, or of metadata.
+fn maps(id: &str, rule: &str, expected: &str) -> bool {
+    if id.starts_with("X-") {
+        return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));
+    }
+    let reported = expected.contains("V:") || expected.contains("finding") || expected.starts_with("fail");
+    let nothing = matches!(expected, "" | "–" | "own test" | "fixtures");
+    expected.contains("M:") || expected.contains("M (") || !(reported || nothing)
 }
 
 /// The cells of a table line; `\|` does not end one.
@@ -130,7 +170,7 @@ fn codes(expected: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, codes, parse};
+    use super::{Level, codes, maps, parse};
 
     #[test]
     fn reads_codes_of_the_validator() {
@@ -160,5 +200,21 @@ mod tests {
         let found: Vec<(&str, Level)> = rows.iter().map(|row| (row.id.as_str(), row.level)).collect();
         assert_eq!(found, [("T-001", Level::Must), ("T-002", Level::Should), ("T-003", Level::Later)]);
         assert_eq!((rows[0].rule.as_str(), &rows[0].codes[..]), ("a | b", &["c_d".to_owned()][..]));
+    }
+
+    #[test]
+    fn knows_rows_that_say_what_comes_out() {
+        assert!(maps("T-014", "", "M: phase text contains the literal"));
+        assert!(maps("J-040", "", "text trimmed"));
+        assert!(maps("X-005", "the message becomes `final_delta`s, sent at once", ""));
+        for (id, rule, expected) in [
+            ("T-031", "", "V: `phase_id_invalid`."),
+            ("T-060", "Check 1", "fail"),
+            ("T-065", "", "identical findings"),
+            ("P-022", "", "fixtures"),
+            ("X-006", "One finding format", ""),
+        ] {
+            assert!(!maps(id, rule, expected), "{id}");
+        }
     }
 }

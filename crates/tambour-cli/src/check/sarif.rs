@@ -74,14 +74,27 @@ impl Report for Sarif {
 fn rule(id: &str, finding: &Finding) -> Value {
     let mut rule =
         json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": level(finding) } });
-    if let Some(Rule { title, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
+    if let Some(Rule { title, with, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
         rule["shortDescription"] = json!({ "text": title });
         rule["help"] = json!({
-            "text": format!("Broken:\n{broken}\n\nCorrect:\n{correct}"),
-            "markdown": format!("Broken:\n\n{}\n\nCorrect:\n\n{}", indented(broken), indented(correct)),
+            "text": format!("{}Broken:\n{broken}\n\nCorrect:\n{correct}", read_with(with, str::to_owned)),
+            "markdown": format!(
+                "{}Broken:\n\n{}\n\nCorrect:\n\n{}",
+                read_with(with, indented),
+                indented(broken),
+                indented(correct)
+            ),
         });
     }
     rule
+}
+
+/// What the examples are read with, if it is not the defaults.
+fn read_with(with: &[&str], shown: fn(&str) -> String) -> String {
+    match with {
+        [] => String::new(),
+        _ => format!("Read with:\n\n{}\n\n", shown(&with.join("\n"))),
+    }
 }
 
 /// A code block that no fence inside it can end.

@@ -287,9 +287,6 @@ impl Core {
     /// Adds a finding, unless there are too many.
     pub(super) fn report(&mut self, report: Report) {
         let options = &self.options.options;
-        if options.mute.as_deref() == Some(report.rule.code) {
-            return;
-        }
         if self.findings.len() >= options.limits.findings {
             self.unlisted += 1;
             return;

@@ -11,7 +11,6 @@ use crate::span::Place;
 pub(super) struct Reporter {
     pub(super) received: Received,
     profile: Profile,
-    mute: Option<String>,
     first_only: bool,
     limit: usize,
     count: usize,
@@ -28,7 +27,6 @@ impl Reporter {
         Reporter {
             received: Received::default(),
             profile: options.profile,
-            mute: options.mute.clone(),
             first_only: options.first_only,
             limit: if options.first_only { 1 } else { options.limits.findings },
             count: 0,
@@ -50,9 +48,6 @@ impl Reporter {
     }
 
     pub(super) fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
-        if self.mute.as_deref() == Some(report.rule.code) {
-            return;
-        }
         let report = self.received.locate(report);
         self.last = report.place;
         let finding = report.judge(self.profile);

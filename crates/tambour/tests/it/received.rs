@@ -34,7 +34,9 @@ fn the_limit_of_the_input_cuts_no_character() {
         let answer: Vec<_> =
             joined.iter().filter(|event| matches!(event, Event::FinalDelta { .. })).collect();
         assert_eq!(answer, [&Event::FinalDelta { text: "aaa".into() }]);
-        assert!(found.findings.is_empty(), "{:?}", found.findings);
+        let places: Vec<_> =
+            found.findings.iter().map(|finding| (&*finding.code, finding.span.start)).collect();
+        assert_eq!(places, [("input_too_large", 3)]);
         let Some(Event::Error(failure)) = joined.last() else { panic!("no error at the end: {joined:?}") };
         assert!(failure.message.contains("`limits.input`, 4 bytes"), "{}", failure.message);
     }

@@ -75,6 +75,12 @@ impl JsonSink for Feed<'_> {
 
     fn report(&mut self, report: Report) {
         let answers = &mut *self.answers;
+        // Faults of JSON are on the row of this dialect, where their rule has one.
+        let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
+        let report = match own {
+            Some(row) => report.row(row),
+            None => report,
+        };
         let object = &answers.object;
         if report.rule.code == rules::LIMIT_EXCEEDED.code || object.known && !object.late {
             self.out.report(report);

@@ -10,7 +10,7 @@ use crate::finding::Report;
 use crate::repair::json;
 use crate::repair::rules as json_rules;
 use crate::span::Place;
-use crate::tool::Tool;
+use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
     /// The calls; `None` when they cannot be read as such.
@@ -180,14 +180,18 @@ impl Check<'_> {
                     }
                     None => format!("`{at}/args` is missing"),
                 };
-                self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
+                self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message).row("P-031"));
                 return None;
             }
         };
         let mismatches = tool.check(&args, MISMATCHES);
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
-            self.fault(Report::new(rules::ARGS_INVALID, place, place.offset, message));
+            let report = Report::new(rules::ARGS_INVALID, place, place.offset, message);
+            // P-021: an argument of a tool of the specification.
+            let standard = || Tools::sample().get(&tool.name).is_some_and(|standard| standard == tool);
+            let argument = !mismatch.pointer.is_empty() && standard();
+            self.fault(if argument { report.row("P-021") } else { report });
         }
         fields.insert("args".to_owned(), args.clone());
         mismatches.is_empty().then_some(args)

@@ -2,68 +2,139 @@
 
 use crate::finding::rules;
 
+/// A plan in its fence.
+macro_rules! fenced {
+    ($($part:expr),+) => {
+        concat!("```json\n", $($part,)+ "\n```\n")
+    };
+}
+
+/// The object of a plan; each field as it stands in the JSON.
+macro_rules! plan {
+    ($thought:literal, $mode:literal, $direct:literal, $calls:expr) => {
+        plan!($thought, $mode, $direct, $calls, "")
+    };
+    ($thought:literal, $mode:literal, $direct:literal, $calls:expr, $more:literal) => {
+        concat!(
+            "{\"thought\":",
+            $thought,
+            ",\"response_mode\":",
+            $mode,
+            ",\"direct_response\":",
+            $direct,
+            ",\"tool_calls\":",
+            $calls,
+            $more,
+            "}"
+        )
+    };
+}
+
+/// A plan that greets.
+macro_rules! chat {
+    () => {
+        plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")
+    };
+    ($more:literal) => {
+        plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]", $more)
+    };
+}
+
+/// The list of one valid call.
+macro_rules! check {
+    () => {
+        "[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]"
+    };
+}
+
+/// A plan with these calls.
+macro_rules! calls {
+    ($calls:expr) => {
+        fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "null", $calls))
+    };
+}
+
+const CHAT: &str = fenced!(chat!());
+const CALL: &str = calls!(check!());
+
+/// A tool without arguments, and one that only the planner may call.
+const TOOLS: &str = "tools={\"now\":{\"type\":\"object\"},\
+    \"wipe\":{\"type\":\"object\",\"x-callers\":[\"planner\"]}}";
+
 rules! {
     PLAN_NOT_FENCED = "plan_not_fenced" ["P-001"] Must "A plan stands in a Markdown code fence.",
-        broken "{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"Hello!\",\"tool_calls\":[]}",
-        correct "```json\n{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"Hello!\",\"tool_calls\":[]}\n```";
+        broken chat!(), correct CHAT;
     FENCE_LANGUAGE = "fence_language" ["P-025", "R-32"] Should "The fence around a plan says `json`.",
-        broken "```\n{\"thought\":...}\n```", correct "```json\n{\"thought\":...}\n```";
-    FENCE_UNCLOSED = "fence_unclosed" ["P-001", "P-025"] Must "The fence around a plan is closed.",
-        broken "```json\n{\"thought\":...}", correct "```json\n{\"thought\":...}\n```";
-    TEXT_OUTSIDE = "text_outside_plan" ["P-025", "P-001"] Should "A reply is the plan and nothing else.",
-        broken "Here is my plan:\n```json\n{\"thought\":...}\n```", correct "```json\n{\"thought\":...}\n```";
+        broken concat!("```\n", chat!(), "\n```\n"), correct CHAT;
+    FENCE_UNCLOSED = "fence_unclosed" ["P-001"] Must "The fence around a plan is closed.",
+        broken concat!("```json\n", chat!(), "\n"), correct CHAT;
+    TEXT_OUTSIDE = "text_outside_plan" ["P-025"] Should "A reply is the plan and nothing else.",
+        broken concat!("Here is my plan:\n", fenced!(chat!())), correct CHAT;
     MULTIPLE_PLANS = "multiple_plans" ["P-032"] Should "A reply has one plan.",
-        broken "two objects, each a plan", correct "one plan";
+        broken concat!(fenced!(chat!()), fenced!(chat!())), correct CHAT;
     PLAN_MISSING = "plan_missing" ["P-017"] Must "A reply has a plan.",
-        broken "I will create the document.", correct "```json\n{\"thought\":...}\n```";
+        broken "I will create the document.", correct CHAT;
     PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009", "R-07"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct "```json\n{\"thought\":...}\n```";
-    DRAFT_UNCLOSED = "draft_unclosed" ["X-012", "P-025"] Must "A leading `<think>` is closed.",
-        broken "<think>I will answer with a plan. {\"thought\":...",
-        correct "<think>I will answer with a plan.</think>\n```json\n{\"thought\":...}\n```";
+        broken "<<ParsingError>>", correct CHAT;
+    DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
+        broken concat!("<think>I will answer with a plan.\n", fenced!(chat!())),
+        correct CHAT;
     FIELD_MISSING = "field_missing" ["P-002", "R-30"] Must
         "`thought`, `response_mode`, `direct_response` and `tool_calls` are all there.",
-        broken "{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}",
-        correct "{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"Hello!\",\"tool_calls\":[]}";
+        broken fenced!("{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}"),
+        correct CHAT;
     FIELD_TYPE = "field_type" ["P-003", "P-006", "P-013", "P-014", "R-30"] Must "The fields of a plan have their types.",
-        broken "\"thought\": [\"a\"]", correct "\"thought\": \"a\"";
+        broken fenced!(plan!("[\"A greeting.\"]", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT;
     FIELD_UNKNOWN = "field_unknown" ["P-029", "R-35"] Info "A plan has no other fields.",
-        broken "\"confidence\": 0.9", correct "the four fields alone";
+        broken fenced!(chat!(",\"confidence\":0.9")), correct CHAT;
     THOUGHT_EMPTY = "thought_empty" ["P-004", "R-09"] Must "`thought` is not blank.",
-        broken "\"thought\": \" \"", correct "\"thought\": \"The user greets; this is small talk.\"";
+        broken fenced!(plan!("\" \"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT;
     MODE_INVALID = "mode_invalid" ["P-006", "R-30"] Must "`response_mode` is one of the modes.",
-        broken "\"response_mode\": \"DELETE_ALL\"", correct "\"response_mode\": \"GENERAL_CHAT\"";
+        broken fenced!(plan!("\"A greeting.\"", "\"DELETE_ALL\"", "\"Hello!\"", "[]")), correct CHAT;
     DIRECT_NOT_NULL = "direct_response_not_null" ["P-007"] Must "A plan that calls tools has no `direct_response`.",
-        broken "\"response_mode\": \"TOOL_EXECUTION\", \"direct_response\": \"done\"",
-        correct "\"response_mode\": \"TOOL_EXECUTION\", \"direct_response\": null";
+        broken fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "\"done\"", check!())),
+        correct CALL;
     DIRECT_EMPTY = "direct_response_empty" ["P-009", "P-011", "R-09"] Must "An answer is a text that is not blank.",
-        broken "\"response_mode\": \"KNOWLEDGE_QA\", \"direct_response\": null",
-        correct "\"response_mode\": \"KNOWLEDGE_QA\", \"direct_response\": \"SMART says ...\"";
+        broken fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "null", "[]")),
+        correct fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"SMART: specific, measurable, attainable, relevant, timed.\"", "[]"));
     CALLS_EMPTY = "tool_calls_empty" ["P-008"] Must "`TOOL_EXECUTION` calls at least one tool.",
-        broken "\"response_mode\": \"TOOL_EXECUTION\", \"tool_calls\": []",
-        correct "\"tool_calls\": [{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]";
+        broken calls!("[]"), correct CALL;
     CALLS_UNEXPECTED = "tool_calls_unexpected" ["P-010", "P-012", "R-30"] Must "A plan that answers calls no tools.",
-        broken "\"response_mode\": \"GENERAL_CHAT\", \"tool_calls\": [{\"name\":...}]",
-        correct "\"response_mode\": \"GENERAL_CHAT\", \"tool_calls\": []";
+        broken fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"It is checked.\"", check!())),
+        correct fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"It is checked.\"", "[]"));
     CALL_INVALID = "tool_call_invalid" ["P-014", "P-031"] Must "A call is an object with `name` and `args`.",
-        broken "[{\"tool\":\"lintSRSDocument\"}]",
-        correct "[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]";
+        broken calls!("[{\"tool\":\"lintSRSDocument\"}]"), correct CALL;
     TOOL_UNKNOWN = "tool_unknown" ["P-015"] Must "Every tool is registered.",
-        broken "\"name\": \"formatDisk\"", correct "\"name\": \"lintSRSDocument\"";
+        broken calls!("[{\"name\":\"formatDisk\",\"args\":{}}]"), correct CALL;
     ARGS_INVALID = "tool_args_invalid" ["P-016", "P-021"] Must "Arguments satisfy the JSON Schema of their tool.",
-        broken "\"args\": {\"projectName\":\"Shop\"}", correct "\"args\": {\"userInput\":\"check it\",\"projectName\":\"Shop\"}";
+        broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"projectName\":\"Shop\"}}]"), correct CALL;
     ARGS_AS_TEXT = "tool_args_text" ["P-031", "R-36"] Must "`args` is an object, not a text with one.",
-        broken "\"args\": \"{\\\"userInput\\\":\\\"x\\\"}\"", correct "\"args\": {\"userInput\":\"x\"}";
+        broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":\"{\\\"userInput\\\":\\\"check it\\\"}\"}]"),
+        correct CALL;
     ARGS_MISSING = "tool_args_missing" ["P-031", "R-36"] Must "A call has `args`, be they empty.",
-        broken "{\"name\":\"now\"}", correct "{\"name\":\"now\",\"args\":{}}";
+        with [TOOLS],
+        broken calls!("[{\"name\":\"now\"}]"), correct calls!("[{\"name\":\"now\",\"args\":{}}]");
     TOOL_FORBIDDEN = "tool_forbidden" ["P-033"] Must "A tool is called by those who may.",
-        broken "a call of a tool that is limited to other callers", correct "a call of a tool open to this caller";
+        with [TOOLS, "caller=writer"],
+        broken calls!("[{\"name\":\"wipe\",\"args\":{}}]"),
+        correct calls!("[{\"name\":\"now\",\"args\":{}}]");
     CALL_DROPPED = "tool_call_dropped" ["P-028", "R-34"] Must "Every call of a plan is valid.",
-        broken "a valid and an invalid call, with `aiplan.drop_invalid_calls`", correct "valid calls";
+        with ["aiplan.drop_invalid_calls=true"],
+        broken calls!(
+            "[{\"name\":\"formatDisk\",\"args\":{}},{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]"
+        ),
+        correct CALL;
     REPAIR_UNSAFE = "repair_unsafe" ["P-027", "R-33"] Must "What acts was not guessed.",
-        broken "a call whose text had to be mended by a guess", correct "a call in valid JSON";
+        broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"say \"yes\" to it\"}}]"),
+        correct CALL;
     TRUNCATED = "truncated" ["P-027", "R-33"] Must "A plan is complete.",
-        broken "{\"thought\":...,\"args\":{\"userInput\":\"dele", correct "the whole plan";
+        with ["finish=length"],
+        broken concat!(
+            "```json\n{\"thought\":\"The document is checked.\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,",
+            "\"tool_calls\":[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"dele"
+        ),
+        correct CHAT;
     EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
-        broken "the example of the instructions, word for word", correct "an answer to the request";
+        with [concat!("examples=", fenced!(chat!()))],
+        broken CHAT, correct fenced!(plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Good morning!\"", "[]"));
 }

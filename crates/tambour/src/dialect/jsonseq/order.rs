@@ -83,7 +83,19 @@ impl Order {
     }
 
     fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
-        self.reports.push(Report::new(rule, at, at.offset, message).repaired(repair));
+        self.found_on(rule, rule.rows[0], at, message, repair);
+    }
+
+    /// As `found`, on another row of the rule.
+    pub(super) fn found_on(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        at: Place,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.reports.push(Report::new(rule, at, at.offset, message).row(row).repaired(repair));
     }
 
     /// A whole event that is no delta.
@@ -117,7 +129,13 @@ impl Order {
 
     fn no_fields(&mut self, name: &str, data: &Map<String, Value>, at: Place) {
         if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
-            self.found(rules::FIELD_UNEXPECTED, at, format!("`{name}` has no field `{field}`"), "left out");
+            let row = match name {
+                "thinking_start" => "J-006",
+                "thinking_end" => "J-012",
+                _ => "J-014",
+            };
+            let message = format!("`{name}` has no field `{field}`");
+            self.found_on(rules::FIELD_UNEXPECTED, row, at, message, "left out");
         }
     }
 
@@ -192,7 +210,7 @@ impl Order {
             Some(Value::String(title)) => title.as_str(),
             Some(Value::Null) | None => "",
             Some(_) => {
-                self.found(rules::FIELD_TYPE, at, "`title` is not a string", "fallback title");
+                self.found_on(rules::FIELD_TYPE, "J-009", at, "`title` is not a string", "fallback title");
                 return out.intent(Intent::Phase("".into(), at));
             }
         };
@@ -242,7 +260,7 @@ impl Order {
         match self.current {
             None => {
                 let message = format!("phase {id} has not started");
-                self.found(rules::DELTA_UNKNOWN, at, message, "a phase with the fallback title");
+                self.found_on(rules::DELTA_UNKNOWN, "J-017", at, message, "a phase with the fallback title");
                 self.current = Some(id);
                 self.written = Some(value.clone());
                 self.last_id = self.last_id.max(id);
@@ -308,8 +326,9 @@ impl Order {
         }
     }
 
-    pub(super) fn delta_empty(&mut self, at: Place) {
-        self.found(rules::DELTA_EMPTY, at, "the text of a delta is empty", "left out");
+    /// The delta called `name` has an empty text, or none.
+    pub(super) fn delta_empty(&mut self, name: &str, at: Place, message: &str) {
+        self.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
     }
 
     fn thinking_end(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
@@ -341,7 +360,10 @@ impl Order {
                 self.queries = Some((at, end));
                 out.queries(Written::Value(queries), at, end);
             }
-            Some(_) => self.found(rules::FIELD_TYPE, at, "`queries` is not an array", "event left out"),
+            Some(_) => {
+                let message = "`queries` is not an array";
+                self.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
+            }
             None => self.found(rules::FIELD_MISSING, at, "`queries` is missing", "event left out"),
         }
     }
@@ -398,4 +420,9 @@ fn without_tags(text: &str) -> String {
     lexer.push(text, &mut |token, _| add(token));
     lexer.finish(&mut |token, _| add(token));
     out
+}
+
+/// The row that describes the delta called `name`.
+pub(super) fn row_of(name: &str) -> &'static str {
+    if name == "final_delta" { "J-013" } else { "J-011" }
 }

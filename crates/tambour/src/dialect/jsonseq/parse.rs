@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::order::{Order, Target};
+use super::order::{Order, Target, row_of};
 use super::rules;
 use super::text::Between;
 use crate::dialect::Output;
@@ -203,7 +203,10 @@ impl Lines {
         }
         let name = match object.get("event") {
             Some(Value::String(name)) => name.trim().to_owned(),
-            Some(_) => return self.found(rules::FIELD_TYPE, at, "`event` is not a string", "left out"),
+            Some(_) => {
+                let message = "`event` is not a string";
+                return self.order.found_on(rules::FIELD_TYPE, "J-051", at, message, "left out");
+            }
             None => return self.found(rules::EVENT_MISSING, at, "the object names no event", "left out"),
         };
         let nested;
@@ -213,12 +216,8 @@ impl Lines {
                 match find_in_string(text, &self.limits).and_then(|found| found.value) {
                     Some(Value::Object(data)) => {
                         nested = data;
-                        self.found(
-                            rules::FIELD_TYPE,
-                            at,
-                            "`data` is an object written as a string",
-                            "read as the object",
-                        );
+                        let message = "`data` is an object written as a string";
+                        self.order.found_on(rules::FIELD_TYPE, "J-051", at, message, "read as the object");
                         &nested
                     }
                     _ => object,
@@ -257,7 +256,7 @@ impl Lines {
         }
         if streamed {
             if !self.line.filled {
-                self.order.delta_empty(at);
+                self.order.delta_empty(name, at, "the text of a delta is empty");
             }
             return;
         }
@@ -295,12 +294,15 @@ impl Lines {
                         _ => self.order.phase_delta(data.get("id"), at, out),
                     };
                     if text.is_empty() {
-                        self.order.delta_empty(at);
+                        self.order.delta_empty(name, at, "the text of a delta is empty");
                     }
                     self.order.delta(target, text, at, out);
                 }
-                Some(_) => self.found(rules::FIELD_TYPE, at, "`text` is not a string", "event left out"),
-                None => self.found(rules::DELTA_EMPTY, at, "the delta has no `text`", "left out"),
+                Some(_) => {
+                    let (row, message) = (row_of(name), "`text` is not a string");
+                    self.order.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
+                }
+                None => self.order.delta_empty(name, at, "the delta has no `text`"),
             }
         } else {
             self.order.event(name, data, at, end, out);

@@ -2,105 +2,189 @@
 
 use crate::finding::rules;
 
+/// One event of the examples.
+macro_rules! ev {
+    ($name:literal) => {
+        concat!("{\"event\":\"", $name, "\",\"data\":{}}\n")
+    };
+    ($name:literal, $data:literal) => {
+        concat!("{\"event\":\"", $name, "\",\"data\":{", $data, "}}\n")
+    };
+}
+
+// Parts of the examples, so that each shows its own fault and nothing else.
+macro_rules! phase1 {
+    () => {
+        concat!(
+            ev!("phase_start", "\"id\":1,\"title\":\"Goal\""),
+            ev!("phase_delta", "\"id\":1,\"text\":\"a\"")
+        )
+    };
+}
+macro_rules! phase2 {
+    () => {
+        concat!(
+            ev!("phase_start", "\"id\":2,\"title\":\"Plan\""),
+            ev!("phase_delta", "\"id\":2,\"text\":\"b\"")
+        )
+    };
+}
+macro_rules! thinking {
+    () => {
+        concat!(ev!("thinking_start"), phase1!(), phase2!(), ev!("thinking_end"))
+    };
+}
+macro_rules! answer {
+    () => {
+        ev!("final_delta", "\"text\":\"# Plan\"")
+    };
+}
+macro_rules! reply {
+    ($($thinking:expr),+) => {
+        concat!(ev!("thinking_start"), $($thinking,)+ ev!("thinking_end"), answer!(), ev!("final_end"))
+    };
+}
+macro_rules! good {
+    () => {
+        reply!(phase1!(), phase2!())
+    };
+}
+
+const GOOD: &str = good!();
+const WITH_SUMMARY: &str = concat!(ev!("serp_summary", "\"text\":\"A plan is wanted.\""), good!());
+const WITH_QUERIES: &str =
+    concat!(thinking!(), answer!(), ev!("serp_queries", "\"queries\":[\"a\"]"), ev!("final_end"));
+
 rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
-        broken "<<ParsingError>>", correct "{\"event\":\"thinking_start\",\"data\":{}}...";
+        broken "<<ParsingError>>", correct GOOD;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
-        broken "<think>I will answer in events. {\"event\":...",
-        correct "<think>I will answer in events.</think>\n{\"event\":...";
-    FENCED_REPLY = "fenced_reply" ["J-048", "J-050"] Must "The lines are not wrapped in a code fence.",
-        broken "```json\n{\"event\":\"thinking_start\",\"data\":{}}\n```", correct "{\"event\":\"thinking_start\",\"data\":{}}";
+        broken concat!("<think>I will answer in events.\n", good!()),
+        correct concat!("<think>I will answer in events.</think>\n", good!());
+    FENCED_REPLY = "fenced_reply" ["J-048"] Must "The lines are not wrapped in a code fence.",
+        broken concat!("```json\n", good!(), "```\n"), correct GOOD;
     SSE_FRAMING = "sse_framing" ["J-050"] Should "The model writes JSON Lines, not the frames of a transport.",
-        broken "event: thinking_start\ndata: {}", correct "{\"event\":\"thinking_start\",\"data\":{}}";
+        broken concat!("event: thinking_start\ndata: {}\n\n", phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
+        correct GOOD;
     DATA_FLAT = "data_flat" ["J-050"] Should "The fields of an event stand in its `data`.",
-        broken "{\"event\":\"final_delta\",\"text\":\"x\"}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    LINES_GLUED = "lines_glued" ["J-050", "J-051"] Must "Each event stands on a line of its own.",
-        broken "{\"event\":\"thinking_end\",\"data\":{}}{\"event\":\"final_end\",\"data\":{}}",
-        correct "{\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_end\",\"data\":{}}";
+        broken concat!(thinking!(), "{\"event\":\"final_delta\",\"text\":\"# Plan\"}\n", ev!("final_end")),
+        correct GOOD;
+    LINES_GLUED = "lines_glued" ["J-050"] Must "Each event stands on a line of its own.",
+        broken concat!(thinking!(), answer!(), "{\"event\":\"heartbeat\"}{\"event\":\"final_end\",\"data\":{}}\n"),
+        correct GOOD;
     LINES_PRETTY = "lines_pretty" ["J-051"] Must "Each event stands on one line.",
-        broken "{\n  \"event\": \"final_end\",\n  \"data\": {}\n}", correct "{\"event\":\"final_end\",\"data\":{}}";
+        broken concat!(thinking!(), answer!(), "{\n  \"event\": \"final_end\",\n  \"data\": {}\n}\n"),
+        correct GOOD;
     LINES_IN_ARRAY = "lines_in_array" ["J-051"] Must "Events are lines, not items of an array.",
-        broken "[{\"event\":\"thinking_end\",\"data\":{}}]", correct "{\"event\":\"thinking_end\",\"data\":{}}";
+        broken concat!(thinking!(), answer!(), "[{\"event\":\"final_end\",\"data\":{}}]\n"), correct GOOD;
     LINE_NOT_OBJECT = "line_not_object" ["J-051"] Must "Each line is a JSON object.",
-        broken "Here is the plan:", correct "{\"event\":\"thinking_start\",\"data\":{}}";
+        broken concat!("Here is the plan:\n", good!()), correct GOOD;
     LINE_CUT = "line_cut" ["J-056"] Must "The last line is complete.",
-        broken "{\"event\":\"final_delta\",\"data\":{\"te", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
+        broken concat!(thinking!(), "{\"event\":\"final_delta\",\"data\":{\"text\":\"# Pl"), correct GOOD;
     EVENT_MISSING = "event_missing" ["J-051"] Must "Each line names its event.",
-        broken "{\"text\":\"x\"}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    EVENT_UNKNOWN = "event_unknown" ["J-001", "J-051"] Must "Only the events of the contract exist.",
-        broken "{\"event\":\"progress\",\"data\":{}}", correct "{\"event\":\"thinking_start\",\"data\":{}}";
+        broken concat!(thinking!(), "{\"text\":\"# Plan\"}\n", answer!(), ev!("final_end")), correct GOOD;
+    EVENT_UNKNOWN = "event_unknown" ["J-051"] Must "Only the events of the contract exist.",
+        broken concat!(ev!("progress"), good!()), correct GOOD;
     EVENT_SPOOFED = "event_spoofed" ["J-052"] Must "A model writes no system events.",
-        broken "{\"event\":\"completed\"}", correct "{\"event\":\"final_end\",\"data\":{}}";
+        broken concat!(good!(), "{\"event\":\"completed\"}\n"), correct GOOD;
     FIELD_MISSING = "field_missing" ["J-051"] Must "An event has all its fields.",
-        broken "{\"event\":\"final_delta\",\"data\":{}}", correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    FIELD_TYPE = "field_type" ["J-002", "J-003", "J-051"] Must "The fields of an event have their types.",
-        broken "{\"event\":\"serp_summary\",\"data\":{\"text\":5}}",
-        correct "{\"event\":\"serp_summary\",\"data\":{\"text\":\"The user wants a plan.\"}}";
+        broken concat!("{\"event\":\"serp_summary\",\"data\":{}}\n", good!()), correct WITH_SUMMARY;
+    FIELD_TYPE = "field_type" ["J-002", "J-003", "J-009", "J-011", "J-013", "J-051"] Must "The fields of an event have their types.",
+        broken concat!(ev!("serp_summary", "\"text\":5"), good!()), correct WITH_SUMMARY;
     FIELD_UNEXPECTED = "field_unexpected" ["J-006", "J-012", "J-014"] Must
         "`thinking_start`, `thinking_end` and `final_end` have no fields.",
-        broken "{\"event\":\"thinking_start\",\"data\":{\"id\":1}}", correct "{\"event\":\"thinking_start\",\"data\":{}}";
+        broken concat!(ev!("thinking_start", "\"id\":1"), phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
+        correct GOOD;
     SUMMARY_DUPLICATE = "serp_summary_duplicate" ["J-002"] Must "There is at most one `serp_summary`.",
-        broken "two `serp_summary` lines", correct "one `serp_summary` line";
+        broken concat!(ev!("serp_summary", "\"text\":\"A.\""), ev!("serp_summary", "\"text\":\"B.\""), good!()),
+        correct WITH_SUMMARY;
     SUMMARY_EMPTY = "serp_summary_empty" ["J-002"] Must "The summary is not blank.",
-        broken "{\"event\":\"serp_summary\",\"data\":{\"text\":\" \"}}",
-        correct "{\"event\":\"serp_summary\",\"data\":{\"text\":\"The user wants a plan.\"}}";
+        broken concat!(ev!("serp_summary", "\"text\":\" \""), good!()), correct WITH_SUMMARY;
     SUMMARY_MARKUP = "serp_summary_markup" ["J-002"] Must "The summary is plain text.",
-        broken "{\"event\":\"serp_summary\",\"data\":{\"text\":\"<b>x</b>\"}}",
-        correct "{\"event\":\"serp_summary\",\"data\":{\"text\":\"x\"}}";
+        broken concat!(ev!("serp_summary", "\"text\":\"A <b>plan</b>.\""), good!()), correct WITH_SUMMARY;
     SUMMARY_LATE = "serp_summary_late" ["J-020"] Must "The summary comes before `thinking_start`.",
-        broken "`serp_summary` after `thinking_start`", correct "`serp_summary`, then `thinking_start`";
+        broken concat!(thinking!(), ev!("serp_summary", "\"text\":\"A plan.\""), answer!(), ev!("final_end")),
+        correct WITH_SUMMARY;
     QUERIES_DUPLICATE = "serp_queries_duplicate_event" ["J-003"] Must "There is at most one `serp_queries`.",
-        broken "two `serp_queries` lines", correct "one `serp_queries` line";
+        broken concat!(
+            thinking!(),
+            answer!(),
+            ev!("serp_queries", "\"queries\":[\"a\"]"),
+            ev!("serp_queries", "\"queries\":[\"b\"]"),
+            ev!("final_end")
+        ),
+        correct WITH_QUERIES;
     QUERIES_MISPLACED = "serp_queries_misplaced" ["J-021"] Must
         "`serp_queries` comes between the last `final_delta` and `final_end`.",
-        broken "`serp_queries`, then `final_delta`", correct "`final_delta`, `serp_queries`, `final_end`";
-    THINKING_START_MISSING = "thinking_start_missing" ["J-006", "J-053"] Must "There is one `thinking_start`.",
-        broken "`final_delta` as the first line", correct "`thinking_start` first";
+        broken concat!(thinking!(), ev!("serp_queries", "\"queries\":[\"a\"]"), answer!(), ev!("final_end")),
+        correct WITH_QUERIES;
+    THINKING_START_MISSING = "thinking_start_missing" ["J-006"] Must "There is one `thinking_start`.",
+        broken concat!(phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")), correct GOOD;
     THINKING_START_DUPLICATE = "thinking_start_duplicate" ["J-006"] Must "There is one `thinking_start`.",
-        broken "two `thinking_start` lines", correct "one `thinking_start` line";
+        broken concat!(ev!("thinking_start"), good!()), correct GOOD;
     PHASE_ID_INVALID = "phase_id_invalid" ["J-007", "J-061"] Must "The id of a phase is a positive integer.",
-        broken "{\"event\":\"phase_start\",\"data\":{\"id\":0,\"title\":\"t\"}}",
-        correct "{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"t\"}}";
+        broken reply!(ev!("phase_start", "\"id\":0,\"title\":\"Goal\""), phase2!()),
+        correct GOOD;
     PHASE_ID_NOT_INCREASING = "phase_id_not_increasing" ["J-008", "J-061"] Must "The ids of the phases increase.",
-        broken "phases 1, 1", correct "phases 1, 2";
+        broken reply!(phase1!(), phase1!()),
+        correct GOOD;
     PHASE_ID_NOT_CONSECUTIVE = "phase_id_not_consecutive" ["J-008"] Must
-        "The ids of the phases are 1, 2, 3, ... without gaps.", broken "phases 1, 3", correct "phases 1, 2";
+        "The ids of the phases are 1, 2, 3, ... without gaps.",
+        broken reply!(phase2!(), ev!("phase_start", "\"id\":3,\"title\":\"End\"")),
+        correct GOOD;
     TITLE_EMPTY = "title_empty" ["J-009", "J-062"] Must "The title of a phase is not blank.",
-        broken "{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"\"}}",
-        correct "{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"Goal\"}}";
+        broken reply!(ev!("phase_start", "\"id\":1,\"title\":\" \""), phase2!()),
+        correct GOOD;
     DELTA_NOT_CURRENT = "phase_delta_not_current" ["J-010", "J-063"] Must
         "A delta belongs to the phase that started last.",
-        broken "a delta for phase 1 after phase 2 started", correct "a delta for phase 2";
+        broken reply!(phase1!(), phase2!(), ev!("phase_delta", "\"id\":1,\"text\":\"c\"")),
+        correct GOOD;
     DELTA_UNKNOWN = "phase_delta_unknown" ["J-010", "J-017", "J-063"] Must "A delta belongs to a phase that started.",
-        broken "a delta for phase 9 that never started", correct "`phase_start` 1, then a delta for phase 1";
+        broken reply!(phase1!(), phase2!(), ev!("phase_delta", "\"id\":9,\"text\":\"c\"")),
+        correct GOOD;
     DELTA_EMPTY = "delta_empty" ["J-011", "J-013"] Must "The text of a delta is not empty.",
-        broken "{\"event\":\"final_delta\",\"data\":{\"text\":\"\"}}",
-        correct "{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}";
-    THINKING_END_MISSING = "thinking_end_missing" ["J-012", "J-053"] Must "There is one `thinking_end`.",
-        broken "no `thinking_end`", correct "`thinking_end` after the last phase";
+        broken reply!(phase1!(), ev!("phase_delta", "\"id\":1,\"text\":\"\""), phase2!()),
+        correct GOOD;
+    THINKING_END_MISSING = "thinking_end_missing" ["J-012"] Must "There is one `thinking_end`.",
+        broken concat!(ev!("thinking_start"), phase1!(), phase2!(), answer!(), ev!("final_end")),
+        correct GOOD;
     THINKING_END_DUPLICATE = "thinking_end_duplicate" ["J-012"] Must "There is one `thinking_end`.",
-        broken "two `thinking_end` lines", correct "one `thinking_end` line";
+        broken concat!(thinking!(), ev!("thinking_end"), answer!(), ev!("final_end")), correct GOOD;
     FINAL_DELTA_MISSING = "final_delta_missing" ["J-013"] Must "There is a `final_delta`.",
-        broken "`thinking_end`, `final_end`", correct "`thinking_end`, `final_delta`, `final_end`";
-    FINAL_END_MISSING = "final_end_missing" ["J-014", "J-053"] Must "There is one `final_end`.",
-        broken "no `final_end`", correct "`final_end` at the end";
+        broken concat!(thinking!(), ev!("final_end")), correct GOOD;
+    FINAL_END_MISSING = "final_end_missing" ["J-014"] Must "There is one `final_end`.",
+        broken concat!(thinking!(), answer!()), correct GOOD;
     FINAL_END_DUPLICATE = "final_end_duplicate" ["J-014"] Must "There is one `final_end`.",
-        broken "two `final_end` lines", correct "one `final_end` line";
+        broken concat!(good!(), ev!("final_end")), correct GOOD;
     ORDER_INVALID = "order_invalid" ["J-015", "J-060"] Must "The events come in the order of the grammar.",
-        broken "`phase_start`, then `thinking_start`", correct "`thinking_start`, then `phase_start`";
+        broken concat!(phase1!(), ev!("thinking_start"), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
+        correct GOOD;
     FINAL_BEFORE_THINKING_END = "final_before_thinking_end" ["J-016"] Must
         "No `final_delta` comes before `thinking_end`.",
-        broken "`thinking_start`, `final_delta`", correct "`thinking_end`, `final_delta`";
+        broken concat!(ev!("thinking_start"), phase1!(), phase2!(), answer!(), ev!("thinking_end"), ev!("final_end")),
+        correct GOOD;
     AFTER_FINAL_END = "event_after_final_end" ["J-018"] Must "Nothing follows `final_end`.",
-        broken "`final_end`, `final_delta`", correct "`final_delta`, `final_end`";
+        broken concat!(good!(), answer!()), correct GOOD;
     SINGLE_PHASE = "single_phase" ["J-019"] Info "Two or more phases are recommended.",
-        broken "one phase", correct "two phases";
+        broken reply!(phase1!()),
+        correct GOOD;
     PHASE_AFTER_THINKING_END = "phase_after_thinking_end" ["J-022"] Must "No phase comes after `thinking_end`.",
-        broken "`thinking_end`, `phase_start`", correct "`phase_start`, `thinking_end`";
+        broken concat!(thinking!(), phase1!(), answer!(), ev!("final_end")), correct GOOD;
     PHASE_MISSING = "phase_missing" ["J-023"] Must "There is at least one phase.",
-        broken "`thinking_start`, `thinking_end`", correct "`thinking_start`, `phase_start`, `thinking_end`";
+        broken concat!(ev!("thinking_start"), ev!("thinking_end"), answer!(), ev!("final_end")), correct GOOD;
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
-        broken "70,000 bytes of answer before `thinking_end`", correct "`thinking_end` before the answer";
+        with ["limits.hold=64"],
+        broken concat!(
+            ev!("thinking_start"),
+            phase1!(),
+            phase2!(),
+            ev!("final_delta", "\"text\":\"An answer of more than 64 bytes, which waits for the end of thinking.\""),
+            ev!("thinking_end"),
+            ev!("final_end")
+        ),
+        correct GOOD;
     EXAMPLE_ECHO = "example_echo" ["X-011"] Should "A reply does not repeat an example of the instructions.",
-        broken "the example of the instructions, word for word", correct "an answer to the request";
+        with [concat!("examples=", good!())],
+        broken GOOD,
+        correct concat!(thinking!(), ev!("final_delta", "\"text\":\"# Another plan\""), ev!("final_end"));
 }

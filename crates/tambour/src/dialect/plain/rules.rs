@@ -12,6 +12,13 @@ rules! {
     THINK_IN_ANSWER = "think_in_answer" ["X-012"] Should "Reasoning stands before the answer.",
         broken "It is <think>2 + 2</think> 4.", correct "<think>2 + 2</think>It is 4.";
     STRUCTURE_LATE = "structure_late" ["X-013"] Should "A structured reply begins with its structure.",
-        broken "four hundred characters of prose, then <thinking><phase id=\"1\">...",
-        correct "<thinking><phase id=\"1\">...";
+        with ["dialect=auto"],
+        broken concat!(
+            "I was asked for a plan, so I will first say a few words about what makes a plan good, and only then begin. ",
+            "A good plan names its goal, the time there is, what is at hand, and the first small step that can be done today. ",
+            "It leaves room for a bad day, and it says when to look at it again and what to change then. ",
+            "With all of that said, here is mine.\n<thinking><phase id=\"1\"><title>Goal</title></phase></thinking>\n",
+            "<final>\nStart today.\n</final>"
+        ),
+        correct "Start today.";
 }

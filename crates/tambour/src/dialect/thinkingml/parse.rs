@@ -338,7 +338,10 @@ impl Reader {
             Name::Thinking if !after_final => (Mode::SecondThinking, "read as text of the last phase"),
             _ => (Mode::Dropped(name), "left out"),
         };
-        self.report(rule, at, len, message, repair, out);
+        let report = Report::new(rule, at, at.offset + len, message).repaired(repair);
+        // T-007: a summary before the draft.
+        let swapped = matches!((name, misfit), (Name::Think, Misfit::Late("serp")));
+        out.report(if swapped { report.row("T-007") } else { report });
         self.mode = mode;
         if mode == Mode::Think {
             self.think_at = at;

@@ -54,6 +54,10 @@ impl Reader {
             let message = format!("`{value}` is not a positive integer");
             let trimmed = value.trim();
             let report = Report::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
+            // T-031: a number, but none that counts.
+            let counts_not = trimmed.starts_with('-') || trimmed.contains('.');
+            let number = counts_not && trimmed.parse::<f64>().is_ok();
+            let report = if number { report.row("T-031") } else { report };
             out.report(report.repaired(renumbered));
             return trimmed.parse().ok().filter(|&id: &u64| id > self.thinking.last_id);
         }

@@ -154,18 +154,12 @@ fn says_what_was_closed_by_us() {
 }
 
 #[test]
-fn every_rule_is_shown_by_its_example() {
+fn every_rule_has_a_case() {
     for rule in rules::ALL {
         let known = CASES.iter().any(|(.., codes)| {
             codes.split(' ').any(|code| rule.code.ends_with(code.trim_start_matches('=')))
         });
         let elsewhere = ["json_text_around", "json_no_value", "limit_exceeded"];
         assert!(known || elsewhere.contains(&rule.code), "{} has no case", rule.code);
-        if !elsewhere[1..].contains(&rule.code) {
-            let (broken, correct) =
-                (find(rule.broken, &Limits::default()), find(rule.correct, &Limits::default()));
-            assert!(codes(&broken.reports).contains(&rule.code), "{}: {:?}", rule.code, broken.reports);
-            assert!(!codes(&correct.reports).contains(&rule.code), "{}", rule.code);
-        }
     }
 }

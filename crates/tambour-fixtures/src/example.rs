@@ -1,0 +1,70 @@
+//! The examples of rules, read as their tables say.
+
+use serde_json::{Map, Value, json};
+use tambour::catalogue::Listed;
+use tambour::contract::queries::{Policy, Source};
+use tambour::finding::Report;
+use tambour::options::Sensitive;
+use tambour::privacy::Privacy;
+use tambour::repair::json::{find, strict};
+use tambour::span::Place;
+use tambour::{Finding, Profile};
+
+use crate::fixture::{Fixture, of_line};
+use crate::reading::TRANSCRIPT;
+use crate::run::Readings;
+
+/// The findings of an example of a rule, in the strict profile. What the example is depends on the table of the rule: a
+/// reply, a stream of events, the JSON of queries, or any JSON.
+///
+/// # Errors
+/// The `with` of the rule is not of the form, or not for such examples.
+pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
+    let fixture = fixture(listed, example)?;
+    let reports: Vec<Report> = match listed.owner {
+        "json" => {
+            let mut reports = find(example, &fixture.options.limits).reports;
+            // What is found in chatty text is not all that RFC 8259 forbids.
+            reports.extend(strict(example, &fixture.options.limits).err());
+            reports
+        }
+        "events" if listed.rule.code.starts_with("serp_quer") && !example.contains("event") => {
+            let privacy = Privacy::default();
+            let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
+            policy.read(example, Place::START, example.len()).1
+        }
+        _ => return Ok(Readings::of(&fixture)?.strict.findings),
+    };
+    Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect())
+}
+
+/// An example as a fixture that expects nothing.
+fn fixture(listed: Listed, example: &str) -> Result<Fixture, String> {
+    let dialect = match listed.owner {
+        "events" => TRANSCRIPT,
+        "pipeline" | "json" => "plain",
+        dialect => dialect,
+    };
+    let mut line = json!({ "spec": [], "dialect": dialect, "input": example });
+    let mut options = Map::new();
+    let mut input = None;
+    for pair in listed.rule.with {
+        let (name, value) = pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=value`"))?;
+        match name {
+            "dialect" | "finish" | "reasoning" => line[name] = value.into(),
+            "tools" => line[name] = serde_json::from_str(value).map_err(|error| format!("tools: {error}"))?,
+            "encoding" if value == "latin1" => {
+                let bytes: Result<Vec<u8>, _> = example.chars().map(u8::try_from).collect();
+                input = Some(bytes.map_err(|_| "a character that Latin-1 does not have".to_owned())?);
+            }
+            _ => {
+                options.insert(name.to_owned(), Value::from(value));
+            }
+        }
+    }
+    line["options"] = options.into();
+    let fixture = of_line(listed.rule.code, listed.rule.code.as_ref(), 0, &line.to_string())?;
+    let mut fixture = fixture.ok_or("no fixture")?;
+    fixture.input = input.unwrap_or(fixture.input);
+    Ok(fixture)
+}

@@ -1,0 +1,66 @@
+//! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` where a repair was made.
+//!
+//! The severity follows from the rule's level, the repair and the profile; it stands at the end of the line where it is
+//! another one.
+
+use tambour::catalogue::{self, Listed};
+use tambour::finding::{Level, Rule};
+use tambour::{Event, Finding, Profile, Severity};
+
+use crate::reading::{Reading, TRANSCRIPT};
+
+/// The findings of a reading, each as a line.
+#[must_use]
+pub fn lines(dialect: &str, reading: &Reading, profile: Profile) -> Vec<String> {
+    let dialect = found(dialect, reading);
+    reading.findings.iter().map(|finding| line(dialect, finding, profile)).collect()
+}
+
+fn line(dialect: &str, finding: &Finding, profile: Profile) -> String {
+    let Finding { line, column, code, rule, repair, severity, .. } = finding;
+    let repaired = if repair.is_some() { " repaired" } else { "" };
+    let usual = entry(dialect, code, rule).map(|listed| judged(listed.rule, repair.is_some(), profile));
+    let other = match severity {
+        _ if usual == Some(*severity) => "",
+        Severity::Info => " info",
+        Severity::Warning => " warning",
+        Severity::Error => " error",
+    };
+    format!("{line}:{column} {code} {rule}{repaired}{other}")
+}
+
+/// The severity that a finding of `rule` has.
+fn judged(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
+    match (rule.level, profile) {
+        (Level::Info, _) => Severity::Info,
+        (Level::Should, _) => Severity::Warning,
+        (Level::Must, Profile::Lenient) if repaired => Severity::Warning,
+        (Level::Must, _) => Severity::Error,
+    }
+}
+
+/// The entry of the catalogue behind a finding with this code and row of a reply in `dialect`: that of the dialect
+/// itself, or else that of a stage around it.
+#[must_use]
+pub fn entry(dialect: &str, code: &str, row: &str) -> Option<Listed> {
+    let stages = [owner(dialect), "json", "events", "pipeline"];
+    let place = |listed: &Listed| stages.iter().position(|stage| *stage == listed.owner);
+    catalogue::all()
+        .filter(|listed| listed.rule.code == code && listed.rule.rows.contains(&row))
+        .filter(|listed| place(listed).is_some())
+        .min_by_key(place)
+}
+
+fn owner(dialect: &str) -> &str {
+    if dialect == TRANSCRIPT { "events" } else { dialect }
+}
+
+/// The dialect that a reply asked to be read as `dialect` was read as.
+#[must_use]
+pub fn found<'a>(dialect: &'a str, reading: &'a Reading) -> &'a str {
+    let completed = reading.events.iter().find_map(|event| match event {
+        Event::Completed(completed) => Some(completed.metadata.dialect.as_str()),
+        _ => None,
+    });
+    completed.unwrap_or(dialect)
+}

@@ -1,0 +1,242 @@
+//! Rewriting what fixtures record: `UPDATE_FIXTURES=1`.
+//!
+//! Recorded are `events` (where they are compared, or nothing else is that comes out), the lists of findings, and what
+//! `completed.metadata` says. All other keys are somebody's word and stay. A fixture that was never recorded, and one of an independent author, is first
+//! held against what it says: what differs is for a person to look at.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use tambour::Profile;
+
+use crate::fixture::{Fixture, expectations};
+use crate::listed::lines;
+use crate::reading::TRANSCRIPT;
+use crate::run::{Readings, compare, completed, events, joined};
+
+/// Bytes and lines of a reply that stands in a line of a `.jsonl` file; a longer one gets files of its own.
+const SHORT: (usize, usize) = (400, 12);
+
+/// Lines of a file and what they become; `None` takes one out.
+type Changes = BTreeMap<usize, Option<Map<String, Value>>>;
+
+/// Rewrites what the fixtures record, and moves long replies to files of their own. Returns what could not be done, a
+/// line each.
+pub fn update(fixtures: &[Fixture]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut changes: BTreeMap<&Path, Changes> = BTreeMap::new();
+    for fixture in fixtures {
+        let done = renewed(fixture).and_then(|written| {
+            let Some(line) = fixture.line else {
+                return replace(&expectations(&fixture.path), pretty(&written).as_bytes());
+            };
+            let moved = place(fixture);
+            if let Some(path) = &moved {
+                own_file(path, &fixture.input, &written)?;
+            }
+            changes.entry(&fixture.path).or_default().insert(line, moved.is_none().then_some(written));
+            Ok(())
+        });
+        complaints.extend(done.err());
+    }
+    for (path, lines) in &changes {
+        complaints.extend(rewrite(path, lines).err());
+    }
+    complaints
+}
+
+/// What a fixture says with what it records anew.
+fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
+    let readings = Readings::of(fixture)?;
+    let fresh = !fixture.expect.says_something();
+    let authored = fixture.independent();
+    if !fresh && (authored || !fixture.listed()) {
+        let mut said = fixture.clone();
+        said.expect.findings = None;
+        said.unlisted = None;
+        compare(&said, &readings)?;
+    }
+    let mut written = fixture.written.clone();
+    for (key, value) in [("dialect", json!(fixture.dialect)), ("spec", json!([]))] {
+        if !written.contains_key(key) {
+            written.shift_insert(0, key.to_owned(), value);
+        }
+    }
+    if fixture.dialect != TRANSCRIPT {
+        let found = events(&readings.lenient, fixture.extensions);
+        let same = fixture.expect.events.as_ref().is_some_and(|events| joined(events) == found);
+        if !fixture.expect.says_events() || (fixture.expect.events.is_some() && !same) {
+            written.insert("events".to_owned(), found.into());
+        }
+    }
+    findings(fixture, &readings, &mut written);
+    metadata(&readings, &mut written);
+    let mut renewed = fixture.clone();
+    renewed.expect.events = None;
+    renewed.expect.findings = None;
+    (renewed.expect.strict, renewed.expect.lenient, renewed.expect.info) = (None, None, None);
+    (renewed.expect.truncated, renewed.expect.fallback_reason, renewed.expect.unused_reason) =
+        (None, None, None);
+    renewed.unlisted = None;
+    compare(&renewed, &readings)?;
+    Ok(written)
+}
+
+/// The lists of findings; the sets of codes that say the same go.
+fn findings(fixture: &Fixture, readings: &Readings, written: &mut Map<String, Value>) {
+    if fixture.unlisted.is_some() {
+        return;
+    }
+    if !fixture.independent() {
+        for key in ["strict", "lenient", "info"] {
+            written.shift_remove(key);
+        }
+    }
+    let lenient = lines(&fixture.dialect, &readings.lenient, Profile::Lenient);
+    let strict = lines(&fixture.dialect, &readings.strict, Profile::Strict);
+    set(written, "findings", Some(json!(lenient)), &["events_ws", "events_any_of", "events"]);
+    set(written, "findings_strict", (strict != lenient).then(|| json!(strict)), &["findings"]);
+}
+
+/// What `completed.metadata` says, where it says something.
+fn metadata(readings: &Readings, written: &mut Map<String, Value>) {
+    let Some(completed) = completed(&readings.lenient) else { return };
+    let metadata = &completed.metadata;
+    if metadata.truncated || written.get("truncated") != Some(&json!(false)) {
+        let truncated = metadata.truncated.then_some(json!(true));
+        set(written, "truncated", truncated, &["findings_strict", "findings"]);
+    }
+    for (key, reason) in
+        [("fallback_reason", &metadata.fallback_reason), ("unused_reason", &metadata.unused_reason)]
+    {
+        let reason = reason.as_deref().map(Value::from);
+        set(written, key, reason, &["truncated", "findings_strict", "findings"]);
+    }
+}
+
+/// Sets a key in its place, or after the first of `after` that is there; or takes it out.
+fn set(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after: &[&str]) {
+    let Some(value) = value else {
+        written.shift_remove(key);
+        return;
+    };
+    if written.contains_key(key) {
+        written.insert(key.to_owned(), value);
+        return;
+    }
+    let place = after.iter().find_map(|key| written.keys().position(|other| other == key));
+    written.shift_insert(place.map_or(written.len(), |place| place + 1), key.to_owned(), value);
+}
+
+/// Where the reply of a line moves to, if it is long.
+fn place(fixture: &Fixture) -> Option<PathBuf> {
+    let (bytes, lines) = SHORT;
+    let input = &fixture.input;
+    let id = fixture.written.get("id")?.as_str()?;
+    let named =
+        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let long = input.len() > bytes || input.iter().filter(|byte| **byte == b'\n').count() >= lines;
+    (named && long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
+}
+
+/// Writes the reply of a line and what it says to files of their own, named after its id.
+fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(), String> {
+    if path.exists() {
+        return Err(format!("{}: the file is there already", path.display()));
+    }
+    let folder = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut beside = written.clone();
+    for key in ["id", "input", "chunks"] {
+        beside.shift_remove(key);
+    }
+    // The expectations come first: a reply without them is a new one.
+    replace(&expectations(path), pretty(&beside).as_bytes())?;
+    replace(path, input)
+}
+
+/// Rewrites lines of a `.jsonl` file.
+fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut out = String::new();
+    for (number, line) in text.lines().enumerate() {
+        match changed.get(&number) {
+            None => out += &format!("{line}\n"),
+            Some(None) => {}
+            Some(Some(written)) => {
+                let spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
+                let mut renewed = String::new();
+                compact(&Value::Object(written.clone()), spaced, &mut renewed);
+                out += &format!("{renewed}\n");
+            }
+        }
+    }
+    if out.is_empty() {
+        return std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()));
+    }
+    replace(path, out.as_bytes())
+}
+
+/// Replaces a file at once, if it changes: other tests may be reading it.
+fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
+    if std::fs::read(path).is_ok_and(|before| before == content) {
+        return Ok(());
+    }
+    let new = path.with_extension("new");
+    let written = std::fs::write(&new, content).and_then(|()| std::fs::rename(&new, path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A value on one line, with a blank after commas and colons or without.
+fn compact(value: &Value, spaced: bool, out: &mut String) {
+    let (comma, colon) = if spaced { (", ", ": ") } else { (",", ":") };
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (number, item) in items.iter().enumerate() {
+                out.push_str(if number == 0 { "" } else { comma });
+                compact(item, spaced, out);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (number, (key, value)) in fields.iter().enumerate() {
+                out.push_str(if number == 0 { "" } else { comma });
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push_str(colon);
+                compact(value, spaced, out);
+            }
+            out.push('}');
+        }
+        _ => out.push_str(&value.to_string()),
+    }
+}
+
+/// Lists of which each item gets a line of its own.
+const LISTS: &[&str] =
+    &["events", "events_any_of", "events_ws", "findings", "findings_strict", "calls", "plan_any_of"];
+
+/// One key a line, one event a line, one finding a line: differences are easy to review.
+fn pretty(written: &Map<String, Value>) -> String {
+    let line = |(key, value): (&String, &Value)| match value {
+        Value::Array(items) if LISTS.contains(&key.as_str()) && !items.is_empty() => {
+            let items: Vec<String> = items.iter().map(|item| format!("    {}", nested(item))).collect();
+            format!("  \"{key}\": [\n{}\n  ]", items.join(",\n"))
+        }
+        _ => format!("  \"{key}\": {value}"),
+    };
+    format!("{{\n{}\n}}\n", written.iter().map(line).collect::<Vec<_>>().join(",\n"))
+}
+
+/// An item of a list; an alternative of several events has a line for each.
+fn nested(item: &Value) -> String {
+    match item {
+        Value::Array(events) if !events.is_empty() => {
+            let events: Vec<String> = events.iter().map(|event| format!("      {event}")).collect();
+            format!("[\n{}\n    ]", events.join(",\n"))
+        }
+        _ => item.to_string(),
+    }
+}

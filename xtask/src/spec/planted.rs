@@ -1,0 +1,230 @@
+//! Planted false tests: each names a row and shows nothing of it, and none is counted.
+
+use std::path::{Path, PathBuf};
+
+use tambour_fixtures::Fixture;
+use tambour_fixtures::fixture::of_line;
+
+use super::prove::{Proofs, accused, pairs, silent};
+use super::table::{self, Row};
+use super::{Scope, gaps, scan};
+
+/// A repository of a few files, taken away at the end.
+struct Planted(PathBuf);
+
+impl Planted {
+    fn new(name: &str, files: &[(&str, &str)]) -> Planted {
+        let root = std::env::temp_dir().join(format!("tambour-spec-{name}-{}", std::process::id()));
+        let planted = Planted(root);
+        planted.write("Cargo.toml", "[workspace]\nmembers = [\"crates/a\"]\n");
+        planted.write("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
+        planted.write("fixtures/readme.txt", "");
+        files.iter().for_each(|(path, text)| planted.write(path, text));
+        planted
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().expect("it is below the root")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    /// Whether a test below this root counts for the row called `id`.
+    fn counts(&self, id: &str) -> bool {
+        let rows = rows(&[id]);
+        gaps(&rows, &scan::read(&self.0, &rows).expect("the tree is readable")).is_empty()
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Rows of the specification.
+fn rows(ids: &[&str]) -> Vec<Row> {
+    let mut rows = table::read(&crate::root()).expect("the tables are readable");
+    rows.retain(|row| ids.contains(&row.id.as_str()));
+    assert_eq!(rows.len(), ids.len());
+    rows
+}
+
+fn fixture(line: &str) -> Fixture {
+    of_line("planted.jsonl:1", Path::new("planted.jsonl"), 0, line).expect("a fixture").expect("not a corpus")
+}
+
+/// Why `code` on `row` is not proven by fixtures; `owner` is the rule's table.
+fn doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
+    let fixtures: Vec<Fixture> = lines.iter().map(|line| fixture(line)).collect();
+    let proofs = Proofs::of(&fixtures);
+    assert_eq!(proofs.broken, [""; 0]);
+    let pairs = pairs(&rows(&[row]));
+    let mut wanted = pairs.iter().filter(|pair| pair.code == code && pair.owner == Some(owner));
+    proofs.doubt(wanted.next().expect("the rule names the row"))
+}
+
+const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
+
+#[test]
+fn an_id_in_a_test_that_runs_counts() {
+    let main = ("crates/a/tests/it/main.rs", "mod b;\n");
+    assert!(Planted::new("counts", &[main, ("crates/a/tests/it/b.rs", TEST)]).counts("J-052"));
+    let unit = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{TEST}}}\n");
+    assert!(Planted::new("unit", &[("crates/a/src/lib.rs", &unit)]).counts("J-052"));
+}
+
+#[test]
+fn an_id_outside_a_test_does_not_count() {
+    for (number, text) in [
+        "//! J-052\n#[test]\nfn a() {}\n",
+        "// J-052\nfn helper() {}\n\n#[test]\nfn a() {}\n",
+        "fn helper() {\n    // J-052\n}\n\n#[test]\nfn a() {}\n",
+        "#[test]\nfn a() {}\n// J-052\n",
+        "#[test]\nfn a() {\n    let text = \"// J-052\";\n}\n",
+        "#[test]\n#[ignore]\nfn a() {\n    // J-052\n}\n",
+        "#[cfg(any())]\nmod off {\n    #[test]\n    fn a() {\n        // J-052\n    }\n}\n",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let planted = Planted::new(&format!("outside-{number}"), &[("crates/a/tests/it/main.rs", text)]);
+        assert!(!planted.counts("J-052"), "{text}");
+    }
+}
+
+#[test]
+fn an_id_in_a_file_nobody_reads_does_not_count() {
+    let line = r#"{"spec":["J-052"],"input":"x","events":[],"strict":[]}"#;
+    let with_dialect = line.replace("{\"spec\"", "{\"dialect\":\"jsonseq\",\"spec\"");
+    for (number, (path, text)) in [
+        ("crates/a/tests/it/forgotten.rs", TEST),
+        ("crates/a/src/forgotten.rs", TEST),
+        ("crates/b/tests/it/main.rs", TEST),
+        ("crates/a/examples/b.rs", TEST),
+        ("fixtures/lines.jsonl", line),
+        ("fixtures/notes.json", &with_dialect),
+        ("elsewhere/lines.jsonl", &with_dialect),
+        ("fixtures/unknown.jsonl", &line.replace("{\"spec\"", "{\"dialect\":\"klingon\",\"spec\"")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let main = ("crates/a/tests/it/main.rs", "#[test]\nfn a() {}\n");
+        let planted =
+            Planted::new(&format!("unread-{number}"), &[main, ("crates/a/src/lib.rs", ""), (path, text)]);
+        assert!(!planted.counts("J-052"), "{path}");
+    }
+    // The same is read where it belongs, and where the tests of a library run.
+    assert!(Planted::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).counts("J-052"));
+    let lib = [("crates/a/src/lib.rs", TEST), ("crates/a/Cargo.toml", "[lib]\ntest = false\n")];
+    assert!(Planted::new("lib", &lib[..1]).counts("J-052"));
+    assert!(!Planted::new("no-lib", &lib).counts("J-052"));
+}
+
+#[test]
+fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
+    let reply = r#""input":"<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>""#;
+    let strict = r#""strict":["final_missing","serp_block_missing"]"#;
+    for (number, (row, says, about)) in [
+        // What the mapper does, and no event is compared.
+        ("T-014", strict, "what comes out"),
+        ("J-040", strict, "what comes out"),
+        ("X-012", r#""findings":[]"#, "what comes out"),
+        // Findings, and only events are compared.
+        ("T-031", r#""events":[]"#, "findings"),
+        // Metadata is not what this row is about.
+        ("T-014", r#""truncated":false"#, "what comes out"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{says}}}"#);
+        let silent = silent(&fixture(&line), &rows(&[row]));
+        assert!(silent.len() == 1 && silent[0].contains(about), "{line}: {silent:?}");
+        let planted = Planted::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
+        assert!(!planted.counts(row), "{line}");
+    }
+    let nothing = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
+    assert!(!Planted::new("nothing", &[("fixtures/lines.jsonl", &nothing)]).counts("T-014"));
+    let said = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
+    assert_eq!(silent(&fixture(&said), &rows(&["J-056"])), [""; 0]);
+}
+
+#[test]
+fn a_code_that_shows_another_rows_finding_proves_nothing() {
+    let tag = |text: &str| {
+        let input =
+            format!("<thinking><phase id=\\\"1\\\"><title>t</title></phase></thinking><final>{text}</final>");
+        format!(
+            r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"]}}"#
+        )
+    };
+    // It names a tag in code, and shows a tag in text.
+    let (text, code) = (tag("a<b>c"), tag("`a<b>c`"));
+    let found = doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
+    assert_eq!(found.as_deref(), Some("findings of this code are on T-020, none on this row"));
+    assert_eq!(doubt("thinkingml", "unexpected_tag", "T-029", &[&text, &code]), None);
+    // A finding of the same code in another rule table.
+    let found = doubt(
+        "jsonseq",
+        "parsing_error_marker",
+        "J-055",
+        &[
+            r#"{"spec":["J-055"],"dialect":"plain","input":"<<ParsingError>>","findings":["1:1 parsing_error_marker J-055 repaired"],"fallback_reason":"parsing_error"}"#,
+        ],
+    );
+    assert_eq!(found.as_deref(), Some("no fixture reads with a finding of this code"));
+}
+
+#[test]
+fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
+    let line = |says: &str| {
+        format!(r#"{{"spec":["X-012"],"dialect":"plain","input":"It is <think>2 + 2</think> 4.",{says}}}"#)
+    };
+    for says in [r#""events_ws":null,"truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
+        let found = doubt("plain", "think_in_answer", "X-012", &[&line(says)]);
+        assert_eq!(
+            found.as_deref(),
+            Some("1 fixtures read with the finding, none fails without it"),
+            "{says}"
+        );
+    }
+    let listed = line(r#""findings":["1:7 think_in_answer X-012 repaired"]"#);
+    assert_eq!(doubt("plain", "think_in_answer", "X-012", &[&listed]), None);
+    assert!(doubt("plain", "think_in_answer", "X-012", &[]).is_some());
+}
+
+#[test]
+fn a_row_that_expects_no_finding_wants_a_complete_list() {
+    let row = &rows(&["T-052"])[0];
+    let line = |says: &str| fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{says}}}"#));
+    assert!(accused(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
+    assert!(accused(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
+    assert!(accused(row, &[]).is_some());
+    assert!(accused(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
+}
+
+#[test]
+fn rows_in_scope_without_a_test_are_missed() {
+    // Filament rows have no column of codes, and are asked for as soon as the scope names them.
+    let scope = Planted::new("scope", &[("docs/spec/scope.txt", "F-23*\n!F-231\n")]);
+    let scope = Scope::read(&scope.0).expect("a scope");
+    let mut rows = table::read(&crate::root()).expect("the tables are readable");
+    rows.retain(|row| scope.holds(&row.id));
+    let empty = Planted::new("empty", &[("crates/a/src/lib.rs", "// F-230\n")]);
+    let named = scan::read(&empty.0, &rows).expect("the tree is readable");
+    let missed: Vec<&str> = gaps(&rows, &named).iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(missed, ["F-230", "F-232", "F-233", "F-234", "F-235", "F-236", "F-237"]);
+}
+
+#[test]
+fn pairs_come_from_the_catalogue_and_from_the_tables() {
+    let of = |row: &str| -> Vec<String> { pairs(&rows(&[row])).iter().map(ToString::to_string).collect() };
+    // A row without a column of codes.
+    assert!(of("X-013").contains(&"X-013 `structure_late` (plain)".to_owned()));
+    // A code that the table demands and no rule names for the row.
+    assert!(of("P-037").contains(&"P-037 `field_missing`".to_owned()));
+    // One pair for each rule table.
+    assert!(of("J-055").len() > 1);
+}

@@ -1,0 +1,340 @@
+//! Reads Rust sources for the comments of tests that run.
+//!
+//! Only as much of the language as that takes: comments, texts, attributes, and the braces of items.
+
+/// What a source file holds for its readers.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    /// Comments within tests, on them, or right above them: line (from 1) and text.
+    pub(super) comments: Vec<(usize, String)>,
+    /// Modules in files of their own that are compiled for tests: name, and the file where `#[path]` names one.
+    pub(super) modules: Vec<(String, Option<String>)>,
+}
+
+/// Reads a source file.
+pub(super) fn read(text: &str) -> Source {
+    let mut source = Source::default();
+    Items { tokens: &tokens(text), at: 0 }.read(&mut source);
+    source
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Comment(String),
+    Word(String),
+    /// A text or a character, without its quotes.
+    Text(String),
+    Mark(char),
+}
+
+/// The tokens of a source, each with its line.
+fn tokens(text: &str) -> Vec<(usize, Token)> {
+    let mut found = Vec::new();
+    let (mut rest, mut line) = (text, 1);
+    while let Some(c) = rest.chars().next() {
+        let (token, len) = token(rest, c);
+        found.extend(token.map(|token| (line, token)));
+        line += rest[..len].matches('\n').count();
+        rest = &rest[len..];
+    }
+    found
+}
+
+/// The token at the start of `rest`, if it is none of white space, and its length.
+fn token(rest: &str, c: char) -> (Option<Token>, usize) {
+    if rest.starts_with("//") {
+        let len = rest.find('\n').unwrap_or(rest.len());
+        return (Some(Token::Comment(rest[2..len].to_owned())), len);
+    }
+    if rest.starts_with("/*") {
+        let len = block(rest);
+        return (Some(Token::Comment(rest[2..len].to_owned())), len);
+    }
+    if let Some(len) = raw(rest) {
+        return (Some(Token::Text(rest[..len].to_owned())), len);
+    }
+    if c == '"' {
+        let len = quoted(rest, '"');
+        return (Some(Token::Text(rest[1..len].trim_end_matches('"').to_owned())), len);
+    }
+    if c == '\'' {
+        return quote(rest);
+    }
+    if c.is_alphanumeric() || c == '_' {
+        let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        return (Some(Token::Word(rest[..len].to_owned())), len);
+    }
+    ((!c.is_whitespace()).then_some(Token::Mark(c)), c.len_utf8())
+}
+
+/// The length of a block comment, which may hold others.
+fn block(rest: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < rest.len() {
+        if rest[at..].starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest[at..].starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += rest[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    rest.len()
+}
+
+/// The length of a raw text (`r"…"`, `br#"…"#`), if one starts here.
+fn raw(rest: &str) -> Option<usize> {
+    let start = ["r", "br", "cr"].into_iter().find(|prefix| {
+        rest.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
+    })?;
+    let hashes = rest[start.len()..].bytes().take_while(|byte| *byte == b'#').count();
+    // `r#"` may also begin a raw name; a name has no quote.
+    let from = start.len() + hashes + 1;
+    let end = format!("\"{}", "#".repeat(hashes));
+    Some(rest[from..].find(&end).map_or(rest.len(), |at| from + at + end.len()))
+}
+
+/// The length of a text that ends with `mark`.
+fn quoted(rest: &str, mark: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == mark => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// A character, or the mark of a lifetime.
+fn quote(rest: &str) -> (Option<Token>, usize) {
+    let mut chars = rest[1..].chars();
+    let lifetime = match (chars.next(), chars.next()) {
+        (Some('\\'), _) | (_, Some('\'')) => false,
+        (Some(c), _) => c.is_alphabetic() || c == '_',
+        (None, _) => true,
+    };
+    if lifetime {
+        return (Some(Token::Mark('\'')), 1);
+    }
+    (Some(Token::Text(String::new())), quoted(rest, '\''))
+}
+
+/// Items of a module, one after the other.
+struct Items<'a> {
+    tokens: &'a [(usize, Token)],
+    at: usize,
+}
+
+impl Items<'_> {
+    /// Reads items up to the end of their block.
+    fn read(&mut self, source: &mut Source) {
+        let mut attributes: Vec<String> = Vec::new();
+        let mut above: Vec<(usize, String)> = Vec::new();
+        while let Some((line, token)) = self.tokens.get(self.at).cloned() {
+            self.at += 1;
+            match token {
+                // What a whole module is about says nothing of the test below it.
+                Token::Comment(text) if text.starts_with('!') => continue,
+                Token::Comment(text) => {
+                    // A comment belongs to what begins on the next line.
+                    let end = line + text.matches('\n').count();
+                    above.push((line, text));
+                    let next = self.tokens.get(self.at).map_or(end, |(line, _)| *line);
+                    if next > end + 1 {
+                        above.clear();
+                    }
+                    continue;
+                }
+                Token::Mark('#') => {
+                    attributes.push(self.attribute());
+                    continue;
+                }
+                Token::Mark('}') => return,
+                Token::Word(word) if word == "mod" => self.module(&attributes, source),
+                Token::Word(word) if word == "fn" => {
+                    let body = self.skip();
+                    if is_test(&attributes) {
+                        source.comments.append(&mut above);
+                        source.comments.extend(body.iter().filter_map(|(line, token)| match token {
+                            Token::Comment(text) => Some((*line, text.clone())),
+                            _ => None,
+                        }));
+                    }
+                }
+                Token::Word(word) if word == "proptest" && self.opens_macro() => self.read(source),
+                // Words before the item itself: `pub(crate) async unsafe fn`.
+                Token::Word(word) if BEFORE.contains(&word.as_str()) => continue,
+                Token::Mark('(') => {
+                    self.skip_group(')');
+                    continue;
+                }
+                Token::Mark(';') => {}
+                _ => {
+                    self.skip();
+                }
+            }
+            attributes.clear();
+            above.clear();
+        }
+    }
+
+    /// Whether `! {` comes next, which is passed.
+    fn opens_macro(&mut self) -> bool {
+        let next = |at| self.tokens.get(at).map(|(_, token)| token);
+        let opens = next(self.at) == Some(&Token::Mark('!')) && next(self.at + 1) == Some(&Token::Mark('{'));
+        self.at += 2 * usize::from(opens);
+        opens
+    }
+
+    /// The words of an attribute, from after its `#`.
+    fn attribute(&mut self) -> String {
+        let start = self.at;
+        while let Some((_, token)) = self.tokens.get(self.at) {
+            self.at += 1;
+            if *token == Token::Mark('[') {
+                self.skip_group(']');
+                break;
+            }
+        }
+        let words = self.tokens[start..self.at].iter().map(|(_, token)| match token {
+            Token::Word(word) => word.clone(),
+            Token::Text(text) => format!("\"{text}\""),
+            Token::Mark(mark) => mark.to_string(),
+            Token::Comment(_) => String::new(),
+        });
+        let text: String = words.collect();
+        text.trim_start_matches(['!', '[']).trim_end_matches(']').to_owned()
+    }
+
+    /// A module: its block, or its name when it has a file of its own.
+    fn module(&mut self, attributes: &[String], source: &mut Source) {
+        let Some((_, Token::Word(name))) = self.tokens.get(self.at).cloned() else { return };
+        self.at += 1;
+        let own_file = self.tokens.get(self.at).is_some_and(|(_, token)| *token == Token::Mark(';'));
+        self.at += 1;
+        let compiled = compiled(attributes);
+        if own_file {
+            let path = attributes.iter().find_map(|attribute| attribute.strip_prefix("path=\""));
+            if compiled {
+                source.modules.push((name, path.map(|path| path.trim_end_matches('"').to_owned())));
+            }
+        } else if compiled {
+            self.read(source);
+        } else {
+            self.at -= 1;
+            self.skip();
+        }
+    }
+
+    /// Passes the rest of an item: to its `;`, or to the end of its block.
+    fn skip(&mut self) -> &[(usize, Token)] {
+        let start = self.at;
+        while let Some((_, token)) = self.tokens.get(self.at) {
+            self.at += 1;
+            match token {
+                Token::Mark(';') => break,
+                Token::Mark('{') => {
+                    self.skip_group('}');
+                    break;
+                }
+                Token::Mark('(') => self.skip_group(')'),
+                Token::Mark('[') => self.skip_group(']'),
+                _ => {}
+            }
+        }
+        &self.tokens[start..self.at]
+    }
+
+    /// Passes what stands up to the bracket that closes the one just passed.
+    fn skip_group(&mut self, close: char) {
+        while let Some((_, token)) = self.tokens.get(self.at) {
+            self.at += 1;
+            match token {
+                Token::Mark('{') => self.skip_group('}'),
+                Token::Mark('(') => self.skip_group(')'),
+                Token::Mark('[') => self.skip_group(']'),
+                Token::Mark(mark) if *mark == close => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Words that may stand before `fn`, `mod` and other items.
+const BEFORE: &[&str] = &["pub", "async", "unsafe", "const", "extern", "default"];
+
+/// Whether a function with these attributes is a test that runs.
+fn is_test(attributes: &[String]) -> bool {
+    let test = |attribute: &String| {
+        let name = attribute.split('(').next().unwrap_or_default();
+        name == "test" || name.ends_with("::test")
+    };
+    let ignored = |attribute: &String| attribute == "ignore" || attribute.starts_with("ignore=");
+    attributes.iter().any(test) && !attributes.iter().any(ignored) && compiled(attributes)
+}
+
+/// Conditions that hold where the tests are run.
+const HOLD: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
+
+fn compiled(attributes: &[String]) -> bool {
+    attributes
+        .iter()
+        .filter(|attribute| attribute.starts_with("cfg("))
+        .all(|cfg| HOLD.contains(&cfg.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    fn comments(text: &str) -> Vec<String> {
+        read(text).comments.into_iter().map(|(line, text)| format!("{line}:{}", text.trim())).collect()
+    }
+
+    #[test]
+    fn comments_count_within_tests_only() {
+        let text = "// out\nfn helper() { /* out */ }\n\n/// doc\n#[test]\n// on\nfn a() {\n    b(); // in\n}\n// after\n\n\
+                    /// no test\nfn c() {\n    // out\n}\n";
+        assert_eq!(comments(text), ["4:/ doc", "6:on", "8:in"]);
+        assert_eq!(comments("#[tokio::test(start_paused = true)]\nasync fn a() { /* in */ }"), ["2:in */"]);
+        assert_eq!(comments("#[test]\n#[ignore = \"slow\"]\nfn a() { // out\n}"), [""; 0]);
+        assert_eq!(comments("#[test]\n#[cfg(windows)]\nfn a() { // out\n}"), [""; 0]);
+        assert_eq!(comments("// apart\n\n// right above\n#[test]\nfn a() {}"), ["3:right above"]);
+    }
+
+    #[test]
+    fn comments_count_in_modules_and_macros_of_tests() {
+        let text = "proptest! {\n    #![proptest_config(few())]\n\n    #[test]\n    fn a(x in \"[{]\") {\n        // in\n    }\n}\n";
+        assert_eq!(comments(text), ["6:in"]);
+        let text = "#[cfg(test)]\nmod tests {\n    const X: &str = \"// no {\";\n    #[test]\n    fn a() {\n        // in\n    }\n}";
+        assert_eq!(comments(text), ["6:in"]);
+        assert_eq!(
+            comments("#[cfg(any())]\nmod tests {\n    #[test]\n    fn a() { // out\n    }\n}"),
+            [""; 0]
+        );
+        assert_eq!(comments("impl A {\n    #[test]\n    fn a() { // out\n    }\n}"), [""; 0]);
+    }
+
+    #[test]
+    fn texts_and_lifetimes_are_no_comments() {
+        let text = "#[test]\nfn a<'a>(x: &'a str) {\n    let (b, c) = ('{', '\\'');\n    let d = r#\"// \"no\" {\"#;\n    \
+                    f(\"// no\"); // in\n}\n// out\n";
+        assert_eq!(comments(text), ["5:in"]);
+    }
+
+    #[test]
+    fn modules_in_files_are_named() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(feature = \"x\")]\nmod c;\n#[path = \"e.rs\"]\npub(crate) mod d;\n";
+        let modules = read(text).modules;
+        let file = Some("e.rs".to_owned());
+        assert_eq!(modules, [("a".to_owned(), None), ("b".to_owned(), None), ("d".to_owned(), file)]);
+    }
+}

@@ -1,0 +1,97 @@
+//! The source files that the test run compiles: from the packages of the workspace, along `mod`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::rust::{self, Source};
+
+/// Each source file that is part of a test target, with what it holds.
+pub(super) fn sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, Source)>> {
+    let mut found = Vec::new();
+    for member in members(root)? {
+        for target in targets(&root.join(member))? {
+            walk(&target, true, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// The folders of the packages.
+fn members(root: &Path) -> anyhow::Result<Vec<String>> {
+    let manifest = read(&root.join("Cargo.toml"))?;
+    let (_, list) = manifest.split_once("\nmembers = [").context("Cargo.toml names no members")?;
+    let list = list.split(']').next().unwrap_or_default();
+    Ok(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
+}
+
+/// The roots of a package's test targets.
+fn targets(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let manifest = read(&package.join("Cargo.toml"))?;
+    let mut targets = Vec::new();
+    for (section, file) in [("[lib]", "src/lib.rs"), ("[[bin]]", "src/main.rs")] {
+        let file = package.join(file);
+        if file.is_file() && !switched_off(&manifest, section) {
+            targets.push(file);
+        }
+    }
+    let tests = package.join("tests");
+    if tests.is_dir() {
+        for entry in std::fs::read_dir(&tests).with_context(|| tests.display().to_string())? {
+            let path = entry?.path();
+            let file = if path.is_dir() { path.join("main.rs") } else { path };
+            if file.is_file() && file.extension().is_some_and(|extension| extension == "rs") {
+                targets.push(file);
+            }
+        }
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+/// Whether a section of a manifest says `test = false`.
+fn switched_off(manifest: &str, section: &str) -> bool {
+    let lines = manifest.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
+    lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
+}
+
+/// Adds a file and the modules below it. `root`: its modules stand beside it.
+fn walk(file: &Path, root: bool, found: &mut Vec<(PathBuf, Source)>) -> anyhow::Result<()> {
+    let source = rust::read(&read(file)?);
+    let folder = file.parent().unwrap_or(file);
+    let below = if root || file.file_name().is_some_and(|name| name == "mod.rs") {
+        folder.to_path_buf()
+    } else {
+        file.with_extension("")
+    };
+    let modules = source.modules.clone();
+    found.push((file.to_path_buf(), source));
+    for (name, path) in modules {
+        let places = match path {
+            Some(path) => vec![folder.join(path)],
+            None => vec![below.join(format!("{name}.rs")), below.join(&name).join("mod.rs")],
+        };
+        // A module inside a block of another one is somewhere else; there are no tests in such.
+        if let Some(place) = places.into_iter().find(|place| place.is_file()) {
+            walk(&place, false, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::switched_off;
+
+    #[test]
+    fn targets_without_tests_are_known() {
+        let manifest = "[package]\ntest = true\n\n[lib]\ndoctest = false\ntest = false\n\n[dependencies]\n";
+        assert!(switched_off(manifest, "[lib]"));
+        assert!(!switched_off(manifest, "[[bin]]"));
+        assert!(!switched_off("[lib]\n\n[x]\ntest = false\n", "[lib]"));
+    }
+}
