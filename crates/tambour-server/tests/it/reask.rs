@@ -147,6 +147,46 @@ async fn texts_are_those_of_the_settings() {
 }
 
 #[tokio::test]
+async fn models_are_asked_again_in_the_language_of_the_texts() {
+    let english = |text: &str| text.is_ascii() && text.contains("Please give the whole reply again");
+    let chinese = |text: &str| text.contains("请严格按照要求的格式") && text.contains("第 1 行：");
+    // What the setting says, and what the request says instead of it.
+    for (setting, option, fits) in [
+        (None, None, &chinese as &dyn Fn(&str) -> bool),
+        (None, Some("en"), &english),
+        (Some("en"), None, &english),
+        (Some("en"), Some("zh"), &chinese),
+    ] {
+        let mock = Mock::start(vec![reply(MARKER, 3), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        if let Some(language) = setting {
+            server.put("/api/v1/settings", &json!({"text_language": language})).await;
+        }
+        let mut body = ask(&json!({"max_reasks": 1}));
+        if let Some(language) = option {
+            body["contract"] = json!({"options": {"text_language": language}});
+        }
+        server.stream(&body).await.whole().await;
+        let told = mock.asked()[1].body["messages"][2]["content"].as_str().unwrap().to_owned();
+        assert!(told.contains("parsing_error_marker") && fits(&told), "{setting:?} {option:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn own_texts_of_the_settings_are_in_its_language() {
+    let mock = Mock::start(vec![reply(MARKER, 3)]).await;
+    let server = Tambour::with(&mock).await;
+    server.put("/api/v1/settings", &json!({"text_language": "en", "texts.fallback": "Nothing came."})).await;
+    for (language, shown) in
+        [("en", "Nothing came."), ("zh", "抱歉，我的响应格式有问题，请重新尝试您的请求。")]
+    {
+        let body = ask(&json!({"contract": {"options": {"text_language": language}}}));
+        let events = server.stream(&body).await.whole().await;
+        assert_eq!(text(&events, "final_delta"), shown, "{language}"); // R-07
+    }
+}
+
+#[tokio::test]
 async fn an_unreadable_answer_of_a_round_is_asked_for_again_once() {
     let answer = r#"{"assessment":{"understanding_level":60,"has_questions":true,"expressed_understanding":false,"reasoning":"r"},"response":{"咨询师":"我们再看一遍。"},"should_exit":false,"exit_reason":"继续"}"#;
     let body = json!({"text": "x", "dialect": "ai_say", "output_protocol": "jsonseq_v1"});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Event, message, names, numbered, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Tambour, within};
-use crate::tool_kit::{Kit, all, answer, ask, gives, plan, results, sound};
+use crate::tool_kit::{Kit, all, answer, ask, english, gives, plan, results, sound};
 
 fn two_calls() -> String {
     plan(&[("lint", "check it"), ("edit", "mend it")])
@@ -206,7 +206,7 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
         vec![crate::mock::whole(500, "text/plain", "no such document")],
     )
     .await;
-    let events = kit.run(&json!({})).await;
+    let events = kit.run(&english()).await;
     sound(&events);
     assert_eq!(results(&events), ["http_status", "not_run"]);
     assert_eq!(kit.hook.calls().begun, 1);
