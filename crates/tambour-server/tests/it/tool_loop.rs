@@ -215,6 +215,14 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
     assert_eq!(text(&events, "final_delta"), "Sorry.");
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.server.metric("tambour_tool_failures_total").await, 1);
+    // Everything that is not the model's or the tool's own word is in the language of the texts.
+    assert!(kit.told().is_ascii(), "{}", kit.told());
+    let failed = crate::mock::whole(500, "text/plain", "no such document");
+    let kit = Kit::new(&[&two_calls(), &answer("Sorry.")], vec![failed]).await;
+    kit.run(&json!({})).await;
+    let told = kit.told();
+    assert!(told.contains("webhook 返回状态 500：no such document"), "{told}");
+    assert!(told.contains("计划中它之前的一个调用失败"), "{told}");
 }
 
 #[tokio::test]
