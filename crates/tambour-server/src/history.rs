@@ -43,6 +43,8 @@ impl Again {
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.extensions(true);
         let mut read = Read::default();
+        // The text that came with the limit is on the log whole.
+        let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
         pipeline.push_str(raw, &mut read);
         let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
         pipeline.finish(&End::Finished(reason), &mut read);

@@ -162,7 +162,7 @@ fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
         ("unused_reason?", why("why a reply whose text was kept could not be read as asked")),
         ("truncated", flag.clone()),
         ("notices", list(&notice)),
-        ("exit_decision?", json!({"type": "object"})),
+        ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),
     ])
 }
 
@@ -222,6 +222,18 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
                 ("result?", json!({})),
                 ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
                 ("elapsed_ms", number.clone()),
+            ],
+        ),
+        (
+            "exit_decision",
+            vec![
+                ("should_exit", flag.clone()),
+                ("reason", text.clone()),
+                ("decision_source", text.clone()),
+                ("unmet", list(text)),
+                ("round", number.clone()),
+                ("max_rounds", number.clone()),
+                ("assessment", json!({"type": "object"})),
             ],
         ),
         ("notice", vec![("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]),

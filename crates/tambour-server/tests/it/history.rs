@@ -200,6 +200,19 @@ async fn a_reply_that_failed_goes_back_as_far_as_it_answered() {
 }
 
 #[tokio::test]
+async fn a_reply_without_end_goes_back_up_to_the_limit() {
+    let long = "words ".repeat(40);
+    let mock = Mock::start(vec![reply(&long, 30), reply("Last.", 9)]).await;
+    let server = Tambour::start(&mock, |config| config.limits.input = 100).await;
+    let made = server.post("/api/v1/conversations", &json!({})).await.json;
+    let talk = Talk { mock, server, conversation: made["conversation_id"].clone() };
+    let events = talk.say("one", &json!({"dialect": "plain"})).await;
+    assert_eq!(events.last().unwrap().data["code"], "input_too_large");
+    let shown = talk.shown(&json!({})).await;
+    assert_eq!(shown, pairs(&[("user", "one"), ("assistant", long[..100].trim_end()), ("user", "last")]));
+}
+
+#[tokio::test]
 async fn attempts_that_were_thrown_away_do_not_go_back() {
     let talk = Talk::new(vec![reply("<<ParsingError>>", 9), reply(GOOD, 9)]).await;
     talk.say("one", &json!({"max_reasks": 1})).await;

@@ -16,6 +16,7 @@ mod mock;
 #[cfg(target_os = "linux")]
 mod nodelay;
 mod openapi;
+mod readme;
 mod reask;
 mod server;
 mod settings;

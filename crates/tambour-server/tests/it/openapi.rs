@@ -202,6 +202,7 @@ async fn events_are_described() {
         "tool_call",
         "tool_start",
         "tool_result",
+        "exit_decision",
     ] {
         assert!(described.contains(&name), "{name}");
     }
