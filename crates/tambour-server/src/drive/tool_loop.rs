@@ -119,13 +119,13 @@ impl<'a> ToolLoop<'a> {
         let calls = round.calls;
         let barred: Vec<Option<Trouble>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
         if barred.iter().any(Option::is_some) {
-            round.refuse(barred, &Trouble::OtherBarred, &self.app.metrics);
+            round.refuse(&barred, &Trouble::OtherBarred, &self.app.metrics);
             return Ok(());
         }
         let asks = |call: &ToolCall| self.offered(call).is_some_and(|offered| offered.tool.confirm);
         self.desk.announce(calls, asks);
         if let Some(denied) = self.denied(loaded, round, asks).await? {
-            round.refuse(denied, &Trouble::OtherDenied, &self.app.metrics);
+            round.refuse(&denied, &Trouble::OtherDenied, &self.app.metrics);
             return Ok(());
         }
         let (mut at, mut failed) = (0, false);
@@ -343,7 +343,7 @@ impl Round<'_> {
     }
 
     /// None of the calls runs: those with an error have it as their result, the others are told `why`.
-    fn refuse(&mut self, errors: Vec<Option<Trouble>>, why: &Trouble, metrics: &Metrics) {
+    fn refuse(&mut self, errors: &[Option<Trouble>], why: &Trouble, metrics: &Metrics) {
         for (place, error) in errors.iter().enumerate() {
             self.trouble(place, error.as_ref().unwrap_or(why), metrics);
         }
