@@ -274,7 +274,7 @@ async fn an_unusable_reply_in_the_loop_is_asked_again_and_kept() {
     assert_eq!(attempts[0]["findings"][0]["code"], "plan_missing"); // P-034
     assert_eq!(record["reply"], format!("{}\n{}", two_calls(), answer("Done.")));
     // Without leave it is the fallback, after what ran.
-    let kit = Kit::new(&[&two_calls(), "No plan."], vec![gives(&json!(1))]).await;
+    let kit = Kit::new(&[&two_calls(), "<<ParsingError>>"], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({})).await;
     sound(&events);
     assert_eq!(events.last().unwrap().data["metadata"]["fallback_reason"], "parsing_error");
