@@ -26,7 +26,8 @@ impl Again {
         options.profile = Profile::Lenient;
         options.first_only = false;
         let looping = std::mem::take(&mut options.tool_loop);
-        options.examples = Vec::new();
+        // Repeating an example changes nothing of what a reply is.
+        let _ = options.set("examples", "[]");
         Again { dialect: dialect.to_owned(), options, looping }
     }
 
