@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValue;
-use tambour::dialect::DIALECTS;
+use tambour::dialect::{DIALECTS, Entry};
 use tambour::tool::Tools;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
@@ -37,10 +37,15 @@ impl OptionArgs {
         }
         Ok(options)
     }
+
+    /// Whether this option is set.
+    pub(crate) fn sets(&self, name: &str) -> bool {
+        self.options.iter().any(|(set, _)| set == name)
+    }
 }
 
 /// The tool registry in a file.
-pub(crate) fn tools(path: &Path) -> Result<Tools> {
+fn tools(path: &Path) -> Result<Tools> {
     let name = crate::input::name_of(Some(path));
     let text = crate::input::read(Some(path))?;
     let registry = serde_json::from_slice(&text).with_context(|| format!("{name} is not JSON"))?;
@@ -66,7 +71,16 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 /// The dialects, as values of an argument.
 pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
-    DIALECTS.iter().map(|entry| PossibleValue::new(entry.name).help(entry.summary))
+    DIALECTS.iter().map(value)
+}
+
+/// The dialects that models can be told about.
+pub(crate) fn shown() -> impl Iterator<Item = PossibleValue> {
+    DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some()).map(value)
+}
+
+fn value(entry: &Entry) -> PossibleValue {
+    PossibleValue::new(entry.name).help(entry.summary)
 }
 
 /// The contracts, as values of an argument.

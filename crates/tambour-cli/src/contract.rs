@@ -1,17 +1,15 @@
 //! `tambour contract`: what a dialect asks of a model.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
-use tambour::Options;
+use tambour::Profile;
 use tambour::dialect::{self, DIALECTS, Entry};
-use tambour::options::{Language, Texts};
 
 use crate::Outcome;
-use crate::args;
+use crate::args::{self, OptionArgs};
 
 /// Show what a dialect asks of a model
 #[derive(Subcommand)]
@@ -22,20 +20,20 @@ pub(crate) enum Command {
 
 /// Print format instructions for a system prompt, or a JSON Schema
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  tambour contract show thinkingml --lang en")]
+#[command(after_help = "Examples:\n  tambour contract show thinkingml --lang en\n  \
+    tambour contract show ai_say --option ai_say.role=coach --format json-schema")]
 pub(crate) struct Show {
     /// The dialect
-    #[arg(value_parser = PossibleValuesParser::new(args::dialects()))]
+    #[arg(value_parser = PossibleValuesParser::new(args::shown()))]
     name: String,
     /// Form of the contract
     #[arg(long, value_enum, default_value_t = Format::Prompt)]
     format: Format,
-    /// Language of the instructions
-    #[arg(long, value_enum, default_value_t = Lang::Zh)]
-    lang: Lang,
-    /// Tools of an AIPlan prompt: a JSON object, tool name to JSON Schema; the sample registry if absent
-    #[arg(long, value_name = "FILE")]
-    tools: Option<PathBuf>,
+    /// Language of the instructions; that of the option `text_language` if absent, `zh` if that is absent too
+    #[arg(long, value_enum)]
+    lang: Option<Lang>,
+    #[command(flatten)]
+    options: OptionArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -57,23 +55,24 @@ enum Lang {
 pub(crate) fn run(command: &Command) -> Result<Outcome> {
     let Command::Show(show) = command;
     let entry = dialect::entry(&show.name)?;
+    let mut options = show.options.options(Profile::default())?;
+    if let Some(lang) = show.lang {
+        if show.options.sets("text_language") {
+            bail!("give `--lang` or the option `text_language`, not both");
+        }
+        let word = match lang {
+            Lang::Zh => "zh",
+            Lang::En => "en",
+        };
+        options.set("text_language", word)?;
+    }
     let text = match show.format {
         Format::Prompt => match entry.prompt {
-            Some(prompt) => {
-                let mut options = Options::default();
-                options.texts = Texts::of(match show.lang {
-                    Lang::Zh => Language::Zh,
-                    Lang::En => Language::En,
-                });
-                if let Some(path) = &show.tools {
-                    options.tools = args::tools(path)?;
-                }
-                prompt(&options).text()
-            }
+            Some(prompt) => prompt(&options).text(),
             None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
         },
         Format::JsonSchema => match entry.schema {
-            Some(schema) => serde_json::to_string_pretty(&schema())? + "\n",
+            Some(schema) => serde_json::to_string_pretty(&schema(&options))? + "\n",
             None => bail!("{}", lacking(entry, "JSON Schema", |entry| entry.schema.is_some())),
         },
     };

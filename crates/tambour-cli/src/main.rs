@@ -48,8 +48,8 @@ enum Outcome {
     Fine,
     /// Exit code 1: findings of severity error, refused content or a failed run.
     Refused,
-    /// Exit code 2: something could not be opened; the rest was done.
-    Unreadable,
+    /// Exit code 2: something could not be opened, or it is not clear what was wanted; the rest was done.
+    Unclear,
 }
 
 impl From<Outcome> for ExitCode {
@@ -57,7 +57,7 @@ impl From<Outcome> for ExitCode {
         ExitCode::from(match outcome {
             Outcome::Fine => 0,
             Outcome::Refused => 1,
-            Outcome::Unreadable => 2,
+            Outcome::Unclear => 2,
         })
     }
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
+use tambour::Options;
 use tambour::encode::Protocol;
-use tambour::options::{Language, Texts};
+use tambour::options::Texts;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,6 +15,7 @@ use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::keys::Keys;
 use crate::http::problem::Problem;
 use crate::metrics::Metrics;
+use crate::reading::Own;
 use crate::store::{Live, Store, StoreError};
 use crate::tools::{Desks, Webhooks};
 use crate::upstream::{OpenAi, Replay, Upstream};
@@ -197,18 +199,24 @@ impl Settings {
         Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
     }
 
+    /// Sets language and default texts.
+    pub(crate) fn apply(&self, options: &mut Options) {
+        // What was stored has been checked.
+        let _ = options.set("text_language", self.text("text_language").unwrap_or("zh"));
+        if let Some(text) = self.text("texts.fallback") {
+            options.texts.fallback = text.to_owned().into();
+        }
+        if let Some(text) = self.text("texts.phase_title") {
+            options.texts.phase_title = text.to_owned().into();
+        }
+    }
+
     /// The default texts.
     #[must_use]
     pub(crate) fn texts(&self) -> Texts {
-        let language = if self.text("text_language") == Some("en") { Language::En } else { Language::Zh };
-        let mut texts = Texts::of(language);
-        if let Some(text) = self.text("texts.fallback") {
-            texts.fallback = text.to_owned().into();
-        }
-        if let Some(text) = self.text("texts.phase_title") {
-            texts.phase_title = text.to_owned().into();
-        }
-        texts
+        let mut options = Options::default();
+        self.apply(&mut options);
+        options.texts
     }
 }
 
@@ -245,6 +253,13 @@ impl App {
     #[must_use]
     pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the server brings to the reading of a reply that comes now.
+    #[must_use]
+    pub(crate) fn own(&self) -> Own {
+        let config = &self.loaded().config;
+        Own::new(&config.limits, &config.tools, &self.settings())
     }
 
     /// Does work to its end, also when the client that asked for it goes away half-way.

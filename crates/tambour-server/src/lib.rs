@@ -5,10 +5,12 @@ pub mod config;
 mod drive;
 #[doc(hidden)]
 pub mod fail;
+mod history;
 mod http;
 mod ids;
 pub mod logs;
 mod metrics;
+mod reading;
 mod record;
 mod reload;
 mod serve;

@@ -1,17 +1,19 @@
-//! What came of a message, made from its log alone; making it again gives the same.
+//! What came of a message, made from its log and its request alone; making it again gives the same.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::event::{Failure, ToolResult};
-use tambour::options::Texts;
+use tambour::Event;
+use tambour::event::{Failure, ToolCall, ToolResult};
+use tambour::options::Language;
 use tambour::sequence::Sequencer;
-use tambour::{Event, Options};
 
 use crate::drive::interrupted;
+use crate::history::Again;
+use crate::reading::Own;
 use crate::store::{Batch, Kind, Live, Log, MessageRow, Store, StoreError};
-use crate::tools;
+use crate::tools::{self, Trouble};
 
 /// How long things took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,12 +40,35 @@ pub(crate) struct Fold {
     findings: Vec<Value>,
     /// Replies that were thrown away.
     attempts: Vec<Value>,
-    /// Where each reply of a tool loop ends that was followed by another, and what the model was told after it.
-    turns: Vec<(usize, String)>,
+    /// Replies of a tool loop that called tools.
+    turns: Vec<Turn>,
+    /// Calls of the reply after them, or of the one that there is.
+    calls: Vec<ToolCall>,
     /// `completed` or `error`, when it has come.
     end: Option<(String, Value)>,
     last: u64,
     seq: u64,
+}
+
+/// A reply that called tools.
+#[derive(Debug)]
+struct Turn {
+    /// Where it ends.
+    end: usize,
+    /// What the model was told after it.
+    told: String,
+    /// What stands for it in a conversation, where it is not the reply itself.
+    history: Option<String>,
+}
+
+/// The data of an entry between two replies.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Between {
+    /// What the model is told.
+    pub(crate) told: String,
+    /// What stands for the reply before in a conversation, where it is not the reply itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<String>,
 }
 
 /// Bytes of a log read at once.
@@ -85,9 +110,11 @@ impl Fold {
             "finding" => return self.findings.push(data),
             ATTEMPT => return self.attempts.push(data),
             TURN => {
-                let told = data["told"].as_str().unwrap_or_default().to_owned();
-                return self.turns.push((self.reply.len(), told));
+                let Ok(Between { told, history }) = serde_json::from_value(data) else { return };
+                self.calls.clear();
+                return self.turns.push(Turn { end: self.reply.len(), told, history });
             }
+            "tool_call" => self.calls.extend(serde_json::from_value::<ToolCall>(data.clone())),
             // A word for those who read at that moment.
             "status" => return,
             "completed" | "error" => {
@@ -96,11 +123,14 @@ impl Fold {
             }
             _ => {}
         }
-        let joins = matches!(name, "final_delta" | "phase_delta" | "draft_delta");
+        // Thoughts stream; comments come whole.
+        let joins = matches!(name, "final_delta" | "phase_delta" | "draft_delta")
+            || (name == "aside" && data["kind"] == "thought");
         if joins
             && let Some(last) = self.events.last_mut()
             && last["event"] == name
             && last["data"]["id"] == data["id"]
+            && last["data"]["kind"] == data["kind"]
             && let (Some(Value::String(before)), Some(more)) =
                 (last["data"].get_mut("text"), data["text"].as_str())
         {
@@ -125,46 +155,79 @@ impl Fold {
         self.end.is_some()
     }
 
-    /// The replies of a tool loop, each with what the model was told after it.
-    fn said(&self) -> Vec<Value> {
+    /// The replies of a tool loop, each with what the model was told after it, and with what stands for it in a
+    /// conversation, where it is not the reply itself.
+    fn said(&self, last: Option<Value>) -> Vec<Value> {
         let mut from = 0;
         let mut said: Vec<Value> = self
             .turns
             .iter()
-            .map(|(to, told)| {
-                let reply = self.reply[from..*to].trim_end_matches('\n');
-                from = *to;
-                json!({"reply": reply, "told": told})
+            .map(|turn| {
+                let reply = self.reply[from..turn.end].trim_end_matches('\n');
+                from = turn.end;
+                let mut said = json!({"reply": reply, "told": turn.told});
+                if let Some(history) = &turn.history {
+                    said["history"] = history.as_str().into();
+                }
+                said
             })
             .collect();
-        if !said.is_empty() {
-            said.push(json!({"reply": self.reply[from..]}));
+        let mut end = json!({"reply": self.reply[from..]});
+        if let Some(history) = last {
+            end["history"] = history;
         }
+        said.push(end);
         said
     }
 
-    /// Calls that have no result: whether each one has begun.
-    fn unanswered(&self) -> Vec<(String, bool)> {
-        let mut open: Vec<(String, bool)> = Vec::new();
-        for event in &self.events {
-            let Some(id) = event["data"]["call_id"].as_str() else { continue };
-            match event["event"].as_str() {
-                Some("tool_call") => open.push((id.to_owned(), false)),
-                Some("tool_start") => {
-                    open.iter_mut().filter(|(call, _)| call == id).for_each(|(_, begun)| *begun = true)
-                }
-                Some("tool_result") => open.retain(|(call, _)| call != id),
-                _ => {}
+    /// The last reply.
+    fn last(&self) -> &str {
+        &self.reply[self.turns.last().map_or(0, |turn| turn.end)..]
+    }
+
+    /// What stands for the last reply in a conversation: nothing where it is the reply itself, `null` when the model is
+    /// told nothing of it.
+    fn history(&self, again: &Again) -> Option<Value> {
+        let reason = match &self.end {
+            Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
+            _ => "",
+        };
+        let cut = !matches!(reason, "stop" | "tool_calls");
+        // Calls that the model was not told of are nothing to go on with.
+        let untold = again.looping && !self.calls.is_empty();
+        let reply = if untold { None } else { again.reply(self.last(), &self.calls, cut) };
+        match reply {
+            Some(text) if text == self.last() => None,
+            Some(text) => Some(text.into()),
+            // Nothing of it was used. What calls came to is known, and needs a last word.
+            None if !matches!(reason, "" | "cancelled") || !self.turns.is_empty() => {
+                let seen = self.events.iter().filter(|event| event["event"] == "final_delta");
+                let seen: String = seen.filter_map(|event| event["data"]["text"].as_str()).collect();
+                Some(if seen.is_empty() { Value::Null } else { seen.into() })
             }
+            None => Some(Value::Null),
         }
-        open
+    }
+
+    /// The result of a call; or whether it has begun, when there is none.
+    fn result(&self, call_id: &str) -> Result<ToolResult, bool> {
+        let mut of_call = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
+        let found = of_call.clone().find(|event| event["event"] == "tool_result");
+        let result = found.and_then(|event| serde_json::from_value(event["data"].clone()).ok());
+        result.ok_or_else(|| of_call.any(|event| event["event"] == "tool_start"))
     }
 
     /// The record, without what the row has.
-    pub(crate) fn into_record(self, timings: Timings) -> (&'static str, Value) {
-        let (status, said) = (self.status(), self.said());
+    pub(crate) fn into_record(self, timings: Timings, again: &Again) -> (&'static str, Value) {
+        let status = self.status();
+        let history = if self.ended() { self.history(again) } else { None };
+        let (said, history) =
+            if self.turns.is_empty() { (Vec::new(), history) } else { (self.said(history), None) };
         let mut record = Map::new();
         record.insert("reply".into(), self.reply.into());
+        if let Some(history) = history {
+            record.insert("history".into(), history);
+        }
         if !self.reasoning.is_empty() {
             record.insert("reasoning".into(), self.reasoning.into());
         }
@@ -196,19 +259,20 @@ pub(crate) async fn materialise(
     store: &Store,
     row: &MessageRow,
     timings: Timings,
+    own: &Own,
 ) -> Result<&'static str, StoreError> {
-    let (status, record) = fold(store, &row.id).await?.into_record(timings);
+    let (status, record) = fold(store, &row.id).await?.into_record(timings, &Again::of(row, own));
     store.finish_message(&row.id, status, &record).await?;
     Ok(status)
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.
-pub(crate) async fn recover(store: &Store, texts: &Texts) -> Result<usize, StoreError> {
+pub(crate) async fn recover(store: &Store, own: &Own) -> Result<usize, StoreError> {
     let rows = store.running().await?;
     let count = rows.len();
     for row in rows {
-        close(store, &row, &Live::new(row.id.clone()), interrupted(), texts).await?;
-        materialise(store, &row, Timings::default()).await?;
+        close(store, &row, &Live::new(row.id.clone()), interrupted(), own).await?;
+        materialise(store, &row, Timings::default(), own).await?;
     }
     Ok(count)
 }
@@ -219,36 +283,45 @@ pub(crate) async fn close(
     row: &MessageRow,
     live: &Arc<Live>,
     failure: Failure,
-    texts: &Texts,
+    own: &Own,
 ) -> Result<(), StoreError> {
     let folded = fold(store, &live.id).await?;
     if folded.end.is_some() {
         return Ok(());
     }
-    let mut options = Options::default();
-    options.texts = texts.clone();
-    // Without a tool loop nobody runs calls, and they have no results.
-    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
-    let unanswered = if request["tools"].is_array() { folded.unanswered() } else { Vec::new() };
-    store.append(live, closing(&folded, unanswered, &options, failure)).await?;
+    store.append(live, closing(folded, row, own, failure)).await?;
     store.settle(live).await
 }
 
-/// The events that close a stream that was cut off.
-fn closing(folded: &Fold, calls: Vec<(String, bool)>, options: &Options, failure: Failure) -> Batch {
+/// The events that close a stream that was cut off, in the language of its request.
+fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
-    let mut sequencer = Sequencer::new(options);
+    let (_, options) = own.of_request(&row.request);
+    let mut sequencer = Sequencer::new(&options);
     for event in &folded.events {
         let name = event["event"].as_str().unwrap_or("");
         if let Some(event) = Event::parse(name, &event["data"]) {
             sequencer.observe(&event);
         }
     }
-    let calls: Vec<ToolResult> = calls.into_iter().map(unanswered).collect();
-    let mut send = |event: Event<'_>| batch.event(event.name(), |out| tambour::encode::data(&event, out));
-    for call in calls {
-        send(Event::ToolResult(Box::new(call)));
+    // Without a tool loop nobody runs calls, and they have no results.
+    if options.tool_loop && !folded.calls.is_empty() {
+        let mut done = Vec::new();
+        for call in std::mem::take(&mut folded.calls) {
+            let result = folded.result(&call.call_id).unwrap_or_else(|begun| {
+                let result = unanswered(&call.call_id, begun, options.texts.language);
+                let event = Event::ToolResult(Box::new(result.clone()));
+                batch.event(event.name(), |out| tambour::encode::data(&event, out));
+                result
+            });
+            done.push((call, result));
+        }
+        // The next message of the conversation is told what is known of the calls.
+        let calls: Vec<ToolCall> = done.iter().map(|(call, _)| call.clone()).collect();
+        let told = tools::told(options.texts.language, &done, own.max_shown);
+        between(folded.last(), &calls, &told, &Again::of(row, own), &mut batch);
     }
+    let mut send = |event: Event<'_>| batch.event(event.name(), |out| tambour::encode::data(&event, out));
     if sequencer.begun() {
         sequencer.finish(&mut send);
     }
@@ -257,7 +330,17 @@ fn closing(folded: &Fold, calls: Vec<(String, bool)>, options: &Options, failure
 }
 
 /// The result of a call that was open when the server stopped. It is never run again.
-fn unanswered((call_id, begun): (String, bool)) -> ToolResult {
-    let error = if begun { tools::unknown() } else { tools::not_run("the server stopped before it") };
-    ToolResult { call_id, ok: false, result: None, error: Some(error), elapsed_ms: 0 }
+fn unanswered(call_id: &str, begun: bool, language: Language) -> ToolResult {
+    let trouble = if begun { Trouble::Unknown } else { Trouble::ServerStopped };
+    let error = Some(trouble.error(language));
+    ToolResult { call_id: call_id.to_owned(), ok: false, result: None, error, elapsed_ms: 0 }
+}
+
+/// Puts what the model is told of the calls of a reply behind that reply, and gives what stands for the reply.
+pub(crate) fn between(raw: &str, calls: &[ToolCall], told: &str, again: &Again, batch: &mut Batch) -> String {
+    let raw = raw.trim_end_matches('\n');
+    let history = again.reply(raw, calls, false).filter(|text| text != raw);
+    let between = Between { told: told.to_owned(), history };
+    batch.event(TURN, |out| out.extend_from_slice(json!(between).to_string().as_bytes()));
+    between.history.unwrap_or_else(|| raw.to_owned())
 }

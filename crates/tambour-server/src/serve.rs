@@ -14,6 +14,7 @@ use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
 use crate::http::keys::Keys;
 use crate::http::router;
+use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{Store, StoreError};
@@ -67,7 +68,8 @@ impl Server {
         let failed = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let interrupted = record::recover(&store, &settings.texts()).await?;
+        let interrupted =
+            record::recover(&store, &Own::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }

@@ -1,5 +1,7 @@
 //! The lines around a finding, short enough to be shown whatever the text is.
 
+use std::borrow::Cow;
+
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use tambour::Finding;
 
@@ -22,44 +24,43 @@ pub(super) struct Excerpt {
 }
 
 impl Excerpt {
-    /// The surroundings of a finding in `text`, a text called `name`.
-    pub(super) fn new(name: &str, text: &str, finding: &Finding) -> Excerpt {
-        let start = text.floor_char_boundary(finding.span.start.min(text.len()));
-        let end = text.floor_char_boundary(finding.span.end.clamp(start, text.len()));
-        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    /// The surroundings of a finding in `text`, a text called `name`. Bytes that are not UTF-8 are shown as U+FFFD.
+    pub(super) fn new(name: &str, text: &[u8], finding: &Finding) -> Excerpt {
+        let start = finding.span.start.min(text.len());
+        let end = finding.span.end.clamp(start, text.len());
+        let line_start = memchr::memrchr(b'\n', &text[..start]).map_or(0, |at| at + 1);
+        let line_end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
         // What goes on for several lines is marked on its first.
         let end = end.min(line_end);
 
         let mut shown = String::new();
         let mut lines_before = 0;
         if let Some(before) = line_start.checked_sub(1) {
-            let from = text[..before].rfind('\n').map_or(0, |at| at + 1);
+            let from = memchr::memrchr(b'\n', &text[..before]).map_or(0, |at| at + 1);
             push_line(&mut shown, &text[from..before]);
             lines_before = 1;
         }
-        let head: Vec<char> = text[line_start..start].chars().rev().take(BEFORE + 1).collect();
+        let head = last(&text[line_start..start], BEFORE + 1);
+        let head: Vec<char> = head.chars().rev().take(BEFORE + 1).collect();
         if head.len() > BEFORE {
             shown.push('…');
         }
         shown.extend(head.iter().take(BEFORE).rev().copied().map(visible));
         let label = shown.len();
-        let mut label_end = label;
-        let mut rest = text[start..line_end].char_indices();
-        for (at, c) in rest.by_ref().take(AFTER) {
-            shown.push(visible(c));
-            if start + at < end {
-                label_end = shown.len();
-            }
-        }
-        if rest.next().is_some() {
+        let marked = first(&text[start..end], AFTER + 1);
+        let rest = first(&text[end..line_end], AFTER + 1);
+        shown.extend(marked.chars().take(AFTER).map(visible));
+        let label_end = shown.len();
+        let room = AFTER.saturating_sub(marked.chars().count());
+        shown.extend(rest.chars().take(room).map(visible));
+        if marked.chars().count() + rest.chars().count() > AFTER {
             shown.push('…');
         }
         shown.push('\n');
         if let Some(after) = text.get(line_end + 1..)
             && !after.is_empty()
         {
-            push_line(&mut shown, after.split('\n').next().unwrap_or_default());
+            push_line(&mut shown, &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())]);
         }
         let line = finding.line.saturating_sub(1) as usize;
         Excerpt {
@@ -77,13 +78,30 @@ impl Excerpt {
     }
 }
 
-fn push_line(shown: &mut String, line: &str) {
-    let mut chars = line.strip_suffix('\r').unwrap_or(line).chars();
+fn push_line(shown: &mut String, line: &[u8]) {
+    let line = first(line.strip_suffix(b"\r").unwrap_or(line), BEFORE + AFTER + 1);
+    let mut chars = line.chars();
     shown.extend(chars.by_ref().take(BEFORE + AFTER).map(visible));
     if chars.next().is_some() {
         shown.push('…');
     }
     shown.push('\n');
+}
+
+/// Bytes of the longest character.
+const LONGEST: usize = 4;
+
+/// The first characters of a text, at least `count` of them if it has as many.
+fn first(text: &[u8], count: usize) -> Cow<'_, str> {
+    // One more, since the cut may go through a character.
+    String::from_utf8_lossy(&text[..text.len().min(LONGEST * (count + 1))])
+}
+
+/// The last characters of a text, at least `count` of them if it has as many.
+fn last(text: &[u8], count: usize) -> Cow<'_, str> {
+    let cut = text.len().saturating_sub(LONGEST * (count + 1));
+    let within = text[cut..].iter().take(LONGEST - 1).take_while(|byte| cut > 0 && **byte & 0xC0 == 0x80);
+    String::from_utf8_lossy(&text[cut + within.count()..])
 }
 
 impl SourceCode for Excerpt {

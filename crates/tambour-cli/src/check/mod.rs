@@ -8,6 +8,7 @@ mod pretty;
 mod sarif;
 mod texts;
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,12 +27,11 @@ use crate::{Outcome, input, output};
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
-    Exit code 1: a finding of severity error.")]
+    Exit code 1: a finding of severity error. 2: no `--contract`, and replies of several kinds.")]
 pub(crate) struct Args {
-    /// Dialect of the replies, or `events` for transcripts of a stream
-    #[arg(long, value_name = "CONTRACT", default_value = dialect::AUTO,
-        value_parser = PossibleValuesParser::new(args::contracts()))]
-    contract: String,
+    /// Dialect of the replies, or `events` for transcripts of a stream; if absent, all are of the one kind that is found
+    #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contracts()))]
+    contract: Option<String>,
     /// How findings are judged
     #[arg(long, value_enum, default_value_t = Strictness::Strict)]
     profile: Strictness,
@@ -79,9 +79,11 @@ struct Checked<'a> {
     /// File it is from.
     path: &'a str,
     part: Part,
-    /// The text that the places of findings are in.
-    text: &'a str,
+    /// The text that the places of findings are in, as it was received.
+    text: &'a [u8],
     verdict: Verdict,
+    /// Nobody has said what it should be: its kind was found out.
+    found: bool,
 }
 
 /// Which part of a file a text is.
@@ -115,6 +117,22 @@ struct Count {
     warnings: usize,
     infos: usize,
     unreadable: usize,
+    /// Kinds that were found where none was named, and how often.
+    kinds: BTreeMap<&'static str, usize>,
+}
+
+impl Count {
+    /// Why it is not known what the texts should be.
+    fn mixed(&self) -> Option<String> {
+        if self.kinds.len() < 2 {
+            return None;
+        }
+        let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        Some(format!(
+            "several kinds of text: {}; say with --contract what they should be (`--contract auto`: each is what it is)",
+            kinds.join(", ")
+        ))
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
@@ -123,7 +141,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         Strictness::Lenient => Profile::Lenient,
     };
     let plan = texts::Plan {
-        contract: Contract::named(&args.contract)?,
+        contract: Contract::named(args.contract.as_deref().unwrap_or(dialect::AUTO))?,
+        named: args.contract.is_some(),
         options: args.options.options(profile)?,
         examples: args.examples,
         field: args.field.as_deref(),
@@ -141,8 +160,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     run.progress.finish_and_clear();
     let Run { report, count, .. } = run;
     report.finish(&count)?;
+    let mixed = count.mixed();
+    if let Some(message) = &mixed {
+        output::complain(message);
+    } else if let Some(kind) = count.kinds.keys().next() {
+        // Prose passes as prose, whatever it should have been.
+        output::complain(&format!("checked as `{kind}`, since no --contract says what it should be"));
+    }
     Ok(match count {
-        Count { unreadable: 1.., .. } => Outcome::Unreadable,
+        _ if mixed.is_some() => Outcome::Unclear,
+        Count { unreadable: 1.., .. } => Outcome::Unclear,
         Count { errors: 1.., .. } => Outcome::Refused,
         _ => Outcome::Fine,
     })
@@ -182,6 +209,9 @@ impl Run {
         let count = &mut self.count;
         count.texts += 1;
         count.failed += usize::from(!checked.verdict.passed());
+        if checked.found {
+            *count.kinds.entry(checked.verdict.contract).or_default() += 1;
+        }
         for finding in &checked.verdict.findings {
             match finding.severity {
                 Severity::Error => count.errors += 1,

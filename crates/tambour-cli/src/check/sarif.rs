@@ -46,7 +46,11 @@ impl Report for Sarif {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, count: &Count) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, count: &Count) -> io::Result<()> {
+        let mixed = count.mixed();
+        if let Some(message) = &mixed {
+            self.notifications.push(json!({ "level": "error", "message": { "text": message } }));
+        }
         let log = json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
@@ -58,7 +62,7 @@ impl Report for Sarif {
                 } },
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{
-                    "executionSuccessful": count.unreadable == 0,
+                    "executionSuccessful": count.unreadable == 0 && mixed.is_none(),
                     "toolExecutionNotifications": self.notifications,
                 }],
                 "results": self.results,
@@ -135,10 +139,10 @@ fn region(checked: &Checked<'_>, finding: &Finding) -> Value {
         return json!({ "startLine": line });
     }
     let text = checked.text;
-    let start = text.floor_char_boundary(finding.span.start.min(text.len()));
-    let end = text.floor_char_boundary(finding.span.end.clamp(start, text.len()));
+    let start = finding.span.start.min(text.len());
+    let end = finding.span.end.clamp(start, text.len());
     let mut place = Place { offset: start, line: finding.line, column: finding.column };
-    place.advance(&text[start..end]);
+    place.advance(&String::from_utf8_lossy(&text[start..end]));
     json!({
         "startLine": finding.line,
         "startColumn": finding.column,

@@ -9,15 +9,19 @@ use anyhow::Result;
 use serde_json::Value;
 use tambour::Options;
 use tambour::contract::examples;
+use tambour::span::Span;
 use tambour::verdict::Contract;
 
 use super::files::{File, has_ending};
 use super::{Checked, Part, Run};
 use crate::input::{self, STDIN};
+use crate::output;
 
 /// What is checked, and how.
 pub(super) struct Plan<'a> {
     pub(super) contract: Contract,
+    /// Whether it was asked for, and not taken since nothing was.
+    pub(super) named: bool,
     pub(super) options: Options,
     pub(super) examples: bool,
     pub(super) field: Option<&'a str>,
@@ -65,17 +69,23 @@ impl Plan<'_> {
 
     fn whole(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
         let verdict = self.contract.check(bytes, &self.options);
-        let text = &String::from_utf8_lossy(bytes);
-        run.checked(&Checked { path, part: Part::Whole, text, verdict })
+        run.checked(&Checked { path, part: Part::Whole, text: bytes, verdict, found: !self.named })
     }
 
     fn document(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
-        let text = &String::from_utf8_lossy(bytes);
-        let shown = examples(text).into_iter().filter(|example| self.contract.shown_by(example));
+        let document = Decoded::new(bytes);
+        if !document.replaced.is_empty() {
+            output::complain(&format!("{path}: bytes that are not UTF-8 were read as U+FFFD"));
+        }
+        let shown = examples(&document.text).into_iter().filter(|example| self.contract.shown_by(example));
         for (index, example) in shown.enumerate() {
-            let verdict = self.contract.check_example(&example, &self.options);
+            let mut verdict = self.contract.check_example(&example, &self.options);
+            for finding in &mut verdict.findings {
+                let Span { start, end } = finding.span;
+                finding.span = Span { start: document.received(start), end: document.received(end) };
+            }
             let part = Part::Example { number: index + 1, line: example.line };
-            run.checked(&Checked { path, part, text, verdict })?;
+            run.checked(&Checked { path, part, text: bytes, verdict, found: !self.named })?;
         }
         Ok(())
     }
@@ -108,9 +118,11 @@ impl Plan<'_> {
                 continue;
             }
             match self.record(&bytes, field, &mut contracts) {
-                Ok((contract, reply, id)) => {
-                    let verdict = contract.check(reply.as_bytes(), &self.options);
-                    run.checked(&Checked { path, part: Part::Record { line, id }, text: &reply, verdict })?;
+                Ok(Record { contract, reply, id }) => {
+                    let found = contract.is_none() && !self.named;
+                    let text = reply.as_bytes();
+                    let verdict = contract.unwrap_or(self.contract).check(text, &self.options);
+                    run.checked(&Checked { path, part: Part::Record { line, id }, text, verdict, found })?;
                 }
                 Err(message) => faults.add(line, &message, path, run)?,
             }
@@ -118,13 +130,12 @@ impl Plan<'_> {
         faults.finish(path, run)
     }
 
-    /// The contract, the reply and the id of a record.
     fn record(
         &self,
         bytes: &[u8],
         field: &str,
         contracts: &mut HashMap<String, Contract>,
-    ) -> Result<(Contract, String, Option<String>), String> {
+    ) -> Result<Record, String> {
         let record: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
         let reply = match record.get(field) {
             Some(Value::String(reply)) => reply.clone(),
@@ -136,18 +147,55 @@ impl Plan<'_> {
             None => return Err(format!("no field `{field}`")),
         };
         let contract = match self.contract_field.and_then(|name| record.get(name)) {
-            None | Some(Value::Null) => self.contract,
+            None | Some(Value::Null) => None,
             Some(Value::String(name)) => match contracts.get(name) {
-                Some(contract) => *contract,
+                Some(contract) => Some(*contract),
                 None => {
                     let contract = Contract::named(name).map_err(|error| error.to_string())?;
-                    *contracts.entry(name.clone()).or_insert(contract)
+                    Some(*contracts.entry(name.clone()).or_insert(contract))
                 }
             },
             Some(_) => return Err("the contract field is not a string".to_owned()),
         };
         let id = record.get("id").and_then(Value::as_str).map(str::to_owned);
-        Ok((contract, reply, id))
+        Ok(Record { contract, reply, id })
+    }
+}
+
+/// A record: its own contract, if it has one, its reply and its id.
+struct Record {
+    contract: Option<Contract>,
+    reply: String,
+    id: Option<String>,
+}
+
+/// A document as text, with U+FFFD in the place of bytes that are not UTF-8.
+struct Decoded {
+    text: String,
+    /// Each U+FFFD: its offset in the text, and by how much what follows it is longer than the bytes up to there.
+    replaced: Vec<(usize, isize)>,
+}
+
+impl Decoded {
+    fn new(bytes: &[u8]) -> Decoded {
+        let mut decoded = Decoded { text: String::with_capacity(bytes.len()), replaced: Vec::new() };
+        let mut longer = 0;
+        for chunk in bytes.utf8_chunks() {
+            decoded.text.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                longer += char::REPLACEMENT_CHARACTER.len_utf8() as isize - chunk.invalid().len() as isize;
+                decoded.replaced.push((decoded.text.len(), longer));
+                decoded.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        decoded
+    }
+
+    /// The offset in the document of an offset in the text.
+    fn received(&self, at: usize) -> usize {
+        let before = self.replaced.partition_point(|(start, _)| *start < at);
+        let longer = before.checked_sub(1).map_or(0, |last| self.replaced[last].1);
+        at.saturating_add_signed(-longer)
     }
 }
 

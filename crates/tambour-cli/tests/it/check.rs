@@ -14,6 +14,14 @@ fn errors(line: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// The kinds of text that standard error says were found.
+fn kinds(ran: &Ran) -> Vec<&str> {
+    ran.stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("tambour: checked as `")?.split('`').next())
+        .collect()
+}
+
 fn paths(ran: &Ran) -> Vec<String> {
     ran.lines().iter().map(|line| line["path"].as_str().expect("a path").to_owned()).collect()
 }
@@ -104,7 +112,8 @@ fn records_hold_replies_and_contracts() {
     let arguments =
         ["check", "--field", "reply", "--contract-field", "protocol", "--format", "json", "records.jsonl"];
     let ran = run_in(&folder, &arguments, "");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+    // The last record names no contract, and neither does an argument.
+    assert_eq!((ran.code, kinds(&ran)), (Some(1), vec!["thinkingml"]));
     let of = |name: &str| -> Vec<Value> { ran.lines().iter().map(|line| line[name].clone()).collect() };
     assert_eq!(of("record"), [1, 3, 5, 7, 9]);
     assert_eq!(of("id"), [json!("one"), json!("two"), Value::Null, Value::Null, Value::Null]);
@@ -168,6 +177,111 @@ fn examples_in_markdown_have_the_lines_of_their_file() {
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[test]
+fn the_kind_that_was_found_is_said_once() {
+    let folder = folder("kinds");
+    let (a, b) = (write(&folder, "a.txt", "It is 4."), write(&folder, "b.txt", "It is 5."));
+    let ran = run(&["check", &a, &b], "");
+    assert_eq!((ran.code, kinds(&ran)), (Some(0), vec!["plain"]));
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--contract"), "{}", ran.stderr);
+    assert_eq!(kinds(&run(&["check", "-"], broken())), ["thinkingml"]);
+    // Nothing is said where it was asked for.
+    for contract in ["plain", "auto"] {
+        let ran = run(&["check", "--contract", contract, &a, &b], "");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    }
+    let ran = run(&["check", "--contract", "thinkingml", &a], "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn several_kinds_without_a_contract_are_wrong_use() {
+    let folder = folder("several-kinds");
+    write(&folder, "a.txt", "I cannot do that.");
+    write(&folder, "b.txt", VALID);
+    write(&folder, "c.txt", "It is 4.");
+    let ran = run_in(&folder, &["check", "--format", "json", "."], "");
+    assert_eq!((ran.code, ran.lines().len()), (Some(2), 3), "{ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    for part in ["--contract", "plain (2)", "thinkingml (1)"] {
+        assert!(ran.stderr.contains(part), "no {part}: {}", ran.stderr);
+    }
+    let ran = run_in(&folder, &["check", "--format", "sarif", "."], "");
+    let log: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    // Who wants each for what it is says so.
+    let ran = run_in(&folder, &["check", "--contract", "auto", "."], "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    // Several kinds of record, of which each is named.
+    let records = format!(
+        "{}\n{}\n",
+        json!({ "r": VALID, "kind": "thinkingml" }),
+        json!({ "r": "It is 4.", "kind": "plain" })
+    );
+    let path = write(&folder, "records.jsonl", &records);
+    let ran = run(&["check", "--field", "r", "--contract-field", "kind", &path], "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(run(&["check", "--field", "r", &path], "").code, Some(2));
+}
+
+#[test]
+fn places_count_the_bytes_that_were_received() {
+    // One byte too few for a character, one that is none, and a fault after them on the same line.
+    let bytes = [
+        &b"<thinking>\n<phase id=\"1\"><title>T</title>\n\xE4\xBD \xFF <b>x</b></phase>\n"[..],
+        b"</thinking>\n<final>y</final>",
+    ]
+    .concat();
+    let start = bytes.windows(3).position(|three| three == b"<b>").expect("it is there");
+    let line = |ran: &Ran| {
+        let findings = ran.lines()[0]["findings"].as_array().expect("findings").clone();
+        findings.into_iter().find(|finding| finding["code"] == "unexpected_tag").expect("it is told")
+    };
+    let ran = run(&["check", "--contract", "thinkingml", "--format", "json", "-"], &bytes);
+    assert_eq!(line(&ran)["span"], json!({ "start": start, "end": start + 3 })); // X-006
+    assert_eq!((&line(&ran)["line"], &line(&ran)["column"]), (&json!(3), &json!(5)));
+    let ran = run(&["check", "--contract", "thinkingml", "-"], &bytes);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let shown = lines.iter().position(|line| line.contains("3 │ \u{FFFD} \u{FFFD} <b>x")).expect("the line");
+    let tag = lines[shown].chars().position(|c| c == '<').expect("the tag");
+    assert!(lines.iter().any(|line| line.chars().position(|c| c == '─') == Some(tag)), "{}", ran.stdout);
+    let ran = run(&["check", "--contract", "thinkingml", "--format", "sarif", "-"], &bytes);
+    let log: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let results = log["runs"][0]["results"].as_array().expect("results");
+    let result =
+        results.iter().find(|result| result["ruleId"] == "T-037/unexpected_tag").expect("it is told");
+    let region = &result["locations"][0]["physicalLocation"]["region"];
+    assert_eq!((&region["startColumn"], &region["endColumn"]), (&json!(5), &json!(8)));
+
+    // In an example of a document that is not all UTF-8.
+    let folder = folder("bytes");
+    let document = [b"# Caf\xE9 \xF0\x9F\x98\n\n```xml\n", broken().as_bytes(), b"```\n"].concat();
+    let path = write(&folder, "rules.md", &document);
+    let ran = run(&["check", "--contract", "thinkingml", "--examples", "--format", "json", &path], "");
+    let start = document.windows(14).position(|tag| tag == b"<phase id=\"3\">").expect("it is there");
+    assert_eq!(ran.lines()[0]["findings"][0]["span"], json!({ "start": start, "end": start + 14 })); // X-006
+    assert!(ran.stderr.contains("rules.md: bytes that are not UTF-8"), "{}", ran.stderr);
+    let ran = run(&["check", "--contract", "thinkingml", "--examples", &path], "");
+    assert!(ran.stdout.contains("10 │ <phase id=\"3\">"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_told_the_limit() {
+    let ran = run(
+        &["check", "--contract", "plain", "--option", "limits.input=3", "--format", "json", "-"],
+        "abcdef",
+    );
+    assert_eq!(ran.code, Some(1));
+    let message = ran.lines()[0]["findings"][0]["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("`limits.input`, 3 bytes"), "{message}"); // X-007
+    let ran = run(&["repair", "--option", "limits.input=3"], "abcdef");
+    assert!(ran.stderr.contains("`limits.input`, 3 bytes"), "{}", ran.stderr);
+    let ran = run(&["decode", "--option", "limits.input=3"], "abcdef");
+    let message = ran.joined().pop().expect("an end").1["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("`limits.input`, 3 bytes"), "{message}");
 }
 
 #[test]

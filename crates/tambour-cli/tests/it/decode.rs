@@ -99,6 +99,14 @@ fn exit_codes_say_how_it_went() {
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.joined().last().expect("an end").1["metadata"]["fallback_reason"], "parsing_error"); // J-055
     assert_eq!(code(&["decode"], ""), Some(1));
+    // Prose is kept, and said not to be what was asked for.
+    for command in ["decode", "repair"] {
+        assert_eq!(code(&[command, "--from", "ai_say"], "We are not done yet."), Some(0), "{command}");
+        assert_eq!(code(&[command, "--from", "ai_say"], "<<ParsingError>>"), Some(1), "{command}");
+    }
+    let ran = run(&["decode", "--from", "ai_say"], "We are not done yet.");
+    let metadata = ran.joined().pop().expect("an end").1["metadata"].take();
+    assert_eq!((&metadata["unused_reason"], metadata.get("fallback_reason")), (&"unstructured".into(), None));
     // A run that ends with `error`.
     let ran = run(&["decode", "--option", "limits.input=3"], "abcdef");
     assert_eq!((ran.code, ran.joined().last().expect("an end").0.as_str()), (Some(1), "error"));

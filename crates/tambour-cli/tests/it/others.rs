@@ -98,7 +98,10 @@ fn unknown_rules_get_close_names() {
 
 #[test]
 fn contracts_are_shown_to_models() {
+    let help = run(&["contract", "show", "--help"], "").stdout;
     for entry in tambour::dialect::DIALECTS {
+        let offered = help.contains(&format!("- {}:", entry.name));
+        assert_eq!(offered, entry.prompt.is_some() || entry.schema.is_some(), "{}", entry.name);
         for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
@@ -110,12 +113,34 @@ fn contracts_are_shown_to_models() {
         match entry.schema {
             Some(schema) => {
                 let shown: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-                assert_eq!(shown, schema());
+                assert_eq!(shown, schema(&Options::default()));
             }
             None => assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), "")),
         }
     }
+    let refused = run(&["contract", "show", "plain"], "");
+    assert_eq!((refused.code, refused.stderr.contains("thinkingml")), (Some(2), true), "{}", refused.stderr);
     assert_eq!(run(&["contract", "show", "nonsense"], "").code, Some(2));
+}
+
+#[test]
+fn contracts_are_those_of_the_options() {
+    let shown = |arguments: &[&str]| {
+        let ran = run(&[&["contract", "show"], arguments].concat(), "");
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    let english = shown(&["ai_say", "--option", "text_language=en", "--option", "ai_say.role=coach"]);
+    assert!(english.contains("\"coach\": \"Right, worms"), "{english}");
+    assert_eq!(english, shown(&["ai_say", "--lang", "en", "--option", "ai_say.role=coach"]));
+    let schema = shown(&["ai_say", "--format", "json-schema", "--option", "ai_say.role=coach"]);
+    assert!(schema.contains("\"coach\""), "{schema}"); // S-052
+    let plan = shown(&["aiplan", "--option", "aiplan.variant=v2"]);
+    assert!(plan.contains("PLAN_EXECUTION") && !plan.contains("GENERAL_CHAT"), "{plan}"); // R-30
+    for wrong in [&["--option", "nonsense=1"][..], &["--lang", "en", "--option", "text_language=zh"]] {
+        let ran = run(&[&["contract", "show", "ai_say"], wrong].concat(), "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Log, Run, millis};
+use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::store::Batch;
 use crate::upstream::{Ask, Item, Message, failure};
@@ -105,7 +106,8 @@ impl Attempt {
                 match item {
                     Item::Text(text) => self.gather_text(&text, run),
                     Item::Reasoning(text) if text.len() > self.room => {
-                        let message = "the reasoning is longer than the limit `limits.input`";
+                        let limit = run.options.limits.input;
+                        let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
                         return End::Failed(failure("input_too_large", message, false));
                     }
                     Item::Reasoning(text) => {
@@ -172,26 +174,35 @@ impl Attempt {
 
     /// The reply and what was wrong with it, for the model to read (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
-        let chinese = options.texts.language == Language::Zh;
-        let (before, after) = if chinese {
-            ("上面的回复不符合要求的格式：", "请严格按照要求的格式重新给出完整的回复。")
-        } else {
-            (
-                "The reply above does not keep the format:",
-                "Please give the whole reply again, exactly in the format asked for.",
-            )
-        };
         let told =
             self.gather.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
-        let told =
-            told.take(20).map(|found| format!("- line {}: {} ({})", found.line, found.message, found.code));
-        let findings = told.collect::<Vec<String>>().join("\n");
-        [self.reply(), Message { role: "user".into(), content: format!("{before}\n{findings}\n\n{after}") }]
-    }
-
-    /// The reply, for the model to read.
-    pub(super) fn reply(&self) -> Message {
-        Message { role: "assistant".into(), content: self.gather.raw.clone() }
+        let told: String = told
+            .take(20)
+            .map(|Finding { line, message, code, .. }| match options.texts.language {
+                Language::Zh => format!("- 第 {line} 行：{message}（{code}）\n"),
+                Language::En => format!("- line {line}: {message} ({code})\n"),
+            })
+            .collect();
+        let (before, after) = match options.texts.language {
+            Language::Zh => ("上面的回复不符合要求的格式", "请严格按照要求的格式重新给出完整的回复。"),
+            Language::En => (
+                "The reply above does not keep the format",
+                "Please give the whole reply again, exactly in the format asked for.",
+            ),
+        };
+        let (colon, stop) = match options.texts.language {
+            Language::Zh => ("：", "。"),
+            Language::En => (":", "."),
+        };
+        let complaint = if told.is_empty() {
+            format!("{before}{stop}\n\n{after}")
+        } else {
+            format!("{before}{colon}\n{told}\n{after}")
+        };
+        [
+            Message { role: "assistant".into(), content: self.gather.raw.clone() },
+            Message { role: "user".into(), content: complaint },
+        ]
     }
 
     /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
@@ -221,15 +232,19 @@ impl Attempt {
         self.gather.batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
     }
 
-    /// The calls are done, and this is what the model is told of them. The next reply begins on a line of its own.
-    pub(super) fn turn(&mut self, told: &str) {
+    /// The calls are over, and this is what the model is told of them. Gives the reply as it goes back.
+    pub(super) fn turn(&mut self, calls: &[ToolCall], told: &str, again: &Again) -> Message {
+        let content = record::between(&self.gather.raw, calls, told, again, &mut self.gather.batch);
+        Message { role: "assistant".into(), content }
+    }
+
+    /// Another reply follows, on a line of its own.
+    pub(super) fn new_line(&mut self) {
         let gather = &mut self.gather;
         if !gather.raw.ends_with('\n') {
             gather.seq += 1;
             gather.batch.raw(gather.seq, "\n");
         }
-        let told = json!({"told": told});
-        gather.batch.event(record::TURN, |out| out.extend_from_slice(told.to_string().as_bytes()));
     }
 
     /// Ends the stream, since no further reply follows the calls.

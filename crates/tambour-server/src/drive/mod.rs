@@ -57,11 +57,10 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");
-        let texts = app.settings().texts();
-        written = Box::pin(record::close(&app.store, &row, &live, failure, &texts)).await;
+        written = Box::pin(record::close(&app.store, &row, &live, failure, &app.own())).await;
     }
     let stored = match written {
-        Ok(()) => Box::pin(record::materialise(&app.store, &row, timings)).await,
+        Ok(()) => Box::pin(record::materialise(&app.store, &row, timings, &app.own())).await,
         Err(error) => Err(error),
     };
     match stored {
@@ -106,11 +105,11 @@ async fn read(app: &Arc<App>, run: Run, timings: &mut Timings) {
             return attempt.send(&mut log).await;
         };
         // In a place of its own: most messages call nothing, and would carry the room for it.
-        let Some(told) = Box::pin(tools.carry_out(&mut attempt, &mut log)).await else {
+        let Some(said) = Box::pin(tools.carry_out(&mut attempt, &mut log)).await else {
             timings.total_ms = millis(started);
             return;
         };
-        ask.messages.extend([attempt.reply(), told]);
+        ask.messages.extend(said);
         before = Some(attempt.into_pipeline());
         // Nobody is expected to watch calls run: the time of grace begins anew.
         stop.set(stopped(app, &run));

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
-use tambour::event::{Failure, FinishReason, ToolCall, ToolError, ToolResult, ToolStart};
+use tambour::event::{Failure, FinishReason, ToolCall, ToolResult, ToolStart};
+use tambour::options::Language;
 use tambour::{End, Event};
 
 use super::attempt::Attempt;
@@ -17,8 +18,9 @@ use super::repeats::Repeats;
 use super::{Log, Offer, Run, interrupted, millis};
 use crate::app::{App, Loaded};
 use crate::fail;
+use crate::history::Again;
 use crate::metrics::Metrics;
-use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, error, not_run, told, unknown};
+use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told};
 use crate::upstream::{Message, failure};
 
 /// Calls of one reply: each one may take its time, and its result is kept until the model is told.
@@ -33,6 +35,7 @@ pub(super) struct ToolLoop<'a> {
     /// Replies that have called tools.
     iterations: u32,
     repeats: Repeats,
+    again: Again,
 }
 
 /// How far the calls of one reply have come.
@@ -44,18 +47,22 @@ struct Round<'r> {
     attempt: &'r mut Attempt,
     log: &'r mut Log,
     message: &'r str,
+    language: Language,
 }
 
 impl<'a> ToolLoop<'a> {
     pub(super) fn new(app: &'a Arc<App>, run: &'a Run, offer: &'a Offer) -> ToolLoop<'a> {
         let desk = app.desks.open(&run.live.id);
-        ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default() }
+        let again = Again::new(&run.ask.dialect, &run.options);
+        ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default(), again }
     }
 
-    /// Runs the calls of a reply, and gives what the model is to be told of them. `None` when the message has ended.
-    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<Message> {
+    /// Runs the calls of a reply, and gives that reply and what the model is to be told of them. `None` when the message has
+    /// ended.
+    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<[Message; 2]> {
         let calls = attempt.calls().to_vec();
         let loaded = self.app.loaded();
+        let language = self.run.options.texts.language;
         let mut round = Round {
             calls: &calls,
             begun: vec![None; calls.len()],
@@ -63,6 +70,7 @@ impl<'a> ToolLoop<'a> {
             attempt,
             log,
             message: &self.run.live.id,
+            language,
         };
         let ended = match self.endless(&calls, loaded.config.tools.max_iterations) {
             Some(failure) => {
@@ -71,19 +79,23 @@ impl<'a> ToolLoop<'a> {
             }
             None => self.all(&loaded, &mut round).await,
         };
-        if let Err(end) = ended {
-            round.abandon(&end, &self.app.metrics);
-            round.attempt.end(&end);
-            round.attempt.send(round.log).await;
-            return None;
+        if let Err(end) = &ended {
+            round.abandon(end, &self.app.metrics);
         }
-        let language = self.run.options.texts.language;
         let done: Vec<(ToolCall, ToolResult)> =
             calls.iter().cloned().zip(round.results.into_iter().flatten()).collect();
         let told = told(language, &done, loaded.config.tools.max_shown);
-        attempt.turn(&told);
+        if ended.is_ok() {
+            attempt.new_line();
+        }
+        // Also when no further reply follows: the next message of the conversation is told what the calls came to.
+        let said = (calls.len() <= MOST_CALLS).then(|| attempt.turn(&calls, &told, &self.again));
+        if let Err(end) = &ended {
+            attempt.end(end);
+        }
         attempt.send(log).await;
-        Some(Message { role: "user".into(), content: told })
+        let said = said.filter(|_| ended.is_ok())?;
+        Some([said, Message { role: "user".into(), content: told }])
     }
 
     /// Why these calls must not run, if the message calls tools without end.
@@ -105,15 +117,15 @@ impl<'a> ToolLoop<'a> {
     /// Looks at all calls, asks for what needs asking, and runs them. The end when the run must stop.
     async fn all(&self, loaded: &Loaded, round: &mut Round<'_>) -> Result<(), End> {
         let calls = round.calls;
-        let barred: Vec<Option<ToolError>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
+        let barred: Vec<Option<Trouble>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
         if barred.iter().any(Option::is_some) {
-            round.refuse(barred, "another call of the plan must not run", &self.app.metrics);
+            round.refuse(&barred, &Trouble::OtherBarred, &self.app.metrics);
             return Ok(());
         }
         let asks = |call: &ToolCall| self.offered(call).is_some_and(|offered| offered.tool.confirm);
         self.desk.announce(calls, asks);
         if let Some(denied) = self.denied(loaded, round, asks).await? {
-            round.refuse(denied, "another call of the plan was not allowed", &self.app.metrics);
+            round.refuse(&denied, &Trouble::OtherDenied, &self.app.metrics);
             return Ok(());
         }
         let (mut at, mut failed) = (0, false);
@@ -126,11 +138,7 @@ impl<'a> ToolLoop<'a> {
             let group = at..at + clients.max(1);
             if failed {
                 for place in group.clone() {
-                    round.result(
-                        place,
-                        Err(not_run("a call of the plan before it failed")),
-                        &self.app.metrics,
-                    );
+                    round.trouble(place, &Trouble::BeforeFailed, &self.app.metrics);
                 }
             } else if clients > 0 {
                 self.by_client(loaded, round, group.clone()).await?;
@@ -148,19 +156,16 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Why a call must not run. The reader of the reply has looked already; this is the last look before the world is touched.
-    fn barred(&self, loaded: &Loaded, call: &ToolCall) -> Option<ToolError> {
-        let Some(offered) = self.offered(call) else {
-            return Some(error("tool_unknown", format!("there is no tool `{}`", call.name)));
-        };
+    fn barred(&self, loaded: &Loaded, call: &ToolCall) -> Option<Trouble> {
+        let Some(offered) = self.offered(call) else { return Some(Trouble::NoTool(call.name.clone())) };
         if !offered.tool.allows(self.offer.caller.as_deref()) {
-            return Some(error("tool_forbidden", format!("this caller may not call `{}`", call.name)));
+            return Some(Trouble::Forbidden(call.name.clone()));
         }
-        if let Some(mismatch) = offered.tool.check(&call.args, 1).first() {
-            let message = format!("{} at `{}` of the arguments", mismatch.message, mismatch.pointer);
-            return Some(error("tool_args_invalid", message));
+        if let Some(mismatch) = offered.tool.check(&call.args, 1).into_iter().next() {
+            return Some(Trouble::Arguments(mismatch.message, mismatch.pointer));
         }
         let Executor::Http { url, .. } = &offered.executor else { return None };
-        loaded.webhooks.guard().url(url).err().map(|barred| error("host_not_allowed", barred.to_string()))
+        loaded.webhooks.guard().url(url).err().map(Trouble::Host)
     }
 
     /// Waits until people have said yes or no to the calls that need it. Errors by call when one is not allowed.
@@ -169,7 +174,7 @@ impl<'a> ToolLoop<'a> {
         loaded: &Loaded,
         round: &mut Round<'_>,
         asks: impl Fn(&ToolCall) -> bool,
-    ) -> Result<Option<Vec<Option<ToolError>>>, End> {
+    ) -> Result<Option<Vec<Option<Trouble>>>, End> {
         let asked: Vec<ToolCall> = round.calls.iter().filter(|call| asks(call)).cloned().collect();
         if asked.is_empty() {
             return Ok(None);
@@ -180,16 +185,13 @@ impl<'a> ToolLoop<'a> {
             Some(all) => all.into_iter().map(Some).collect(),
             None => self.desk.close(&asked).0,
         };
-        let mut errors: Vec<Option<ToolError>> = vec![None; round.calls.len()];
+        let mut errors: Vec<Option<Trouble>> = vec![None; round.calls.len()];
         for (call, decision) in asked.iter().zip(given) {
             let place = round.calls.iter().position(|one| one.call_id == call.call_id).unwrap_or_default();
             errors[place] = match decision {
                 Some(Decision { allow: true, .. }) => None,
-                Some(Decision { reason, .. }) => {
-                    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                    Some(error("denied", format!("the user did not allow it{reason}")))
-                }
-                None => Some(error("confirmation_timeout", format!("nobody allowed it within {ms} ms"))),
+                Some(Decision { reason, .. }) => Some(Trouble::Denied(reason)),
+                None => Some(Trouble::Unconfirmed(ms)),
             };
         }
         Ok(errors.iter().any(Option::is_some).then_some(errors))
@@ -211,7 +213,7 @@ impl<'a> ToolLoop<'a> {
             None => self.desk.close(calls).1,
         };
         for (place, answer) in group.zip(given) {
-            let late = || Err(error("timeout", format!("the client gave no result within {ms} ms")));
+            let late = || Err(Trouble::NoResult(ms).error(round.language));
             round.result(place, answer.unwrap_or_else(late), &self.app.metrics);
         }
         Ok(())
@@ -223,7 +225,7 @@ impl<'a> ToolLoop<'a> {
         let Some(Offered { executor: Executor::Http { url, timeout_ms, secret, secret_env }, .. }) =
             self.offered(call)
         else {
-            round.result(place, Err(not_run("nobody runs this tool")), &self.app.metrics);
+            round.trouble(place, &Trouble::Nobody, &self.app.metrics);
             return Ok(());
         };
         self.begin(round, place..place + 1, "running_tools", None).await?;
@@ -241,6 +243,7 @@ impl<'a> ToolLoop<'a> {
             answer = loaded.webhooks.call(url, secrets, *timeout_ms, &request) => answer,
         };
         fail::point("tool.answered");
+        let answer = answer.map_err(|trouble| trouble.error(round.language));
         round.result(place, answer, &self.app.metrics);
         Ok(())
     }
@@ -334,10 +337,15 @@ impl Round<'_> {
         self.results[place] = Some(result);
     }
 
+    /// A call has no result.
+    fn trouble(&mut self, place: usize, trouble: &Trouble, metrics: &Metrics) {
+        self.result(place, Err(trouble.error(self.language)), metrics);
+    }
+
     /// None of the calls runs: those with an error have it as their result, the others are told `why`.
-    fn refuse(&mut self, errors: Vec<Option<ToolError>>, why: &str, metrics: &Metrics) {
-        for (place, error) in errors.into_iter().enumerate() {
-            self.result(place, Err(error.unwrap_or_else(|| not_run(why))), metrics);
+    fn refuse(&mut self, errors: &[Option<Trouble>], why: &Trouble, metrics: &Metrics) {
+        for (place, error) in errors.iter().enumerate() {
+            self.trouble(place, error.as_ref().unwrap_or(why), metrics);
         }
     }
 
@@ -348,14 +356,12 @@ impl Round<'_> {
             if self.results[place].is_some() {
                 continue;
             }
-            let error = match (self.begun[place].is_some(), cancelled) {
-                (true, true) => {
-                    error("cancelled", "cancelled while it ran; whether it took effect is not known")
-                }
-                (true, false) => unknown(),
-                (false, _) => not_run("the message ended before it"),
+            let trouble = match (self.begun[place].is_some(), cancelled) {
+                (true, true) => Trouble::Cancelled,
+                (true, false) => Trouble::Unknown,
+                (false, _) => Trouble::MessageEnded,
             };
-            self.result(place, Err(error), metrics);
+            self.trouble(place, &trouble, metrics);
         }
     }
 }

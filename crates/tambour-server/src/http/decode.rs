@@ -11,9 +11,10 @@ use tambour::event::{Collected, FinishReason};
 use tambour::verdict::Contract as Held;
 use tambour::{End, Pipeline};
 
-use super::messages::{Contract, options};
+use super::messages::options;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::reading::Contract;
 
 /// What is asked of `POST /api/v1/decode`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

@@ -1,6 +1,5 @@
 //! `POST /messages` and `POST /messages/{id}/cancel`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +20,10 @@ use super::request::RequestId;
 use super::tools::{ToolChoice, offered};
 use crate::app::App;
 use crate::drive::{self, Offer, Run};
+use crate::history::{self, Again};
 use crate::ids;
 use crate::metrics::Metrics;
+use crate::reading::Contract;
 use crate::record::{Timings, fold};
 use crate::store::{Live, Log, MessageRow};
 use crate::tools;
@@ -35,13 +36,13 @@ pub(crate) struct NewMessage {
     /// A conversation of the same key; a new one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conversation_id: Option<String>,
-    /// The whole prompt by role.
+    /// The whole prompt by role; what was said before is what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<Message>>,
     /// The user's words; earlier messages of the conversation go before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<String>,
-    /// Goes before everything else.
+    /// Goes before everything else. It is of this message alone: the next one does not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     system_prompt: Option<String>,
     /// The model; the upstream's own when absent.
@@ -100,34 +101,9 @@ fn auto() -> String {
     "auto".to_owned()
 }
 
-/// What a reply is held to.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Contract {
-    /// `strict` or `lenient`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) profile: Option<String>,
-    /// Options by their public names, such as `plain.reasoning`.
-    #[serde(default)]
-    pub(super) options: BTreeMap<String, Value>,
-}
-
-/// The options of a request: the server's limits and texts, then the contract.
+/// The options of a request: what the server brings, then the contract.
 pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options, Problem> {
-    let mut options = Options::default();
-    options.limits = app.loaded().config.limits.clone();
-    options.texts = app.settings().texts();
-    let Some(contract) = contract else { return Ok(options) };
-    let profile = contract.profile.iter().map(|profile| ("profile", Value::from(profile.as_str())));
-    let set = contract.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
-    for (name, value) in profile.chain(set) {
-        if name.starts_with("limits.") {
-            return Err(Problem::invalid("invalid_option", "limits are the server's, not a request's"));
-        }
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        options.set(name, &value).map_err(|error| Problem::invalid("invalid_option", error.to_string()))?;
-    }
-    Ok(options)
+    app.own().with(contract).map_err(|error| Problem::invalid("invalid_option", error))
 }
 
 /// `POST /api/v1/messages`
@@ -296,57 +272,47 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
             prompt.extend(messages.iter().cloned());
         }
         (None, Some(text)) => {
-            if let Some(id) = &new.conversation_id {
-                prompt.extend(history(app, id).await?);
-            }
-            prompt.push(Message { role: "user".into(), content: text.clone() });
+            let mut said = match &new.conversation_id {
+                Some(id) => said_before(app, id).await?,
+                None => Vec::new(),
+            };
+            history::ask(&mut said, text.clone());
+            prompt.extend(said);
         }
     }
     Ok(prompt)
 }
 
-/// What was said before in a conversation.
-async fn history(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
-    let mut said = Vec::new();
+/// What was said before in a conversation: the user's words, and of each reply what stands for it.
+async fn said_before(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
+    let (mut said, own) = (Vec::new(), app.own());
     for row in app.store.messages_of(id).await? {
         let Ok(asked) = serde_json::from_str::<NewMessage>(&row.request) else { continue };
-        let record: Value = match row.record.as_deref().map(serde_json::from_str) {
-            Some(record) => record.unwrap_or_default(),
+        let (status, record) = match row.record.as_deref().map(serde_json::from_str) {
+            Some(record) => (row.status.clone(), record.unwrap_or_default()),
             // Its end may be on the log already, and the record not yet made.
             None => {
                 let fold = fold(&app.store, &row.id).await?;
-                if fold.ended() { fold.into_record(Timings::default()).1 } else { Value::Null }
+                let (status, record) = fold.into_record(Timings::default(), &Again::of(&row, &own));
+                (status.to_owned(), record)
             }
         };
-        let replies = replies(&record);
-        if replies.is_empty() {
+        let replies = history::replies(&record);
+        // Who asks again after a failure asks the same; what cannot be answered must not be asked for ever.
+        if status == "running" || (status == "failed" && replies.is_empty()) {
             continue;
         }
         match (asked.text, asked.messages) {
-            (Some(text), _) => said.push(Message { role: "user".into(), content: text }),
+            (Some(text), _) => history::ask(&mut said, text),
+            // It is the whole prompt: what was said before is what it says.
             (None, Some(messages)) => {
-                said.extend(messages.into_iter().filter(|message| message.role != "system"))
+                said = messages.into_iter().filter(|message| message.role != "system").collect();
             }
             (None, None) => {}
         }
         said.extend(replies);
     }
     Ok(said)
-}
-
-/// The replies of a message, and between those of a tool loop what the model was told.
-fn replies(record: &Value) -> Vec<Message> {
-    let message = |role: &str, text: &Value| {
-        let text = text.as_str().filter(|text| !text.is_empty())?;
-        Some(Message { role: role.into(), content: text.to_owned() })
-    };
-    match record["turns"].as_array() {
-        None => message("assistant", &record["reply"]).into_iter().collect(),
-        Some(turns) => {
-            let both = |turn: &Value| [message("assistant", &turn["reply"]), message("user", &turn["told"])];
-            turns.iter().flat_map(both).flatten().collect()
-        }
-    }
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.

@@ -27,6 +27,7 @@ use problem::Problem;
 /// The routes.
 pub(crate) fn router(app: AppState) -> Router {
     let (mut api, mut open) = (Router::new(), Router::new());
+    let max_request = app.loaded().config.max_request;
     for operation in routes::OPERATIONS {
         let routes = if operation.path.starts_with("/api/") { &mut api } else { &mut open };
         *routes = std::mem::take(routes).route(operation.path, (operation.serve)());
@@ -37,9 +38,9 @@ pub(crate) fn router(app: AppState) -> Router {
             let detail = "the page does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
-        .layer(DefaultBodyLimit::max(app.loaded().config.max_request))
+        .layer(DefaultBodyLimit::max(max_request))
         .layer(middleware::from_fn_with_state(app.clone(), cross_origin))
-        .layer(middleware::from_fn(request::identify))
+        .layer(middleware::from_fn_with_state(max_request, request::identify))
         .with_state(app)
 }
 

@@ -10,10 +10,11 @@ use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirma
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::keys::NewKey;
-use super::messages::{Contract, NewMessage};
+use super::messages::NewMessage;
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
 use super::tools::{InlineTool, ToolChoice};
+use crate::reading::Contract;
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 

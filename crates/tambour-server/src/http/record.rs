@@ -10,6 +10,7 @@ use super::keys::Caller;
 use super::messages::owned;
 use super::problem::Problem;
 use crate::app::App;
+use crate::history::Again;
 use crate::record::{Timings, fold};
 use crate::store::MessageRow;
 
@@ -28,7 +29,8 @@ pub(super) async fn show(
             if let Some(live) = app.live.get(&id) {
                 app.store.settle(&live).await?;
             }
-            let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default());
+            let again = Again::of(&row, &app.own());
+            let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default(), &again);
             (status.to_owned(), record)
         }
     };

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use axum::body::to_bytes;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,7 @@ pub(super) struct RequestId(pub(super) String);
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Names the request, and writes one line about it. Neither query nor headers nor bodies are in that line.
-pub(super) async fn identify(mut request: Request, next: Next) -> Response {
+pub(super) async fn identify(State(max_request): State<usize>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(NAME).and_then(|value| value.to_str().ok());
     let sensible = |id: &&str| {
         (1..=64).contains(&id.len())
@@ -28,7 +28,7 @@ pub(super) async fn identify(mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(RequestId(id.clone()));
     let started = Instant::now();
-    let mut response = problems(next.run(request).await).await;
+    let mut response = problems(next.run(request).await, max_request).await;
     let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis());
     tracing::info!(request = id, %method, path, status, ms, "request");
     if let Ok(id) = HeaderValue::from_str(&id) {
@@ -38,7 +38,7 @@ pub(super) async fn identify(mut request: Request, next: Next) -> Response {
 }
 
 /// Errors that the framework made as plain text, as problem documents.
-async fn problems(response: Response) -> Response {
+async fn problems(response: Response, max_request: usize) -> Response {
     let status = response.status();
     let plain = response
         .headers()
@@ -48,7 +48,10 @@ async fn problems(response: Response) -> Response {
         return response;
     }
     let code = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("the request is longer than `max_request`, {max_request} bytes");
+            return Problem::new(status, "too_large", detail).into_response();
+        }
         StatusCode::BAD_REQUEST => "malformed_request",
         StatusCode::SERVICE_UNAVAILABLE => return response,
         _ => "refused",

@@ -27,7 +27,11 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
     let any = json!({"type": "object"});
     let state = json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled"]});
-    let turn = object(&[("reply", text.clone()), ("told?", text.clone())]);
+    let history = json!({
+        "type": ["string", "null"],
+        "description": "what stands for the reply in its conversation, where it is not the reply itself",
+    });
+    let turn = object(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
     let attempt = object(&[
         ("raw", text.clone()),
         ("findings", list(&named("Finding"))),
@@ -41,6 +45,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("status", state),
         ("request", any.clone()),
         ("reply?", text.clone()),
+        ("history?", history),
         ("reasoning?", text.clone()),
         ("events?", list(&named("Event"))),
         ("findings?", list(&named("Finding"))),
@@ -48,7 +53,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("attempts?", list(&attempt)),
         ("usage?", json!({})),
         ("finish_reason?", text.clone()),
-        ("metadata?", any.clone()),
+        ("metadata?", named("Metadata")),
         ("error?", any.clone()),
         ("timings?", any.clone()),
     ];
@@ -123,6 +128,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Keys", object(&[("keys", list(&named("Key")))])),
         ("Key", object(&key)),
         ("Finding", object(&finding)),
+        ("Metadata", metadata(&text, &number, &flag)),
         ("Problem", object(&problem)),
         ("Event", events(&text, &number, &flag)),
     ]
@@ -141,6 +147,23 @@ fn settings() -> Value {
         }
     }
     json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+/// What happened on the way to the end of a message.
+fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
+    let why = |description: &str| json!({"type": "string", "description": description});
+    let notice = object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]);
+    object(&[
+        ("dialect", text.clone()),
+        ("repairs", number.clone()),
+        ("warnings", number.clone()),
+        ("reasks", number.clone()),
+        ("fallback_reason?", why("why the answer was replaced by the fallback text")),
+        ("unused_reason?", why("why a reply whose text was kept could not be read as asked")),
+        ("truncated", flag.clone()),
+        ("notices", list(&notice)),
+        ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),
+    ])
 }
 
 /// One event: its name and its data. Extension events come only when they are asked for.
@@ -173,7 +196,7 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
             vec![
                 ("usage", json!({})),
                 ("finish_reason", text.clone()),
-                ("metadata", json!({"type": "object"})),
+                ("metadata", named("Metadata")),
                 ("reply?", text.clone()),
             ],
         ),
@@ -199,6 +222,18 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
                 ("result?", json!({})),
                 ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
                 ("elapsed_ms", number.clone()),
+            ],
+        ),
+        (
+            "exit_decision",
+            vec![
+                ("should_exit", flag.clone()),
+                ("reason", text.clone()),
+                ("decision_source", text.clone()),
+                ("unmet", list(text)),
+                ("round", number.clone()),
+                ("max_rounds", number.clone()),
+                ("assessment", json!({"type": "object"})),
             ],
         ),
         ("notice", vec![("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]),

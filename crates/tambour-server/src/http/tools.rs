@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use tambour::options::Language;
 use tambour::tool::Tool;
 
 use super::keys::Caller;
@@ -161,7 +162,7 @@ fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &Guard) -> Re
             format!("`secret_env` names a variable that begins with `{SECRET_ENV}`"),
         )),
         (None, Some(name)) => {
-            environment(name).map(|_| ()).map_err(|missing| refused("secret_env", missing.message))
+            environment(name).map(|_| ()).map_err(|missing| refused("secret_env", missing.text(Language::En)))
         }
         _ => Ok(()),
     }

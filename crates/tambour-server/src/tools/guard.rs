@@ -34,6 +34,26 @@ pub(crate) enum Barred {
     Never(IpAddr),
 }
 
+impl Barred {
+    /// The same in Chinese.
+    pub(crate) fn zh(&self) -> String {
+        match self {
+            Barred::Url(url) => {
+                format!(
+                    "`{url}` 不是可用的 webhook 地址：应以 http:// 或 https:// 开头，包含主机名，且不含密码"
+                )
+            }
+            Barred::Host(host) => format!("主机 `{host}` 不在服务器配置的 `tools.allowed_hosts` 中"),
+            Barred::Private(address) => format!(
+                "地址 {address} 属于本机或内部网络；只有服务器配置了 `tools.allow_private` 才允许调用"
+            ),
+            Barred::Never(address) => {
+                format!("地址 {address} 一律不能调用：它是链路本地、组播、保留或未指定的地址")
+            }
+        }
+    }
+}
+
 impl Guard {
     pub(crate) fn new(limits: &ToolLimits) -> Guard {
         let hosts = limits.allowed_hosts.iter().map(|host| plain(host)).collect();

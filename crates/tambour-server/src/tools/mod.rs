@@ -5,16 +5,17 @@
 mod desk;
 mod guard;
 mod told;
+mod trouble;
 mod webhook;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tambour::event::ToolError;
 use tambour::tool::{Tool, Tools};
 
 pub(crate) use desk::{Answer, Decision, Desk, Desks, Refusal};
 pub(crate) use guard::Guard;
 pub(crate) use told::told;
+pub(crate) use trouble::Trouble;
 pub(crate) use webhook::{Request, Webhooks, environment};
 
 /// How tools may be run.
@@ -143,19 +144,4 @@ impl Definition {
 /// The tools of a message, as the reader of a reply wants them.
 pub(crate) fn registry(offered: &[Offered]) -> Tools {
     Tools::new(offered.iter().map(|one| one.tool.clone()))
-}
-
-/// An error that a call has instead of a result.
-pub(crate) fn error(code: &'static str, message: impl Into<String>) -> ToolError {
-    ToolError { code: code.into(), message: message.into() }
-}
-
-/// A call that was announced and did not begin.
-pub(crate) fn not_run(why: &str) -> ToolError {
-    error("not_run", why)
-}
-
-/// A call that began, and of which nobody can say what it has done.
-pub(crate) fn unknown() -> ToolError {
-    error("unknown", "the server stopped while the call ran; whether it took effect is not known")
 }

@@ -7,7 +7,8 @@ use tambour::options::Language;
 
 /// The message with the results of a reply's calls, in order.
 pub(crate) fn told(language: Language, calls: &[(ToolCall, ToolResult)], max_shown: usize) -> String {
-    let shown: Vec<Value> = calls.iter().map(|(call, result)| one(call, result, max_shown)).collect();
+    let shown: Vec<Value> =
+        calls.iter().map(|(call, result)| one(language, call, result, max_shown)).collect();
     let shown = Value::from(shown);
     match language {
         Language::Zh => format!(
@@ -21,7 +22,7 @@ pub(crate) fn told(language: Language, calls: &[(ToolCall, ToolResult)], max_sho
     }
 }
 
-fn one(call: &ToolCall, result: &ToolResult, max_shown: usize) -> Value {
+fn one(language: Language, call: &ToolCall, result: &ToolResult, max_shown: usize) -> Value {
     let mut shown = json!({"call_id": call.call_id, "name": call.name, "ok": result.ok});
     match (&result.result, &result.error) {
         (_, Some(error)) => {
@@ -36,8 +37,12 @@ fn one(call: &ToolCall, result: &ToolResult, max_shown: usize) -> Value {
             let (start, cut) = clipped(&text, max_shown);
             shown["result"] = if cut || is_text { Value::from(start) } else { result };
             if cut {
-                let note = format!("cut: the first {} of {} bytes", start.len(), text.len());
-                shown["note"] = Value::from(note);
+                let (part, whole) = (start.len(), text.len());
+                let note = match language {
+                    Language::Zh => format!("已截断：共 {whole} 字节，只给出前 {part} 字节"),
+                    Language::En => format!("cut: the first {part} of {whole} bytes"),
+                };
+                shown["note"] = note.into();
             }
         }
     }
@@ -56,6 +61,7 @@ mod tests {
     use tambour::options::Language;
 
     use super::told;
+    use crate::tools::Trouble;
 
     fn call(result: Value) -> (ToolCall, ToolResult) {
         let call = ToolCall { call_id: "call_1".into(), name: "lint".into(), args: json!({}) };
@@ -82,6 +88,22 @@ mod tests {
             assert_eq!(text.lines().filter(|line| line.starts_with("```")).count(), 2, "{text}");
             assert_eq!(block(&text)[0]["result"], hostile);
         }
+    }
+
+    #[test]
+    fn each_language_is_whole() {
+        let (call, mut result) = call(Value::Null);
+        for trouble in [Trouble::BeforeFailed, Trouble::Denied(None), Trouble::Status(500, String::new())] {
+            let told = |language| {
+                let error = Some(trouble.error(language));
+                told(language, &[(call.clone(), ToolResult { ok: false, error, ..result.clone() })], 1000)
+            };
+            assert!(told(Language::En).is_ascii(), "{}", told(Language::En));
+            let message = block(&told(Language::Zh))[0]["error"]["message"].clone();
+            assert!(message.as_str().is_some_and(|message| !message.is_ascii()), "{message}");
+        }
+        result.result = Some(json!("long"));
+        assert!(told(Language::Zh, &[(call, result)], 2).contains("已截断：共 4 字节"));
     }
 
     #[test]

@@ -8,10 +8,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use ring::hmac;
 use serde::Serialize;
 use serde_json::Value;
-use tambour::event::ToolError;
 
 use super::guard::Barred;
-use super::{Guard, SECRET_ENV, Secret, ToolLimits, error};
+use super::{Guard, SECRET_ENV, Secret, ToolLimits, Trouble};
 
 /// Calls webhooks.
 pub(crate) struct Webhooks {
@@ -52,8 +51,8 @@ impl Webhooks {
         (secret, secret_env): (Option<&Secret>, Option<&str>),
         timeout_ms: Option<u64>,
         request: &Request<'_>,
-    ) -> Result<Value, ToolError> {
-        let url = self.guard.url(url).map_err(|barred| error("host_not_allowed", barred.to_string()))?;
+    ) -> Result<Value, Trouble> {
+        let url = self.guard.url(url).map_err(Trouble::Host)?;
         let from_env = secret_env.map(environment).transpose()?;
         let secret = from_env.as_ref().or(secret);
         let ms = timeout_ms.unwrap_or(self.limits.timeout_ms).min(self.limits.max_timeout_ms);
@@ -67,14 +66,10 @@ impl Webhooks {
             call = call.header("x-tambour-signature", signature(secret, now, &body));
         }
         let answered = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
-        answered.await.unwrap_or_else(|_| {
-            let message =
-                format!("the webhook did not answer within {ms} ms; whether it took effect is not known");
-            Err(error("timeout", message))
-        })
+        answered.await.unwrap_or(Err(Trouble::Timeout(ms)))
     }
 
-    async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, ToolError> {
+    async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, Trouble> {
         let mut response = call.send().await.map_err(|failed| refused(&failed))?;
         let status = response.status();
         let most = if status.is_success() { self.limits.max_answer } else { ERROR };
@@ -87,11 +82,10 @@ impl Webhooks {
         }
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
-            let said = if said.is_empty() { said } else { format!(": {said}") };
-            return Err(error("http_status", format!("the webhook answered {}{said}", status.as_u16())));
+            return Err(Trouble::Status(status.as_u16(), said));
         }
         if body.len() > most {
-            return Err(error("answer_too_large", format!("the webhook answered more than {most} bytes")));
+            return Err(Trouble::TooLarge(most));
         }
         if body.trim_ascii().is_empty() {
             return Ok(Value::Null);
@@ -101,7 +95,7 @@ impl Webhooks {
     }
 
     /// The one client: no proxies, no redirects, no connection kept, so that each call is to an address just checked.
-    fn client(&self) -> Result<&reqwest::Client, ToolError> {
+    fn client(&self) -> Result<&reqwest::Client, Trouble> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -119,7 +113,7 @@ impl Webhooks {
             Ok(client) => Ok(self.client.get_or_init(|| client)),
             Err(failed) => {
                 tracing::error!(error = %failed, "the client of webhooks cannot be made");
-                Err(error("unreachable", "the server cannot call webhooks"))
+                Err(Trouble::NoClient)
             }
         }
     }
@@ -142,11 +136,10 @@ impl Resolve for Checked {
 }
 
 /// The secret in a variable of the environment.
-pub(crate) fn environment(name: &str) -> Result<Secret, ToolError> {
+pub(crate) fn environment(name: &str) -> Result<Secret, Trouble> {
     let allowed = name.starts_with(SECRET_ENV);
     let value = allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
-    let missing = || error("secret_missing", format!("the server's environment has no secret `{name}`"));
-    value.map(Secret).ok_or_else(missing)
+    value.map(Secret).ok_or_else(|| Trouble::NoSecret(name.to_owned()))
 }
 
 /// The header that proves who sent a body, and when.
@@ -158,18 +151,15 @@ fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
 }
 
 /// Why nothing came, or not all of it.
-fn refused(failed: &reqwest::Error) -> ToolError {
+fn refused(failed: &reqwest::Error) -> Trouble {
     let mut source = std::error::Error::source(failed);
     while let Some(inner) = source {
         if let Some(barred) = inner.downcast_ref::<Barred>() {
-            return error("address_not_allowed", barred.to_string());
+            return Trouble::Address(barred.clone());
         }
         source = inner.source();
     }
-    if failed.is_connect() {
-        return error("unreachable", "the webhook cannot be reached");
-    }
-    error("broken_answer", "the connection to the webhook broke; whether it took effect is not known")
+    if failed.is_connect() { Trouble::Unreachable } else { Trouble::Broken }
 }
 
 #[cfg(test)]

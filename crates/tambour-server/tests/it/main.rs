@@ -8,6 +8,7 @@ mod crash;
 mod ends;
 mod events;
 mod example;
+mod history;
 mod keys;
 mod load;
 mod messages;
@@ -15,6 +16,7 @@ mod mock;
 #[cfg(target_os = "linux")]
 mod nodelay;
 mod openapi;
+mod readme;
 mod reask;
 mod server;
 mod settings;

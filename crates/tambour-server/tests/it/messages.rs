@@ -1,6 +1,9 @@
 //! Asking a model: both ways to get the answer, records, conversations, refusals.
 
 use serde_json::{Value, json};
+use tambour::event::Collected;
+use tambour::verdict::Contract;
+use tambour::{End, Options, Pipeline};
 
 use crate::client::{names, text};
 use crate::mock::{GOOD, Mock, delta, finish, frame, reply};
@@ -109,6 +112,22 @@ async fn any_cutting_of_the_reply_gives_the_same_record() {
 }
 
 #[tokio::test]
+async fn any_cutting_gives_the_same_asides() {
+    let text = "Four.\n<think>or was it five, no, it was not</think>\nYes, four.";
+    let mock = Mock::start([1, 3, 10_000].map(|size| reply(text, size)).to_vec()).await;
+    let server = Tambour::with(&mock).await;
+    let mut seen: Option<Value> = None;
+    for _ in 0..3 {
+        let accepted = server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await;
+        let record = server.ended(accepted.json["message_id"].as_str().unwrap()).await;
+        let asides: Vec<&Value> =
+            record["events"].as_array().unwrap().iter().filter(|event| event["event"] == "aside").collect();
+        assert_eq!(asides.len(), 1, "{record:#}");
+        assert_eq!(*seen.get_or_insert(record["events"].clone()), record["events"]); // J-038
+    }
+}
+
+#[tokio::test]
 async fn reasoning_becomes_thinking_of_a_plain_reply() {
     let mut script = vec![
         Step::Send(frame(&json!({"choices": [{"delta": {"reasoning_content": "", "content": null}}]}))),
@@ -205,6 +224,7 @@ async fn refuses_what_it_cannot_do_and_says_why() {
     assert_eq!((broken.status, broken.problem()), (400, "malformed_json"));
     let large = server.post("/api/v1/messages", &json!({"text": "x".repeat(3000)})).await;
     assert_eq!((large.status, large.problem()), (413, "too_large"));
+    assert!(large.json["detail"].as_str().unwrap().contains("`max_request`, 2000 bytes"), "{}", large.text);
     let query = server.get("/api/v1/messages/m/events?colour=1").await;
     assert_eq!((query.status, query.problem()), (400, "malformed_request"));
     let nowhere = server.get("/api/v1/nothing").await;
@@ -268,4 +288,50 @@ async fn decodes_and_checks_one_reply() {
     }
     let unknown = server.post("/api/v1/check", &json!({"reply": "", "contract": "klingon"})).await;
     assert_eq!((unknown.status, unknown.problem()), (422, "unknown_contract"));
+}
+
+/// What the commands of the same names print comes from these calls of the library.
+#[tokio::test]
+async fn decoding_and_checking_say_the_same_as_the_commands() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let cut = &GOOD[..100];
+    for (text, option) in [
+        (GOOD, None),
+        ("It is 4.", None),
+        (cut, None),
+        ("<thinking>a</thinking> so <final>Vec<String>", Some(("thinkingml.serp_block", "optional"))),
+        ("{\"response\": \"Hello.\"}", Some(("ai_say.role", "coach"))),
+        ("<<ParsingError>>", Some(("text_language", "en"))),
+        ("", None),
+    ] {
+        for name in ["auto", "thinkingml", "jsonseq", "aiplan", "ai_say", "plain"] {
+            let (mut options, mut given) = (Options::default(), json!({}));
+            if let Some((option, value)) = option {
+                options.set(option, value).unwrap();
+                given[option] = value.into();
+            }
+            let mut read = Collected::default();
+            let mut pipeline = Pipeline::new(name, &options).unwrap().extensions(true);
+            pipeline.push(text.as_bytes(), &mut read);
+            pipeline.finish(&End::stop(), &mut read);
+            let asked =
+                json!({"reply": text, "dialect": name, "extensions": true, "contract": {"options": given}});
+            let decoded = server.post("/api/v1/decode", &asked).await.json;
+            let wanted =
+                json!({"dialect": pipeline.dialect(), "events": read.joined(), "findings": read.findings});
+            assert_eq!(decoded, wanted, "{name}: {text}");
+
+            options.set("profile", "strict").unwrap();
+            let verdict = Contract::named(name).unwrap().check(text.as_bytes(), &options);
+            let asked = json!({"reply": text, "contract": name, "options": given});
+            let checked = server.post("/api/v1/check", &asked).await.json;
+            let word = if verdict.passed() { "pass" } else { "fail" };
+            let wanted = json!({"contract": verdict.contract, "verdict": word, "findings": verdict.findings});
+            assert_eq!(checked, wanted, "{name}: {text}");
+        }
+    }
+    // Without a name, the answer says what was found.
+    let checked = server.post("/api/v1/check", &json!({"reply": "It is 4."})).await.json;
+    assert_eq!((&checked["contract"], &checked["verdict"]), (&json!("plain"), &json!("pass")));
 }

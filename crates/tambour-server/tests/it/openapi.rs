@@ -104,6 +104,24 @@ fn resolved<'a>(api: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 #[tokio::test]
+async fn metadata_is_described() {
+    let mock = Mock::start(vec![reply("Prose.", 2), reply("<<ParsingError>>", 2)]).await;
+    let server = Tambour::with(&mock).await;
+    let api = server.get("/openapi.json").await.json;
+    let described = &api["components"]["schemas"]["Record"]["properties"]["metadata"];
+    for field in ["unused_reason", "fallback_reason"] {
+        let asked = json!({"text": "x", "dialect": "ai_say", "max_reasks": 0});
+        let accepted = server.post("/api/v1/messages", &asked).await.json;
+        let record = server.ended(accepted["message_id"].as_str().unwrap()).await;
+        assert!(record["metadata"][field].is_string(), "{field}");
+        fits(&api, described, &record["metadata"], "the record");
+    }
+    let events = api["components"]["schemas"]["Event"]["oneOf"].as_array().unwrap();
+    let completed = events.iter().find(|event| event["properties"]["event"]["const"] == "completed").unwrap();
+    assert_eq!(&completed["properties"]["data"]["properties"]["metadata"], described);
+}
+
+#[tokio::test]
 async fn other_methods_are_refused() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
     let server = Tambour::with(&mock).await;
@@ -184,6 +202,7 @@ async fn events_are_described() {
         "tool_call",
         "tool_start",
         "tool_result",
+        "exit_decision",
     ] {
         assert!(described.contains(&name), "{name}");
     }

@@ -8,6 +8,9 @@ use crate::server::Tambour;
 
 const MARKER: &str = "<<ParsingError>>";
 
+/// Dialects with a structure, and the word for a reply that is prose without it.
+const PROSE: [(&str, &str); 1] = [("ai_say", "unstructured")];
+
 fn ask(more: &Value) -> Value {
     let mut ask = json!({"text": "x", "dialect": "thinkingml", "output_protocol": "jsonseq_v1"});
     ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -144,6 +147,78 @@ async fn texts_are_those_of_the_settings() {
     assert_eq!(text(&events, "final_delta"), "Nothing came.");
     let title = events.iter().find(|event| event.name == "phase_start").unwrap().data["title"].clone();
     assert_eq!(title, "Thought");
+}
+
+#[tokio::test]
+async fn prose_in_the_place_of_a_structure_is_asked_for_again() {
+    let plan = crate::tool_kit::answer("The answer is 4.");
+    let round = r#"{"assessment":{"understanding_level":60,"has_questions":true,"expressed_understanding":false,"reasoning":"r"},"response":{"咨询师":"The answer is 4."},"should_exit":false,"exit_reason":"e"}"#;
+    for (dialect, good, why) in PROSE.map(|(dialect, why)| match dialect {
+        "aiplan" => (dialect, plan.as_str(), why),
+        "ai_say" => (dialect, round, why),
+        _ => (dialect, GOOD, why),
+    }) {
+        for hold in ["none", "until_final", "all"] {
+            let mock = Mock::start(vec![reply("It is 4, I think.", 3), reply(good, 9)]).await;
+            let server = Tambour::with(&mock).await;
+            let held = json!({"options": {"hold": hold}});
+            let body = ask(&json!({"dialect": dialect, "max_reasks": 1, "contract": held}));
+            let events = server.stream(&body).await.whole().await;
+            assert_eq!(metadata(&events)["reasks"], 1, "{dialect}, {hold}"); // R-70, X-009
+            assert_eq!(text(&events, "final_delta"), "The answer is 4.", "{dialect}, {hold}");
+            assert_eq!(metadata(&events).get("unused_reason"), None);
+            let record = server.ended(&message(&events)).await;
+            assert_eq!(record["attempts"][0]["raw"], "It is 4, I think."); // P-034
+        }
+        // After the last attempt it is the answer, and said not to be what was asked for.
+        let mock = Mock::start(vec![reply("It is 4, I think.", 3)]).await;
+        let server = Tambour::with(&mock).await;
+        let events = server.stream(&ask(&json!({"dialect": dialect, "max_reasks": 1}))).await.whole().await;
+        assert_eq!((mock.calls().begun, metadata(&events)["reasks"].as_u64()), (2, Some(1)), "{dialect}");
+        assert_eq!(text(&events, "final_delta"), "It is 4, I think.", "{dialect}"); // R-70
+        assert_eq!(metadata(&events)["unused_reason"], why, "{dialect}"); // R-70
+        assert_eq!(metadata(&events).get("fallback_reason"), None, "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn models_are_asked_again_in_the_language_of_the_texts() {
+    let english = |text: &str| text.is_ascii() && text.contains("Please give the whole reply again");
+    let chinese = |text: &str| text.contains("请严格按照要求的格式") && text.contains("第 1 行：");
+    // What the setting says, and what the request says instead of it.
+    for (setting, option, fits) in [
+        (None, None, &chinese as &dyn Fn(&str) -> bool),
+        (None, Some("en"), &english),
+        (Some("en"), None, &english),
+        (Some("en"), Some("zh"), &chinese),
+    ] {
+        let mock = Mock::start(vec![reply(MARKER, 3), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        if let Some(language) = setting {
+            server.put("/api/v1/settings", &json!({"text_language": language})).await;
+        }
+        let mut body = ask(&json!({"max_reasks": 1}));
+        if let Some(language) = option {
+            body["contract"] = json!({"options": {"text_language": language}});
+        }
+        server.stream(&body).await.whole().await;
+        let told = mock.asked()[1].body["messages"][2]["content"].as_str().unwrap().to_owned();
+        assert!(told.contains("parsing_error_marker") && fits(&told), "{setting:?} {option:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn own_texts_of_the_settings_are_in_its_language() {
+    let mock = Mock::start(vec![reply(MARKER, 3)]).await;
+    let server = Tambour::with(&mock).await;
+    server.put("/api/v1/settings", &json!({"text_language": "en", "texts.fallback": "Nothing came."})).await;
+    for (language, shown) in
+        [("en", "Nothing came."), ("zh", "抱歉，我的响应格式有问题，请重新尝试您的请求。")]
+    {
+        let body = ask(&json!({"contract": {"options": {"text_language": language}}}));
+        let events = server.stream(&body).await.whole().await;
+        assert_eq!(text(&events, "final_delta"), shown, "{language}"); // R-07
+    }
 }
 
 #[tokio::test]

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::client::{check, names, numbered};
+use crate::client::{check, names, numbered, text};
 use crate::mock::{Mock, reply};
 use crate::server::{Folder, Tambour, config};
-use crate::tool_kit::{answer, ask, gives, local, plan, results, schema, sound};
+use crate::tool_kit::{all, answer, ask, english, gives, local, plan, results, schema, sound};
 
 static POINT: OnceLock<String> = OnceLock::new();
 
@@ -38,7 +38,7 @@ fn child() {
         for name in ["lint", "edit"] {
             assert_eq!(server.put(&format!("/api/v1/tools/{name}"), &tool).await.status, 200);
         }
-        let mut stream = server.stream(&ask(&json!({}))).await;
+        let mut stream = server.stream(&ask(&english())).await;
         stream.rest().await;
         std::mem::forget(server);
     });
@@ -86,6 +86,9 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             assert_eq!(&names[names.len() - 4..], ["thinking_end", "final_delta", "final_end", "error"]); // J-035
             assert_eq!(events.last().unwrap().data["code"], "interrupted");
             assert_eq!(server.ended(&id).await["status"], "failed");
+            // In the language of the request, whatever the settings say.
+            assert!(text(&events, "final_delta").starts_with("Sorry"));
+            assert!(all(&events, "tool_result")[0]["error"]["message"].as_str().unwrap().is_ascii());
             // Another start changes nothing.
             let frames: Vec<Value> = events.iter().map(|event| event.frame.clone().into()).collect();
             if start == 0 {
@@ -93,9 +96,21 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             } else {
                 assert_eq!(first, frames);
             }
+            if start == 1 {
+                // The next message is told what is known of the calls.
+                let more =
+                    json!({"conversation_id": listed["conversations"][0]["conversation_id"], "tools": []});
+                server.stream(&ask(&more)).await.whole().await;
+                let messages = model.asked().last().unwrap().body["messages"].clone();
+                assert_eq!(messages.as_array().unwrap().len(), 5, "{messages:#}");
+                assert_eq!(messages[1]["content"], plan);
+                let told = messages[2]["content"].as_str().unwrap();
+                assert!(told.contains("\"unknown\"") && told.contains("\"not_run\""), "{told}");
+                assert_eq!(messages[3]["content"], text(&events, "final_delta"));
+            }
             folder = server.stopped().await;
         }
         assert_eq!(hook.calls().begun, sent, "{point}: a call is never repeated");
-        assert_eq!(model.calls().begun, 1);
+        assert_eq!(model.calls().begun, 2, "the message itself, and the one after it");
     }
 }

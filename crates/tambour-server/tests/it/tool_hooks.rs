@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::mock::{Mock, Step, reply, whole};
 use crate::server::Tambour;
-use crate::tool_kit::{Kit, all, answer, ask, gives, plan, results, schema, sound};
+use crate::tool_kit::{Kit, all, answer, ask, english, gives, plan, results, schema, sound};
 
 /// A message whose one call a webhook answers so.
 async fn called(script: Vec<Step>, more: &Value) -> (Kit, Vec<crate::client::Event>) {
@@ -15,7 +15,9 @@ async fn called(script: Vec<Step>, more: &Value) -> (Kit, Vec<crate::client::Eve
     let mut executor = json!({"kind": "http", "url": kit.url()});
     executor.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     kit.register("hook", &json!({"executor": executor})).await;
-    let events = kit.run(&json!({"tools": ["hook"]})).await;
+    let mut request = english();
+    request["tools"] = json!(["hook"]);
+    let events = kit.run(&request).await;
     sound(&events);
     // Whatever the webhook does, the model is told, and answers.
     assert_eq!(events.last().unwrap().name, "completed");
@@ -73,7 +75,7 @@ async fn a_long_result_is_on_the_log_whole_and_told_in_part() {
     let long = "漢".repeat(2000);
     let replies = vec![reply(&plan(&[("lint", "a")]), 9), reply(&answer("Done."), 9)];
     let kit = Kit::with(replies, vec![gives(&json!(long))], |config| config.tools.max_shown = 100).await;
-    let events = kit.run(&json!({})).await;
+    let events = kit.run(&english()).await;
     assert_eq!(all(&events, "tool_result")[0]["result"], long);
     assert!(kit.told().contains("cut: the first 99 of 6000 bytes"), "{}", kit.told());
     assert!(kit.told().len() < 1000);

@@ -74,6 +74,11 @@ pub(crate) fn schema() -> Value {
     json!({"type": "object", "properties": {"userInput": {"type": "string"}}, "required": ["userInput"]})
 }
 
+/// What a request says to have English texts.
+pub(crate) fn english() -> Value {
+    json!({"contract": {"options": {"text_language": "en"}}})
+}
+
 /// A request with both tools.
 pub(crate) fn ask(more: &Value) -> Value {
     let mut ask = json!({"text": "x", "dialect": "aiplan", "output_protocol": "jsonseq_v1", "extensions": true,

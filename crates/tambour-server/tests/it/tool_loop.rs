@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Event, message, names, numbered, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Tambour, within};
-use crate::tool_kit::{Kit, all, answer, ask, gives, plan, results, sound};
+use crate::tool_kit::{Kit, all, answer, ask, english, gives, plan, results, sound};
 
 fn two_calls() -> String {
     plan(&[("lint", "check it"), ("edit", "mend it")])
@@ -206,7 +206,7 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
         vec![crate::mock::whole(500, "text/plain", "no such document")],
     )
     .await;
-    let events = kit.run(&json!({})).await;
+    let events = kit.run(&english()).await;
     sound(&events);
     assert_eq!(results(&events), ["http_status", "not_run"]);
     assert_eq!(kit.hook.calls().begun, 1);
@@ -215,6 +215,14 @@ async fn an_error_of_a_tool_is_told_and_the_rest_does_not_run() {
     assert_eq!(text(&events, "final_delta"), "Sorry.");
     assert_eq!(events.last().unwrap().name, "completed");
     assert_eq!(kit.server.metric("tambour_tool_failures_total").await, 1);
+    // Everything that is not the model's or the tool's own word is in the language of the texts.
+    assert!(kit.told().is_ascii(), "{}", kit.told());
+    let failed = crate::mock::whole(500, "text/plain", "no such document");
+    let kit = Kit::new(&[&two_calls(), &answer("Sorry.")], vec![failed]).await;
+    kit.run(&json!({})).await;
+    let told = kit.told();
+    assert!(told.contains("webhook 返回状态 500：no such document"), "{told}");
+    assert!(told.contains("计划中它之前的一个调用失败"), "{told}");
 }
 
 #[tokio::test]
@@ -266,7 +274,7 @@ async fn an_unusable_reply_in_the_loop_is_asked_again_and_kept() {
     assert_eq!(attempts[0]["findings"][0]["code"], "plan_missing"); // P-034
     assert_eq!(record["reply"], format!("{}\n{}", two_calls(), answer("Done.")));
     // Without leave it is the fallback, after what ran.
-    let kit = Kit::new(&[&two_calls(), "No plan."], vec![gives(&json!(1))]).await;
+    let kit = Kit::new(&[&two_calls(), "<<ParsingError>>"], vec![gives(&json!(1))]).await;
     let events = kit.run(&json!({})).await;
     sound(&events);
     assert_eq!(events.last().unwrap().data["metadata"]["fallback_reason"], "parsing_error");

@@ -131,8 +131,8 @@ pub struct Entry {
     pub write: Option<fn(&[Event<'_>]) -> String>,
     /// Format instructions for a system prompt (T-066, P-023), in the language of the options' texts.
     pub prompt: Option<fn(&Options) -> Prompt>,
-    /// JSON Schema of what a model writes, where that is JSON.
-    pub schema: Option<fn() -> serde_json::Value>,
+    /// JSON Schema of what a model writes under these options, where that is JSON.
+    pub schema: Option<fn(&Options) -> serde_json::Value>,
     /// How documents show examples of it (P-037).
     pub examples: Examples,
 }

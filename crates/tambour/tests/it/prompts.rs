@@ -1,6 +1,6 @@
 //! Format instructions and schemas: what the product tells a model must itself be right.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::dialect::{DIALECTS, Prompt, entry};
 use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
@@ -46,7 +46,7 @@ fn the_example_comes_before_the_rules() {
 
 #[test]
 fn the_jsonseq_schema_describes_the_example() {
-    let schema = entry("jsonseq").expect("a dialect").schema.expect("it has a schema")();
+    let schema = entry("jsonseq").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let branches = schema["oneOf"].as_array().expect("one schema for each event");
     let mut seen = Vec::new();
@@ -75,7 +75,7 @@ fn the_jsonseq_schema_describes_the_example() {
 
 #[test]
 fn the_ai_say_schema_describes_the_example() {
-    let schema = entry("ai_say").expect("a dialect").schema.expect("it has a schema")();
+    let schema = entry("ai_say").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     let names = |value: &Value| -> Vec<String> {
         value.as_object().map(|object| object.keys().cloned().collect()).unwrap_or_default()
     };
@@ -101,4 +101,21 @@ fn the_ai_say_instructions_name_the_role() {
     assert!(!prompt.text().contains("咨询师"));
     let verdict = Contract::named("ai_say").expect("it exists").check(prompt.example.as_bytes(), &options);
     assert_eq!(verdict.findings, []);
+}
+
+#[test]
+fn schemas_are_those_of_the_options() {
+    let schema = |name: &str, option: &str, value: &str| {
+        let mut options = Options::default();
+        options.set(option, value).expect("an option");
+        entry(name).expect("a dialect").schema.expect("it has a schema")(&options)
+    };
+    let answer = schema("ai_say", "ai_say.role", "coach"); // S-052
+    assert_eq!(answer["properties"]["response"]["required"], json!(["coach"]));
+    assert!(answer["properties"]["response"]["properties"]["coach"].is_object());
+    let plan = schema("aiplan", "aiplan.variant", "v2");
+    let modes = json!(["TOOL_EXECUTION", "KNOWLEDGE_QA", "PLAN_EXECUTION"]);
+    assert_eq!(plan["properties"]["response_mode"]["enum"], modes);
+    assert_eq!(plan["oneOf"][2]["required"], json!(["execution_plan"]));
+    assert_eq!(plan["oneOf"][1].get("required"), None);
 }

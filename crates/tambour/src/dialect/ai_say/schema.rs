@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::options::Options;
 
-/// The schema.
-pub(super) fn schema() -> Value {
-    let role = Options::default().role;
+/// The schema, with the role that speaks.
+pub(super) fn schema(options: &Options) -> Value {
+    let role = options.role.as_str();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ai_say answer",
@@ -34,7 +34,7 @@ pub(super) fn schema() -> Value {
             "response": {
                 "description": "The message to the user, under the role that speaks.",
                 "type": "object",
-                "properties": { (role.as_str()): { "type": "string", "pattern": "\\S" } },
+                "properties": { (role): { "type": "string", "pattern": "\\S" } },
                 "required": [role],
                 "additionalProperties": false,
             },

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::check::FIELDS;
 use super::modes::{Calls, Text, modes};
-use crate::options::PlanVariant;
+use crate::options::Options;
 
-/// The schema of a plan of the specification's own variant. Which tools exist is beyond it.
-pub(super) fn schema() -> Value {
+/// The schema of a plan of the variant that the options name. Which tools exist is beyond it.
+pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
-    let modes = modes(PlanVariant::V1);
+    let modes = modes(options.plan_variant);
     let branches: Vec<Value> = modes
         .iter()
         .map(|mode| {
-            json!({
+            let mut branch = json!({
                 "properties": {
                     "response_mode": { "const": mode.name, "description": mode.used[1] },
                     "direct_response": match mode.text {
@@ -27,7 +27,12 @@ pub(super) fn schema() -> Value {
                         Calls::ReadOnly => json!({}),
                     },
                 }
-            })
+            });
+            if let Some(field) = mode.field {
+                branch["properties"][field] = json!({ "type": "object" });
+                branch["required"] = json!([field]);
+            }
+            branch
         })
         .collect();
     json!({

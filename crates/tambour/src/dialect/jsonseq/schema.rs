@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The schema of one event.
-pub(super) fn schema() -> Value {
+use crate::options::Options;
+
+/// The schema of one event, the same under all options.
+pub(super) fn schema(_options: &Options) -> Value {
     let text = || json!({ "type": "string", "minLength": 1 });
     let id = || json!({ "type": "integer", "minimum": 1 });
     json!({

@@ -1,0 +1,149 @@
+//! What goes back to the model in a conversation: each reply in its repaired form without drafts, so that the model sees how
+//! it should have written; of one of which nothing was used, what the user saw, or nothing.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tambour::event::{Completed, FinishReason, ToolCall};
+use tambour::tool::{Tool, Tools};
+use tambour::{End, Event, Finding, Options, Pipeline, Profile, Sink};
+
+use crate::reading::Own;
+use crate::store::MessageRow;
+use crate::upstream::Message;
+
+/// Reads the replies of a message again, to write them as they should have been.
+pub(crate) struct Again {
+    dialect: String,
+    options: Options,
+    /// Whether a tool loop ran their calls.
+    pub(crate) looping: bool,
+}
+
+impl Again {
+    pub(crate) fn new(dialect: &str, options: &Options) -> Again {
+        let mut options = options.clone();
+        options.profile = Profile::Lenient;
+        options.first_only = false;
+        let looping = std::mem::take(&mut options.tool_loop);
+        // Repeating an example changes nothing of what a reply is.
+        let _ = options.set("examples", "[]");
+        Again { dialect: dialect.to_owned(), options, looping }
+    }
+
+    /// For a message that is stored.
+    pub(crate) fn of(row: &MessageRow, own: &Own) -> Again {
+        let (dialect, options) = own.of_request(&row.request);
+        Again::new(&dialect, &options)
+    }
+
+    /// What stands for a reply that made these calls; `None` when nothing of it was used. `cut`: it did not end by itself.
+    pub(crate) fn reply(&self, raw: &str, calls: &[ToolCall], cut: bool) -> Option<String> {
+        let mut options = self.options.clone();
+        options.tools = accepted(calls);
+        let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
+        let mut pipeline = pipeline.ok()?.extensions(true);
+        let mut read = Read::default();
+        // The text that came with the limit is on the log whole.
+        let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
+        pipeline.push_str(raw, &mut read);
+        let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
+        pipeline.finish(&End::Finished(reason), &mut read);
+        let metadata = read.completed?.metadata;
+        if metadata.fallback_reason.is_some() {
+            return None;
+        }
+        // Prose goes back as it is, not in the form of what it is not; of plain text the answer alone, since its reasoning
+        // is nothing but a draft.
+        if metadata.unused_reason.is_some() || metadata.dialect == "plain" {
+            return Some(answer(&read.events));
+        }
+        // Word for word where nothing is to be mended: a model that has read it before need not do so again.
+        if metadata.repairs == 0 && metadata.warnings == 0 && !read.draft {
+            return Some(raw.to_owned());
+        }
+        Some(pipeline.written(&read.events).unwrap_or_else(|| raw.to_owned()))
+    }
+}
+
+/// Tools that take the calls that were made, and nothing else: what was accepted then is accepted again, whatever has
+/// become of the tools since.
+fn accepted(calls: &[ToolCall]) -> Tools {
+    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for call in calls {
+        by_name.entry(&call.name).or_default().push(&call.args);
+    }
+    Tools::new(by_name.into_iter().map(|(name, args)| {
+        // Each call is compared with all of them.
+        let schema = if args.len() > EXACT { json!({}) } else { json!({ "enum": args }) };
+        let mut tool = Tool::trusted(name, schema);
+        tool.read_only = true;
+        tool
+    }))
+}
+
+/// Calls of one tool that are told from those that were refused.
+const EXACT: usize = 128;
+
+/// The answer among the events of a reply.
+fn answer(events: &[Event<'_>]) -> String {
+    let text = |event: &Event<'_>| match event {
+        Event::FinalDelta { text } => Some(text.to_string()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+/// Events without drafts, neighbouring deltas joined.
+#[derive(Default)]
+struct Read {
+    events: Vec<Event<'static>>,
+    draft: bool,
+    completed: Option<Box<Completed>>,
+}
+
+impl Sink for Read {
+    fn event(&mut self, event: Event<'_>) {
+        match (self.events.last_mut(), event) {
+            (_, Event::DraftDelta { .. } | Event::Aside { .. }) => self.draft = true,
+            (_, Event::Completed(completed)) => self.completed = Some(completed),
+            (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text }) => {
+                before.to_mut().push_str(&text);
+            }
+            (Some(Event::PhaseDelta { text: before, .. }), Event::PhaseDelta { text, .. }) => {
+                before.to_mut().push_str(&text);
+            }
+            (_, event) => self.events.push(event.into_owned()),
+        }
+    }
+
+    fn finding(&mut self, _finding: Finding) {}
+}
+
+/// The replies of a message as its record has them, and between those of a tool loop what the model was told.
+pub(crate) fn replies(record: &Value) -> Vec<Message> {
+    let one = |reply: &Value| {
+        let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
+        (!text.is_empty()).then(|| Message { role: "assistant".into(), content: text.to_owned() })
+    };
+    let Some(turns) = record["turns"].as_array() else { return one(record).into_iter().collect() };
+    let both = |turn: &Value| {
+        let told =
+            turn["told"].as_str().map(|told| Message { role: "user".into(), content: told.to_owned() });
+        [one(turn), told]
+    };
+    turns.iter().flat_map(both).flatten().collect()
+}
+
+/// Adds words of the user. Those that have not been answered and those that follow them are one message, since not every model takes
+/// two in a row.
+pub(crate) fn ask(said: &mut Vec<Message>, text: String) {
+    match said.last_mut() {
+        Some(last) if last.role == "user" && last.content == text => {}
+        Some(last) if last.role == "user" => {
+            last.content.push_str("\n\n");
+            last.content.push_str(&text);
+        }
+        _ => said.push(Message { role: "user".into(), content: text }),
+    }
+}

@@ -1,0 +1,159 @@
+//! Why a call has no result, in the words of both languages: the model is told, and so is whoever reads the events. Codes are the
+//! same in both.
+
+use tambour::event::ToolError;
+use tambour::options::Language;
+
+use super::guard::Barred;
+
+/// Why a call has no result.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// There is no tool of that name.
+    NoTool(String),
+    /// The caller may not call the tool of that name.
+    Forbidden(String),
+    /// The arguments break the schema: how, and where.
+    Arguments(String, String),
+    /// Another call of the plan must not run.
+    OtherBarred,
+    /// Another call of the plan was not allowed by the user.
+    OtherDenied,
+    /// A call before it failed.
+    BeforeFailed,
+    /// The message ended before it.
+    MessageEnded,
+    /// The server stopped before it.
+    ServerStopped,
+    /// No executor.
+    Nobody,
+    /// A person said no, and perhaps why.
+    Denied(Option<String>),
+    /// Nobody said yes within milliseconds.
+    Unconfirmed(u64),
+    /// The client gave no result within milliseconds.
+    NoResult(u64),
+    /// Cancelled while it ran.
+    Cancelled,
+    /// The server stopped while it ran.
+    Unknown,
+    /// A URL that must not be called.
+    Host(Barred),
+    /// An address that must not be called.
+    Address(Barred),
+    /// The environment has no such secret.
+    NoSecret(String),
+    /// The webhook did not answer within milliseconds.
+    Timeout(u64),
+    /// The webhook answered with a status that is no success, and this text.
+    Status(u16, String),
+    /// The webhook answered more bytes than it may.
+    TooLarge(usize),
+    /// The webhook cannot be reached.
+    Unreachable,
+    /// The server cannot call webhooks at all.
+    NoClient,
+    /// The connection broke.
+    Broken,
+}
+
+use Trouble::*;
+
+impl Trouble {
+    /// Its stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            NoTool(_) => "tool_unknown",
+            Forbidden(_) => "tool_forbidden",
+            Arguments(..) => "tool_args_invalid",
+            OtherBarred | OtherDenied | BeforeFailed | MessageEnded | ServerStopped | Nobody => "not_run",
+            Denied(_) => "denied",
+            Unconfirmed(_) => "confirmation_timeout",
+            NoResult(_) | Timeout(_) => "timeout",
+            Cancelled => "cancelled",
+            Unknown => "unknown",
+            Host(_) => "host_not_allowed",
+            Address(_) => "address_not_allowed",
+            NoSecret(_) => "secret_missing",
+            Status(..) => "http_status",
+            TooLarge(_) => "answer_too_large",
+            Unreachable | NoClient => "unreachable",
+            Broken => "broken_answer",
+        }
+    }
+
+    /// What a call has instead of a result.
+    pub(crate) fn error(&self, language: Language) -> ToolError {
+        ToolError { code: self.code().into(), message: self.text(language) }
+    }
+
+    /// What happened.
+    pub(crate) fn text(&self, language: Language) -> String {
+        match language {
+            Language::Zh => self.zh(),
+            Language::En => self.en(),
+        }
+    }
+
+    fn en(&self) -> String {
+        match self {
+            NoTool(name) => format!("there is no tool `{name}`"),
+            Forbidden(name) => format!("this caller may not call `{name}`"),
+            Arguments(what, place) => format!("{what} at `{place}` of the arguments"),
+            OtherBarred => "another call of the plan must not run".to_owned(),
+            OtherDenied => "another call of the plan was not allowed".to_owned(),
+            BeforeFailed => "a call of the plan before it failed".to_owned(),
+            MessageEnded => "the message ended before it".to_owned(),
+            ServerStopped => "the server stopped before it".to_owned(),
+            Nobody => "nobody runs this tool".to_owned(),
+            Denied(None) => "the user did not allow it".to_owned(),
+            Denied(Some(reason)) => format!("the user did not allow it: {reason}"),
+            Unconfirmed(ms) => format!("nobody allowed it within {ms} ms"),
+            NoResult(ms) => format!("the client gave no result within {ms} ms"),
+            Cancelled => "cancelled while it ran; whether it took effect is not known".to_owned(),
+            Unknown => {
+                "the server stopped while the call ran; whether it took effect is not known".to_owned()
+            }
+            Host(barred) | Address(barred) => barred.to_string(),
+            NoSecret(name) => format!("the server's environment has no secret `{name}`"),
+            Timeout(ms) => {
+                format!("the webhook did not answer within {ms} ms; whether it took effect is not known")
+            }
+            Status(status, said) if said.is_empty() => format!("the webhook answered {status}"),
+            Status(status, said) => format!("the webhook answered {status}: {said}"),
+            TooLarge(most) => format!("the webhook answered more than {most} bytes"),
+            Unreachable => "the webhook cannot be reached".to_owned(),
+            NoClient => "the server cannot call webhooks".to_owned(),
+            Broken => "the connection to the webhook broke; whether it took effect is not known".to_owned(),
+        }
+    }
+
+    fn zh(&self) -> String {
+        match self {
+            NoTool(name) => format!("没有工具 `{name}`"),
+            Forbidden(name) => format!("当前调用方无权调用 `{name}`"),
+            Arguments(what, place) => format!("参数 `{place}` 不符合要求：{what}"),
+            OtherBarred => "计划中的另一个调用不能执行，因此没有执行".to_owned(),
+            OtherDenied => "计划中的另一个调用未获允许，因此没有执行".to_owned(),
+            BeforeFailed => "计划中它之前的一个调用失败，因此没有执行".to_owned(),
+            MessageEnded => "消息在它执行之前已经结束，没有执行".to_owned(),
+            ServerStopped => "服务器在它执行之前停止，没有执行".to_owned(),
+            Nobody => "没有执行者能运行这个工具".to_owned(),
+            Denied(None) => "用户不允许执行".to_owned(),
+            Denied(Some(reason)) => format!("用户不允许执行：{reason}"),
+            Unconfirmed(ms) => format!("{ms} 毫秒内没有人允许执行"),
+            NoResult(ms) => format!("客户端在 {ms} 毫秒内没有给出结果"),
+            Cancelled => "执行过程中被取消，不清楚是否已经生效".to_owned(),
+            Unknown => "服务器在调用执行过程中停止，不清楚是否已经生效".to_owned(),
+            Host(barred) | Address(barred) => barred.zh(),
+            NoSecret(name) => format!("服务器的环境变量中没有密钥 `{name}`"),
+            Timeout(ms) => format!("webhook 在 {ms} 毫秒内没有答复，不清楚是否已经生效"),
+            Status(status, said) if said.is_empty() => format!("webhook 返回状态 {status}"),
+            Status(status, said) => format!("webhook 返回状态 {status}：{said}"),
+            TooLarge(most) => format!("webhook 的答复超过 {most} 字节"),
+            Unreachable => "无法连接 webhook".to_owned(),
+            NoClient => "服务器无法调用 webhook".to_owned(),
+            Broken => "与 webhook 的连接中断，不清楚是否已经生效".to_owned(),
+        }
+    }
+}

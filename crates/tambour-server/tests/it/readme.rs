@@ -1,0 +1,64 @@
+//! What the README tells a new user to type works as it stands.
+
+use std::path::Path;
+
+use crate::client::{Stream, names};
+use crate::server::{Folder, Tambour, config};
+
+/// The words of the `curl` commands of a document, as a shell would read them.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let text = text.replace("\\\n", " ");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("$ curl "));
+    let words = |line: &str| {
+        // Every second part stands between quotes.
+        let parts = line.split('\'').enumerate();
+        parts
+            .flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().map(str::to_owned).collect(),
+                _ => vec![part.to_owned()],
+            })
+            .collect()
+    };
+    lines.map(words).collect()
+}
+
+#[tokio::test]
+async fn the_first_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let folder = Folder::new();
+    let config = config(&folder);
+    let server = Tambour::serve(folder, config).await;
+    let mut answers = Vec::new();
+    for words in commands(&text) {
+        let after = |flag: &str| {
+            words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1)).map(String::as_str)
+        };
+        let url = words.iter().find(|word| word.starts_with("http://")).expect("a command has a URL");
+        let path = url.strip_prefix("http://127.0.0.1:8787").expect("the address that `serve` prints");
+        let method = after("-X").unwrap_or(if after("-d").is_some() { "POST" } else { "GET" });
+        let header = after("-H").and_then(|header| header.split_once(": "));
+        let headers: Vec<(String, String)> =
+            header.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        if words.contains(&"-N".to_owned()) {
+            let mut stream = Stream::open(server.address, method, path, &headers, after("-d")).await;
+            assert_eq!(stream.status, 200, "{words:?}");
+            // The recording takes its time; what the README shows is its beginning.
+            answers.push(stream.until("thinking_start").await);
+        } else {
+            let answer = server.call(method, path, after("-d")).await;
+            assert_eq!(answer.status, 200, "{words:?}: {}", answer.text);
+        }
+    }
+    // It shows how to switch the language of the texts, and the events that come.
+    assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "en");
+    let events = answers.pop().expect("one of the commands asks");
+    assert_eq!(names(&events), ["serp_summary", "thinking_start"]);
+    for event in events.iter().filter(|event| event.id.is_some()) {
+        let shown = format!("id: {}\nevent: {}\n", event.id.unwrap(), event.name);
+        assert!(text.contains(&shown), "{shown}");
+        if let Some(said) = event.data["text"].as_str() {
+            assert!(text.contains(&format!("data: {{\"text\":\"{said}\"")), "{said}");
+        }
+    }
+}
