@@ -149,13 +149,14 @@ async fn of_a_reply_that_was_replaced_goes_back_what_was_shown() {
 
 #[tokio::test]
 async fn prose_goes_back_as_prose() {
-    let talk = Talk::new(vec![reply("<think>hm</think>Let us look at it once more.", 9)]).await;
-    let more = json!({"dialect": "ai_say", "max_reasks": 0});
-    let events = talk.say("one", &more).await;
-    assert_eq!(events.last().unwrap().data["metadata"]["unused_reason"], "unstructured");
-    let shown = talk.shown(&json!({})).await;
-    let said = ("assistant", "Let us look at it once more.");
-    assert_eq!(shown, pairs(&[("user", "one"), said, ("user", "last")]));
+    for (dialect, why) in crate::reask::PROSE {
+        let talk = Talk::new(vec![reply("<think>hm</think>Let us look at it once more.", 9)]).await;
+        let events = talk.say("one", &json!({"dialect": dialect, "max_reasks": 0})).await;
+        assert_eq!(events.last().unwrap().data["metadata"]["unused_reason"], why);
+        let shown = talk.shown(&json!({})).await;
+        let said = ("assistant", "Let us look at it once more.");
+        assert_eq!(shown, pairs(&[("user", "one"), said, ("user", "last")]), "{dialect}");
+    }
 }
 
 #[tokio::test]

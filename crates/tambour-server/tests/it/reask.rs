@@ -9,7 +9,7 @@ use crate::server::Tambour;
 const MARKER: &str = "<<ParsingError>>";
 
 /// Dialects with a structure, and the word for a reply that is prose without it.
-const PROSE: [(&str, &str); 1] = [("ai_say", "unstructured")];
+pub(crate) const PROSE: [(&str, &str); 1] = [("ai_say", "unstructured")];
 
 fn ask(more: &Value) -> Value {
     let mut ask = json!({"text": "x", "dialect": "thinkingml", "output_protocol": "jsonseq_v1"});
@@ -153,8 +153,18 @@ async fn texts_are_those_of_the_settings() {
 async fn prose_in_the_place_of_a_structure_is_asked_for_again() {
     let plan = crate::tool_kit::answer("The answer is 4.");
     let round = r#"{"assessment":{"understanding_level":60,"has_questions":true,"expressed_understanding":false,"reasoning":"r"},"response":{"咨询师":"The answer is 4."},"should_exit":false,"exit_reason":"e"}"#;
+    let lines = [
+        json!({"event": "thinking_start", "data": {}}),
+        json!({"event": "phase_start", "data": {"id": 1, "title": "T"}}),
+        json!({"event": "thinking_end", "data": {}}),
+        json!({"event": "final_delta", "data": {"text": "The answer is 4."}}),
+        json!({"event": "final_end", "data": {}}),
+    ]
+    .map(|line| line.to_string())
+    .join("\n");
     for (dialect, good, why) in PROSE.map(|(dialect, why)| match dialect {
         "aiplan" => (dialect, plan.as_str(), why),
+        "jsonseq" => (dialect, lines.as_str(), why),
         "ai_say" => (dialect, round, why),
         _ => (dialect, GOOD, why),
     }) {
