@@ -82,15 +82,20 @@ pub(super) fn read(
     let mut fields = if framed {
         Fields { own: object, beside: Map::new() }
     } else {
-        Fields::of(name, object, at, limits, order)
+        Fields::of(object, at, limits, order)
     };
     if !streamed {
         fields.rename(name, at, order);
     }
+    fields.gather(name, at, order);
+    if whole.line.second {
+        // It has a finding of its own below.
+        fields.beside.shift_remove("text");
+    }
     fields.unexpected(name, at, order);
     if streamed {
         if whole.line.second {
-            let message = "a second `text`, in `data` and beside it";
+            let message = "the delta has a `text` in `data` and one beside it";
             order.found(rules::FIELD_EXTRA, at, message, "kept the first, which was sent");
         }
         if !whole.line.filled {
@@ -188,7 +193,7 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
 
 impl Fields {
     /// The fields in `data`, or beside the name of the event.
-    fn of(name: &str, mut object: Map<String, Value>, at: Place, limits: &Limits, order: &mut Order) -> Fields {
+    fn of(mut object: Map<String, Value>, at: Place, limits: &Limits, order: &mut Order) -> Fields {
         let nested = match object.shift_remove("data") {
             Some(Value::Object(data)) => Some(data),
             Some(Value::Null) | None => None,
@@ -202,30 +207,30 @@ impl Fields {
                 data
             }
         };
-        let mut fields = match nested {
-            Some(own) => Fields { own, beside: object },
-            None => Fields { own: Map::new(), beside: object },
-        };
+        Fields { own: nested.unwrap_or_default(), beside: object }
+    }
+
+    /// Takes fields of the event that stand beside its name, where `data` lacks them.
+    fn gather(&mut self, name: &str, at: Place, order: &mut Order) {
         let mut flat = false;
         for field in known(name) {
-            if !fields.own.contains_key(*field)
-                && let Some(value) = fields.beside.shift_remove(*field)
+            if !self.own.contains_key(*field)
+                && let Some(value) = self.beside.shift_remove(*field)
             {
                 flat = true;
-                fields.own.insert((*field).to_owned(), value);
+                self.own.insert((*field).to_owned(), value);
             }
         }
         if flat {
             let message = "the fields stand beside `event`, not in `data`";
             order.found(rules::DATA_FLAT, at, message, "read all the same");
         }
-        fields
     }
 
     /// Gives `text` its name where it has another one and that is the only reading.
     fn rename(&mut self, name: &str, at: Place, order: &mut Order) {
-        let has_text = self.own.get("text").is_some_and(|text| !text.is_null());
-        if has_text || !known(name).contains(&"text") {
+        let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
+        if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
             return;
         }
         let is_text = |fields: &Map<String, Value>, key: &str| fields.get(key).is_some_and(Value::is_string);
@@ -237,7 +242,7 @@ impl Fields {
         let [(own, key)] = texts[..] else { return };
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
-            self.own.insert("text".to_owned(), text);
+            from.insert("text".to_owned(), text);
             order.found(rules::FIELD_RENAMED, at, format!("the text is called `{key}`"), "read as `text`");
         }
     }

@@ -84,13 +84,7 @@ impl Order {
     }
 
     /// Reports on the event under way.
-    pub(super) fn found(
-        &mut self,
-        rule: &'static Rule,
-        at: Place,
-        message: impl Into<String>,
-        repair: &str,
-    ) {
+    pub(super) fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
         self.found_on(rule, rule.rows[0], at, message, repair);
     }
 
@@ -354,12 +348,17 @@ impl Order {
                 self.queries = Some((at, end));
                 if let Some((place, end)) = before {
                     // What is lost are those of the event before.
-                    let report = Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
+                    let report =
+                        Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
                     out.report(report.repaired("the last valid one used"));
                 }
                 out.queries(Written::Value(queries), at, end);
             }
             Some(_) => {
+                if before.is_some() {
+                    let message = "a second `serp_queries`";
+                    self.found(rules::QUERIES_DUPLICATE, at, message, "the last valid one used");
+                }
                 let message = "`queries` is not an array";
                 self.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
             }

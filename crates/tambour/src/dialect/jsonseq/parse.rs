@@ -68,7 +68,8 @@ pub(super) struct Line {
     pub(super) filled: bool,
     /// Keys whose value came after text had been sent, and so late that it changes nothing.
     late: Vec<usize>,
-    /// Whether a text came after another one.
+    /// Where the text stands, and whether another one stands elsewhere.
+    text_depth: usize,
     pub(super) second: bool,
     /// Bytes of text that wait for the end of the object.
     waiting: usize,
@@ -192,9 +193,13 @@ impl Lines {
                 } else if line.id_string {
                     line.id_text.push_str(text);
                 }
-                if !self.builder.over() {
-                    line.waiting += text.len();
+                line.waiting += text.len();
+                self.builder.see(event);
+                if self.builder.over() {
+                    // It was thrown away.
+                    self.line.waiting = 0;
                 }
+                return;
             }
             JsonEvent::StringEnd => self.line.string_ends(),
             JsonEvent::Number(number) if self.line.is_field("id") => {
@@ -211,7 +216,12 @@ impl Lines {
         self.outer = Outer { at: start.place, framed: begins.framed, ..Outer::default() };
         if begins.glued {
             let place = start.place;
-            self.order.found(rules::LINES_GLUED, place, "two objects on one line", "read one after the other");
+            self.order.found(
+                rules::LINES_GLUED,
+                place,
+                "two objects on one line",
+                "read one after the other",
+            );
         }
     }
 
@@ -222,7 +232,11 @@ impl Lines {
             self.line.at = named.at;
             self.line.name.clone_from(&named.name);
         }
-        self.builder.see(&JsonEvent::ValueStart(Start { index: 0, place: start, origin: Default::default() }));
+        self.builder.see(&JsonEvent::ValueStart(Start {
+            index: 0,
+            place: start,
+            origin: Default::default(),
+        }));
     }
 
     fn object_ends(&mut self) {
@@ -279,7 +293,7 @@ impl Lines {
             return;
         }
         if line.target.is_some() {
-            line.second = true;
+            line.second |= line.depth != line.text_depth;
             return;
         }
         let (at, id) = (line.at, line.id.as_ref());
@@ -295,6 +309,7 @@ impl Lines {
             _ => return,
         };
         line.target = Some(target);
+        line.text_depth = line.depth;
         line.streaming = true;
     }
 

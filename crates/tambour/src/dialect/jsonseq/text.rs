@@ -100,7 +100,8 @@ impl Between {
     }
 
     pub(super) fn object_ends(&mut self, place: Place) {
-        self.object = true;
+        // One that the next line ended is the last of its own.
+        self.object = place.column > 1;
         self.at = place;
     }
 
