@@ -27,7 +27,9 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "jsonseq",
     summary: "JSON Lines, each an event of the JSONSeq protocol",
-    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(JsonSeq::new(options))),
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
+    },
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
