@@ -551,7 +551,7 @@ fn places_in_an_array_are_those_of_the_transcript() {
     assert_eq!(shown("event_shape"), ("[1,[2]]", 4, 24));
     assert_eq!(of("final_end_missing").span.start, text.len());
     let broken = check_transcript(b" \n[{\"event\":1},", strict());
-    assert_eq!((broken[0].code.as_ref(), broken[0].span.start, broken[0].span.end), ("event_json", 0, 16));
+    assert_eq!((broken[0].code.as_ref(), broken[0].span.start, broken[0].span.end), ("event_json", 2, 15));
     let mut short = strict();
     short.options.limits.input = 60;
     let long = check_transcript(format!("[\n{}]", "1,".repeat(100)).as_bytes(), short);

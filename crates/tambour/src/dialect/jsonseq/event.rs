@@ -96,7 +96,7 @@ pub(super) fn read(
     if streamed {
         if whole.line.second {
             let message = "the delta has a `text` in `data` and one beside it";
-            order.found(rules::FIELD_EXTRA, at, message, "kept the first, which was sent");
+            order.found_on(rules::FIELD_EXTRA, "J-051", at, message, "kept the first, which was sent");
         }
         if !whole.line.filled {
             order.delta_empty(name, at, "the text of a delta is empty");
@@ -263,7 +263,7 @@ impl Fields {
             "thinking_start" => (rules::FIELD_UNEXPECTED, "J-006"),
             "thinking_end" => (rules::FIELD_UNEXPECTED, "J-012"),
             "final_end" => (rules::FIELD_UNEXPECTED, "J-014"),
-            _ => (rules::FIELD_EXTRA, rules::FIELD_EXTRA.rows[0]),
+            _ => (rules::FIELD_EXTRA, "J-051"),
         };
         order.found_on(rule, row, at, format!("`{name}` has no field `{first}`{more}"), "left out");
     }
