@@ -40,12 +40,14 @@ pub struct Options {
     pub plan_variant: PlanVariant,
     /// Whether invalid calls are left out instead of making a plan invalid.
     pub drop_invalid_calls: bool,
-    /// Key of the message in the answer of a dialogue round (S-052).
-    pub role: String,
+    /// Key of the message in the answer of a dialogue round; `None`: that of the texts' language (S-052).
+    pub role: Option<String>,
     /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
+    /// Whether the instructions were our own, so that their examples count too.
+    pub own_examples: bool,
     /// Default texts.
     pub texts: Texts,
     /// Limits.
@@ -69,9 +71,10 @@ impl Default for Options {
             tool_loop: false,
             plan_variant: PlanVariant::default(),
             drop_invalid_calls: false,
-            role: "咨询师".to_owned(),
+            role: None,
             round: None,
             examples: Vec::new(),
+            own_examples: false,
             texts: Texts::default(),
             limits: Limits::default(),
         }
@@ -158,7 +161,29 @@ pub const NAMES: &[&str] = &[
     "limits.findings",
 ];
 
+/// The examples of our own instructions, among those of the option `examples`.
+const OWN: &str = "own";
+
+/// Keys of the message in the answer of a dialogue round, by language.
+const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
+
 impl Options {
+    /// The key of the message in the answer of a dialogue round: the given one, or that of the texts' language (S-052).
+    #[must_use]
+    pub fn role_key(&self) -> &str {
+        let of_language = |&&(language, _): &&(Language, &str)| language == self.texts.language;
+        let default = ROLES.iter().find(of_language).unwrap_or(&ROLES[0]).1;
+        self.role.as_deref().unwrap_or(default)
+    }
+
+    /// Keys under which the message is looked for: where none is given, those of all languages.
+    pub(crate) fn role_keys(&self) -> Vec<String> {
+        match &self.role {
+            Some(role) => vec![role.clone()],
+            None => ROLES.iter().map(|(_, role)| (*role).to_owned()).collect(),
+        }
+    }
+
     /// Sets one option by its public name.
     ///
     /// # Errors
@@ -202,10 +227,15 @@ impl Options {
                 self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
             }
             "aiplan.drop_invalid_calls" => self.drop_invalid_calls = flag(name, value)?,
-            "ai_say.role" => self.role = key(name, value)?,
+            "ai_say.role" => self.role = Some(key(name, value)?),
             // A list, or the next one.
             "examples" => match serde_json::from_str::<Vec<String>>(value) {
-                Ok(examples) => self.examples = examples,
+                Ok(mut examples) => {
+                    self.own_examples = examples.iter().any(|example| example == OWN);
+                    examples.retain(|example| example != OWN);
+                    self.examples = examples;
+                }
+                Err(_) if value == OWN => self.own_examples = true,
                 Err(_) => self.examples.push(value.to_owned()),
             },
             "text_language" => {

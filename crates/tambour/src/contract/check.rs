@@ -209,6 +209,8 @@ pub(super) struct Core {
     without_id: Option<Mark>,
     findings: Vec<Finding>,
     unlisted: usize,
+    /// Whether an error was found.
+    failed: bool,
 }
 
 impl Core {
@@ -223,6 +225,7 @@ impl Core {
             without_id: None,
             findings: Vec::new(),
             unlisted: 0,
+            failed: false,
         }
     }
 
@@ -287,16 +290,19 @@ impl Core {
     /// Adds a finding, unless there are too many.
     pub(super) fn report(&mut self, report: Report) {
         let options = &self.options.options;
-        if self.findings.len() >= options.limits.findings {
-            self.unlisted += 1;
-            return;
-        }
+        let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
         // a gap is an error in strict only, although nothing is repaired here.
         if finding.code == "phase_id_not_consecutive" && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }
-        self.findings.push(finding);
+        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        if self.findings.len() < limit || decides {
+            self.findings.push(finding);
+        } else {
+            self.unlisted += 1;
+        }
     }
 
     /// The mark of the next event of a list.

@@ -7,6 +7,7 @@ use super::check::{Core, Form};
 use super::fields::{kind, shown};
 use super::lines::Line;
 use super::order::fault;
+use crate::span::Place;
 
 /// Makes events of lines.
 #[derive(Debug)]
@@ -17,8 +18,7 @@ pub(super) struct Transcript {
     form: Option<Form>,
     first: bool,
     block: Block,
-    array: Vec<u8>,
-    array_overlong: bool,
+    array: Array,
 }
 
 /// The lines of one SSE event so far.
@@ -37,21 +37,17 @@ struct Block {
 
 impl Transcript {
     pub(super) fn new(form: Option<Form>, limit: usize) -> Transcript {
-        Transcript {
-            limit,
-            form,
-            first: true,
-            block: Block::default(),
-            array: Vec::new(),
-            array_overlong: false,
-        }
+        Transcript { limit, form, first: true, block: Block::default(), array: Array::default() }
     }
 
     /// Takes the next line.
     pub(super) fn line(&mut self, mut line: Line<'_>, core: &mut Core) {
         if std::mem::take(&mut self.first) {
             // One byte order mark at the start is allowed in SSE and harmless elsewhere.
-            line.bytes = line.bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line.bytes);
+            if let Some(bytes) = line.bytes.strip_prefix(b"\xEF\xBB\xBF") {
+                line.bytes = bytes;
+                line.at.place.advance("\u{FEFF}");
+            }
         }
         if self.form.is_none() {
             self.form = match line.bytes.trim_ascii_start().first() {
@@ -66,13 +62,7 @@ impl Transcript {
                 core.wire = true;
                 self.sse(line, core);
             }
-            Some(Form::Array) => {
-                self.array_overlong |= line.overlong || self.array.len() + line.bytes.len() >= self.limit;
-                if !self.array_overlong {
-                    self.array.extend_from_slice(line.bytes);
-                    self.array.push(b'\n');
-                }
-            }
+            Some(Form::Array) => self.array.line(line, self.limit),
             Some(Form::JsonLines) | None => json_line(line, core),
         }
     }
@@ -88,15 +78,7 @@ impl Transcript {
                     self.dispatch(core);
                 }
             }
-            Some(Form::Array) if self.array_overlong => {
-                core.report(fault("limit_exceeded", end, "the array is longer than the limit"));
-            }
-            Some(Form::Array) => match serde_json::from_slice::<Vec<Value>>(&self.array) {
-                Ok(events) => events.iter().for_each(|event| core.listed(event)),
-                Err(error) => {
-                    core.report(fault("event_json", end, format!("the array is not JSON: {error}")))
-                }
-            },
+            Some(Form::Array) => self.array.finish(end, core),
             Some(Form::JsonLines) | None => {}
         }
     }
@@ -185,6 +167,90 @@ impl Transcript {
         }
         core.event(&name, value.as_ref().and_then(Value::as_object), id.as_deref(), at);
     }
+}
+
+/// A JSON array of events, which is read when the input ends.
+#[derive(Debug, Default)]
+struct Array {
+    /// Its bytes, at the same distances as in the transcript.
+    bytes: Vec<u8>,
+    /// Where each line begins in them, and its place.
+    lines: Vec<(usize, Place)>,
+    overlong: bool,
+}
+
+impl Array {
+    fn line(&mut self, line: Line<'_>, limit: usize) {
+        let place = line.at.place;
+        let first = self.lines.first().map_or(place.offset, |(_, first)| first.offset);
+        let at = place.offset - first;
+        self.overlong |= line.overlong || at + line.bytes.len() >= limit;
+        if self.overlong && !self.lines.is_empty() {
+            return;
+        }
+        self.lines.push((at, place));
+        if !self.overlong {
+            // The ends of lines are white space in JSON, whatever they were.
+            self.bytes.resize(at, b'\n');
+            self.bytes.extend_from_slice(line.bytes);
+        }
+    }
+
+    fn finish(&self, end: Mark, core: &mut Core) {
+        let start = self.lines.first().map_or(end.place, |(_, place)| *place);
+        let whole = Mark { place: start, end: end.end };
+        if self.overlong {
+            return core.report(fault("limit_exceeded", whole, "the array is longer than the limit"));
+        }
+        match serde_json::from_slice::<Vec<Value>>(&self.bytes) {
+            Ok(events) => {
+                let mut lines = self.lines.iter().peekable();
+                // The last place that was counted, and its offset in the bytes.
+                let mut known = (0, start);
+                for (event, (from, to)) in events.iter().zip(items(&self.bytes)) {
+                    while let Some(line) = lines.next_if(|(at, _)| *at <= from) {
+                        known = *line;
+                    }
+                    let passed = String::from_utf8_lossy(&self.bytes[known.0..from]);
+                    known = (from, known.1.after(&passed));
+                    core.value(event, Mark { place: known.1, end: start.offset + to });
+                }
+            }
+            Err(error) => core.report(fault("event_json", whole, format!("the array is not JSON: {error}"))),
+        }
+    }
+}
+
+/// Where the items of a JSON array begin and end.
+fn items(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let (mut depth, mut string, mut escaped) = (0usize, false, false);
+    // The item under way, up to its last byte that is no white space.
+    let mut item: Option<(usize, usize)> = None;
+    array.iter().enumerate().filter_map(move |(at, &byte)| {
+        if string {
+            string = byte != b'"' || escaped;
+            escaped = byte == b'\\' && !escaped;
+        } else {
+            match byte {
+                b',' if depth == 1 => return item.take(),
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return item.take();
+                    }
+                }
+                b'"' => string = true,
+                b' ' | b'\t' | b'\r' | b'\n' => return None,
+                _ => {}
+            }
+            if depth == 1 && byte == b'[' && item.is_none() {
+                return None;
+            }
+        }
+        item = Some((item.map_or(at, |(from, _)| from), at + 1));
+        None
+    })
 }
 
 fn json_line(line: Line<'_>, core: &mut Core) {

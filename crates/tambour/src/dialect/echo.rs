@@ -1,19 +1,27 @@
 //! Replies that repeat an example of the instructions, as small models do.
 
-use super::{Dialect, Ending, Intent, Output, Written};
+use super::{Dialect, Ending, Intent, Output, Prompt, Written};
 use crate::event::Event;
 use crate::finding::{Report, Rule};
-use crate::options::Options;
+use crate::options::{Language, Options, Texts};
 use crate::span::Place;
 
-/// The reader that `reader` makes, watched for what `options.examples` say when they are read by the same.
+/// The reader that `reader` makes, watched for what `options.examples` say when they are read by the same; and for what
+/// the examples of the dialect's own instructions say, in each language, if they were given.
 pub(super) fn watch(
     options: &Options,
     rule: &'static Rule,
+    prompt: fn(&Options) -> Prompt,
     reader: fn(&Options) -> Box<dyn Dialect>,
 ) -> Box<dyn Dialect> {
     let inner = reader(options);
-    let examples = options.examples.iter().map(|example| Example::new(&texts(example, options, reader)));
+    let languages: &[Language] = if options.own_examples { &[Language::Zh, Language::En] } else { &[] };
+    let own = languages.iter().map(|language| {
+        let options = Options { texts: Texts::of(*language), ..options.clone() };
+        prompt(&options).example.into_owned()
+    });
+    let given = options.examples.iter().cloned();
+    let examples = given.chain(own).map(|example| Example::new(&texts(&example, options, reader)));
     let examples: Vec<Example> = examples.filter(|example| !example.text.is_empty()).collect();
     if examples.is_empty() { inner } else { Box::new(Echo { inner, rule, examples }) }
 }

@@ -541,6 +541,49 @@ fn places_are_those_of_the_transcript() {
 }
 
 #[test]
+fn places_in_an_array_are_those_of_the_transcript() {
+    // X-006: an array with a byte order mark, ends of lines of all kinds, and brackets in its texts
+    let text = "\u{FEFF} [\r\n{\"event\":\"thinking_start\",\"data\":{}},\r\n\n  {\"event\":\"字]\\\"[\"} , \r[1,[2]]\n]\n";
+    let found = check_transcript(text.as_bytes(), strict());
+    let of = |code: &str| found.iter().find(|finding| finding.code == code).expect("it is found");
+    let shown = |code: &str| (&text[of(code).span.start..of(code).span.end], of(code).line, of(code).column);
+    assert_eq!(shown("event_unknown"), ("{\"event\":\"字]\\\"[\"}", 4, 3));
+    assert_eq!(shown("event_shape"), ("[1,[2]]", 4, 24));
+    assert_eq!(of("final_end_missing").span.start, text.len());
+    let broken = check_transcript(b" \n[{\"event\":1},", strict());
+    assert_eq!((broken[0].code.as_ref(), broken[0].span.start, broken[0].span.end), ("event_json", 2, 15));
+    let mut short = strict();
+    short.options.limits.input = 60;
+    let long = check_transcript(format!("[\n{}]", "1,".repeat(100)).as_bytes(), short);
+    assert_eq!((long[0].code.as_ref(), long[0].span.start, long[0].span.end), ("limit_exceeded", 0, 203)); // X-007
+}
+
+#[test]
+fn the_first_error_is_listed_whatever_comes_before_it() {
+    // X-006, X-007: warnings beyond the limit, then an error
+    let flat = "{\"event\":\"final_delta\",\"text\":\"x\"}\n".repeat(5);
+    let good: String = stream("TPPE").iter().map(|event| format!("{event}\n")).collect();
+    let text = format!(
+        "{good}{flat}{{\"event\":\"x\"}}\n{{\"event\":\"y\"}}\n{{\"event\":\"final_end\",\"data\":{{}}}}\n"
+    );
+    let mut few = strict();
+    few.options.limits.findings = 2;
+    let codes = |options| -> Vec<String> {
+        check_transcript(text.as_bytes(), options).into_iter().map(|finding| finding.code.into()).collect()
+    };
+    assert_eq!(codes(few.clone()), ["event_flat", "event_flat", "event_unknown", "limit_exceeded"]);
+    few.options.first_only = true;
+    assert_eq!(codes(few), ["event_unknown"]);
+    let mut lenient = CheckOptions::default();
+    lenient.options.first_only = true;
+    let flat = "{\"event\":\"final_delta\",\"text\":\"x\"}\n".repeat(2);
+    let text = format!("{good}{flat}{{\"event\":\"final_end\",\"data\":{{}}}}\n");
+    let found = check_transcript(text.as_bytes(), lenient);
+    // Without an error it is the first finding.
+    assert_eq!((found.len(), found[0].code.as_ref(), found[0].span.start), (1, "event_flat", good.len()));
+}
+
+#[test]
 fn the_example_of_the_specification_passes() {
     // Without the common fields and the end, as it stands there (R-26).
     let text = r##"event: serp_summary
@@ -801,7 +844,7 @@ proptest! {
         bytes.iter().for_each(|byte| single.push(&[*byte]));
         prop_assert_eq!(&single.finish(), &whole); // J-065
         for finding in &whole {
-            prop_assert!(finding.span.end <= bytes.len() || form == Some(Form::Array) || bytes.trim_ascii().starts_with(b"["));
+            prop_assert!(finding.span.start <= finding.span.end && finding.span.end <= bytes.len()); // X-006
         }
     }
 }

@@ -11,6 +11,7 @@ mod fuzz;
 mod hostile;
 mod json;
 mod layers;
+mod lines;
 mod plans;
 mod privacy;
 mod prompts;

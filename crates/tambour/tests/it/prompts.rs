@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use tambour::dialect::{DIALECTS, Prompt, entry};
+use tambour::event::Collected;
 use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
-use tambour::{Options, Profile};
+use tambour::{End, Options, Pipeline, Profile};
 
 fn prompts() -> impl Iterator<Item = (&'static str, Prompt)> {
     DIALECTS.iter().flat_map(|entry| {
@@ -75,11 +76,15 @@ fn the_jsonseq_schema_describes_the_example() {
 
 #[test]
 fn the_ai_say_schema_describes_the_example() {
-    let schema = entry("ai_say").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     let names = |value: &Value| -> Vec<String> {
         value.as_object().map(|object| object.keys().cloned().collect()).unwrap_or_default()
     };
-    for (_, prompt) in prompts().filter(|(name, _)| *name == "ai_say") {
+    let entry = entry("ai_say").expect("a dialect");
+    for language in [Language::Zh, Language::En] {
+        let mut options = Options::default();
+        options.texts = Texts::of(language);
+        let schema = entry.schema.expect("it has a schema")(&options);
+        let prompt = entry.prompt.expect("it has instructions")(&options);
         let example: Value = serde_json::from_str(&prompt.example).expect("the example is JSON");
         assert_eq!(names(&example), names(&schema["properties"])); // S-051
         for part in ["assessment", "response"] {
@@ -118,4 +123,74 @@ fn schemas_are_those_of_the_options() {
     assert_eq!(plan["properties"]["response_mode"]["enum"], modes);
     assert_eq!(plan["oneOf"][2]["required"], json!(["execution_plan"]));
     assert_eq!(plan["oneOf"][1].get("required"), None);
+}
+
+#[test]
+fn replies_that_repeat_our_own_example_are_told() {
+    // X-011: the examples of both languages, whatever language the texts are in
+    for language in ["zh", "en"] {
+        let mut options = Options::default();
+        options.set("text_language", language).expect("an option");
+        options.set("examples", "own").expect("an option");
+        for (name, prompt) in prompts() {
+            for contract in [name, "auto"] {
+                let contract = Contract::named(contract).expect("it exists");
+                let codes = |options: &Options| -> Vec<String> {
+                    let verdict = contract.check(prompt.example.as_bytes(), options);
+                    verdict.findings.iter().map(|finding| finding.code.to_string()).collect()
+                };
+                assert_eq!(codes(&options), ["example_echo"], "{name}");
+                assert_eq!(codes(&Options::default()), [""; 0], "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn own_examples_go_with_others() {
+    let mut options = Options::default();
+    options.set("examples", r#"["own","one"]"#).expect("an option");
+    assert_eq!((options.own_examples, &*options.examples), (true, &["one".to_owned()][..]));
+    options.set("examples", "two").expect("an option");
+    assert_eq!((options.own_examples, options.examples.len()), (true, 2));
+    options.set("examples", r#"["one"]"#).expect("an option");
+    assert_eq!((options.own_examples, options.examples.len()), (false, 1));
+}
+
+#[test]
+fn english_texts_have_an_english_role() {
+    // S-052: the role of the language is the default, both are read, and a role that is given is the only one
+    let reply = |role: &str| {
+        format!(
+            "{{\"assessment\":{{\"understanding_level\":40,\"has_questions\":true,\"expressed_understanding\":false,\
+             \"reasoning\":\"r\"}},\"response\":{{\"{role}\":\"Hi.\"}},\"should_exit\":false,\"exit_reason\":\"x\"}}"
+        )
+    };
+    let entry = entry("ai_say").expect("a dialect");
+    for (language, default) in [("zh", "咨询师"), ("en", "counsellor")] {
+        let mut options = Options::default();
+        options.set("text_language", language).expect("an option");
+        let prompt = entry.prompt.expect("it has instructions")(&options);
+        assert!(prompt.example.contains(&format!("\"{default}\":")) && prompt.rules.contains(default));
+        assert!(
+            entry.schema.expect("it has a schema")(&options)["properties"]["response"]["properties"]
+                .get(default)
+                .is_some()
+        );
+        for role in ["咨询师", "counsellor"] {
+            let contract = Contract::named("ai_say").expect("it exists");
+            assert_eq!(contract.check(reply(role).as_bytes(), &options).findings, []);
+            let mut events = Collected::default();
+            let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect");
+            pipeline.push(reply(role).as_bytes(), &mut events);
+            pipeline.finish(&End::stop(), &mut events);
+            let written = pipeline.written(&events.events).expect("it can be written");
+            assert!(written.contains(&format!("\"{default}\": \"Hi.\"")), "{written}");
+        }
+        options.set("ai_say.role", "Dr. Li").expect("an option");
+        let verdict =
+            Contract::named("ai_say").expect("it exists").check(reply(default).as_bytes(), &options);
+        assert_eq!(verdict.findings.len(), 1);
+        assert_eq!(verdict.findings[0].code, "role_key_unexpected");
+    }
 }

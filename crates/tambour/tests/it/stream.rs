@@ -1,7 +1,7 @@
 //! What a stream promises however it ends and however it arrives: ends, limits, promptness, round trips.
 
 use tambour::event::{Collected, Completed, EventKind, Failure, FinishReason};
-use tambour::{End, Event, Options, Pipeline, Profile, contract};
+use tambour::{End, Event, Options, Pipeline, Profile, Severity, contract};
 
 const REPLY: &str = "<think>draft</think>\n<serp>The user wants a plan.</serp>\n<thinking>\n<phase id=\"1\">\n\
     <title>Goal</title>\nthree days a week\n</phase>\n<phase id=\"2\">\n<title>Plan</title>\npush &amp; pull\n</phase>\n\
@@ -169,6 +169,22 @@ fn valid_thinkingml_has_no_findings_in_either_profile() {
         let sink = read("thinkingml", &judged(profile), REPLY.as_bytes(), &End::stop(), false);
         assert_eq!(sink.findings, [], "{profile:?}"); // X-002
         assert_eq!(completed(&sink).metadata.warnings, 0);
+    }
+}
+
+#[test]
+fn warnings_and_repairs_are_counted_without_information() {
+    // X-009: one phase is information, fields beside the name are a warning and read all the same
+    let lines = "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"t\"}}\n\
+                 {\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_delta\",\"text\":\"x\"}\n\
+                 {\"event\":\"final_end\",\"data\":{}}\n";
+    for profile in [Profile::Strict, Profile::Lenient] {
+        let sink = read("jsonseq", &judged(profile), lines.as_bytes(), &End::stop(), false);
+        let found: Vec<(&str, Severity)> =
+            sink.findings.iter().map(|finding| (finding.code.as_ref(), finding.severity)).collect();
+        assert_eq!(found, [("data_flat", Severity::Warning), ("single_phase", Severity::Info)]);
+        let metadata = &completed(&sink).metadata;
+        assert_eq!((metadata.warnings, metadata.repairs), (1, 1), "{profile:?}");
     }
 }
 

@@ -27,7 +27,9 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "ai_say",
     summary: "one JSON object, the answer of a dialogue round",
-    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(AiSay::new(options))),
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiSay::new(options)))
+    },
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
@@ -58,7 +60,7 @@ impl AiSay {
             end: Place::START,
             round: options.round.clone(),
             language: options.texts.language,
-            role: options.role.clone(),
+            role: options.role_key().to_owned(),
             said: fields::Said::default(),
         }
     }

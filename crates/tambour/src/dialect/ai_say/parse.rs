@@ -30,7 +30,8 @@ pub(super) struct Answers {
     /// Repairs of an object that may yet turn out not to be an answer.
     pending: Vec<Report>,
     several: bool,
-    role: String,
+    /// Keys of the message.
+    roles: Vec<String>,
 }
 
 /// What is known of the value under way.
@@ -102,7 +103,7 @@ impl Answers {
             answer: None,
             pending: Vec::new(),
             several: false,
-            role: options.role.clone(),
+            roles: options.role_keys(),
         }
     }
 
@@ -193,7 +194,11 @@ impl Answers {
             2 if object.top == "assessment" && ASSESSMENT.contains(&text) => format!("assessment.{text}"),
             _ if object.top == "response" => {
                 object.key_at = place();
-                if level == 2 && text == self.role && self.message.is_sent() && object.kept.len() < 16 {
+                if level == 2
+                    && self.roles.iter().any(|role| role == text)
+                    && self.message.is_sent()
+                    && object.kept.len() < 16
+                {
                     object.kept.push(object.key_at.offset);
                 }
                 return;
@@ -257,7 +262,7 @@ impl Answers {
         }
         let stand = match object.depth - object.base {
             1 => Stand::Plain,
-            2 if object.sub == self.role => Stand::Role,
+            2 if self.roles.contains(&object.sub) => Stand::Role,
             // A field that slipped into `response` is no message.
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => return,
             _ => Stand::Elsewhere,

@@ -14,17 +14,15 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         Language::Zh => ZH,
         Language::En => EN,
     };
-    if options.role != Options::default().role {
-        let role = Value::from(options.role.as_str()).to_string();
+    let default = Options { role: None, ..options.clone() };
+    if options.role_key() != default.role_key() {
+        let quoted = |role: &str| Value::from(role).to_string();
         for text in [&mut prompt.example, &mut prompt.rules] {
-            *text = Cow::Owned(text.replace(ROLE, &role));
+            *text = Cow::Owned(text.replace(&quoted(default.role_key()), &quoted(options.role_key())));
         }
     }
     prompt
 }
-
-/// The default role key, as it stands in the texts.
-const ROLE: &str = "\"咨询师\"";
 
 const EN: Prompt = Prompt {
     opening: Cow::Borrowed("\
@@ -42,7 +40,7 @@ Example reply:
     "reasoning": "They see why air matters but ask about meat, so one part is open."
   },
   "response": {
-    "咨询师": "Right, worms breathe through their skin. Meat rots without air, it smells and draws rats; leaves and peel do not."
+    "counsellor": "Right, worms breathe through their skin. Meat rots without air, it smells and draws rats; leaves and peel do not."
   },
   "should_exit": false,
   "exit_reason": "A question is open."
@@ -55,7 +53,7 @@ Rules:
 - has_questions, expressed_understanding and should_exit are true or false, without quotes. has_questions: the user has
   open questions. expressed_understanding: the user said that they understand.
 - reasoning says in a sentence how you judged; the user never sees it.
-- The one key in response is \"咨询师\"; its text is your message to the user, in their language.
+- The one key in response is \"counsellor\"; its text is your message to the user, in their language.
 - should_exit says whether the topic can end, exit_reason why.
 - All fields must be there. No code fence, no comments; a line break in a text is written \\n, a quote \\\".
 - If you cannot reply in this form, reply only with <<ParsingError>>.

@@ -6,7 +6,7 @@ use crate::options::Options;
 
 /// The schema, with the role that speaks.
 pub(super) fn schema(options: &Options) -> Value {
-    let role = options.role.as_str();
+    let role = options.role_key();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ai_say answer",

@@ -27,7 +27,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
             said.answer.exit_reason.clone_from(&decision.reason);
         }
     }
-    answer(&said, &Options::default().role, events)
+    answer(&said, Options::default().role_key(), events)
 }
 
 /// Writes an answer with the message of `events`.

@@ -31,7 +31,9 @@ use parse::{Feed, Plans, Read};
 pub(super) const ENTRY: Entry = Entry {
     name: "aiplan",
     summary: "a JSON plan with a response mode and tool calls",
-    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(AiPlan::new(options))),
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
+    },
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),

@@ -1,13 +1,16 @@
 //! JSONSeq written by a model: one JSON object a line, each an event (J-050 to J-053).
 //!
-//! `parse` reads lines and fields, `text` what stands between the objects, `order` puts the events in order.
+//! `parse` finds the objects, `event` reads one, `text` what stands between them, `order` puts the events in order, `told` keeps
+//! findings until it is known whether there is an event at all.
 
+mod event;
 mod order;
 mod parse;
 mod prompt;
 mod rules;
 mod schema;
 mod text;
+mod told;
 mod write;
 
 use super::draft::LeadingThink;
@@ -24,7 +27,9 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "jsonseq",
     summary: "JSON Lines, each an event of the JSONSeq protocol",
-    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(JsonSeq::new(options))),
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
+    },
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
@@ -64,7 +69,7 @@ impl JsonSeq {
         let JsonSeq { preface, reader, lines, .. } = self;
         let overflow = preface.push(text, |text| {
             reader.push(text, &mut parse::Feed { lines, out: &mut *out });
-            lines.begun
+            lines.told.begun()
         });
         if let Some(Overflow { held, last, rest }) = overflow {
             let message = "more text before the first event than `limits.hold`";
@@ -95,23 +100,15 @@ impl Dialect for JsonSeq {
             self.begin(&rest, out);
         }
         if self.preface.is_plain() {
-            return;
+            return out.fall_back("events_missing");
         }
         self.lines.finishing = true;
         self.reader.finish(&mut parse::Feed { lines: &mut self.lines, out });
         self.lines.end_text(self.end, out);
-        match self.preface.take().filter(|_| !self.lines.begun) {
-            Some(preface) if preface.trim() == MARKER => {
-                let place = self.draft.place();
-                let message = "the model declared that it cannot answer in this form";
-                let report = Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message);
-                out.report(report.repaired("fallback text"));
-                out.fall_back("parsing_error");
-            }
-            Some(preface) if !is_blank(&preface) => out.intent(Intent::FinalText(&preface)),
-            Some(_) | None => {}
+        match self.preface.take().filter(|_| !self.lines.told.begun()) {
+            Some(preface) if !is_blank(&preface) => self.without_events(&preface, out),
+            Some(_) | None => self.lines.order.finish(self.end, out),
         }
-        self.lines.order.finish(self.end, out);
     }
 
     fn place(&self) -> Place {
@@ -119,7 +116,7 @@ impl Dialect for JsonSeq {
     }
 
     fn held(&self) -> usize {
-        self.draft.held() + self.reader.held() + self.lines.order.held() + self.preface.held()
+        self.draft.held() + self.reader.held() + self.lines.held() + self.preface.held()
     }
 
     fn name(&self) -> &'static str {
@@ -128,6 +125,22 @@ impl Dialect for JsonSeq {
 }
 
 impl JsonSeq {
+    /// A reply without any event is the answer as it stands, or the failure marker.
+    fn without_events(&self, reply: &str, out: &mut dyn Output) {
+        let place = self.draft.place();
+        let report = |rule, message: &str, repair: &str| {
+            Report::new(rule, place, self.end.offset, message).repaired(repair)
+        };
+        if reply.trim() == MARKER {
+            let message = "the model declared that it cannot answer in this form";
+            out.report(report(rules::PARSING_ERROR_MARKER, message, "fallback text"));
+            return out.fall_back("parsing_error");
+        }
+        out.intent(Intent::FinalText(reply));
+        out.report(report(rules::EVENTS_MISSING, "the reply holds no event", "its text is the answer"));
+        out.fall_back("events_missing");
+    }
+
     fn begin(&mut self, rest: &str, out: &mut dyn Output) {
         self.end = self.draft.place();
         let reader = std::mem::replace(&mut self.reader, json::Reader::lines(&Default::default()));

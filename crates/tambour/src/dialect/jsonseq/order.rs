@@ -47,7 +47,8 @@ pub(super) struct Order {
     held: String,
     /// Where queries stand, until answer text follows them.
     queries: Option<(Place, usize)>,
-    had_queries: bool,
+    /// Where the queries stand that were used last.
+    had_queries: Option<(Place, usize)>,
     pub(super) final_end: bool,
     early_answer: bool,
     limit: usize,
@@ -70,7 +71,7 @@ impl Order {
             answered: false,
             held: String::new(),
             queries: None,
-            had_queries: false,
+            had_queries: None,
             final_end: false,
             early_answer: false,
             limit: options.limits.hold,
@@ -82,7 +83,8 @@ impl Order {
         self.held.len()
     }
 
-    fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
+    /// Reports on the event under way.
+    pub(super) fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
         self.found_on(rule, rule.rows[0], at, message, repair);
     }
 
@@ -95,6 +97,7 @@ impl Order {
         message: impl Into<String>,
         repair: &str,
     ) {
+        // The end of the event is not known yet.
         self.reports.push(Report::new(rule, at, at.offset, message).row(row).repaired(repair));
     }
 
@@ -119,23 +122,11 @@ impl Order {
         }
         match name {
             "serp_summary" => self.summary(data, at, out),
-            "thinking_start" => self.thinking_start(data, at, out),
+            "thinking_start" => self.thinking_start(at, out),
             "phase_start" => self.phase_start(data, at, out),
-            "thinking_end" => self.thinking_end(data, at, out),
+            "thinking_end" => self.thinking_end(at, out),
             "serp_queries" => self.serp_queries(data, at, end, out),
-            _ => self.final_end(data, at, out),
-        }
-    }
-
-    fn no_fields(&mut self, name: &str, data: &Map<String, Value>, at: Place) {
-        if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
-            let row = match name {
-                "thinking_start" => "J-006",
-                "thinking_end" => "J-012",
-                _ => "J-014",
-            };
-            let message = format!("`{name}` has no field `{field}`");
-            self.found_on(rules::FIELD_UNEXPECTED, row, at, message, "left out");
+            _ => self.final_end(out),
         }
     }
 
@@ -160,7 +151,7 @@ impl Order {
             return self.found(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
         }
         let plain = without_tags(&text);
-        if plain.len() < text.len() {
+        if plain != text {
             self.found(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
         }
         out.intent(Intent::Summary(plain.into()));
@@ -181,8 +172,7 @@ impl Order {
         }
     }
 
-    fn thinking_start(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        self.no_fields("thinking_start", data, at);
+    fn thinking_start(&mut self, at: Place, out: &mut dyn Output) {
         if std::mem::replace(&mut self.started, true) {
             return self.found(rules::THINKING_START_DUPLICATE, at, "a second `thinking_start`", "left out");
         }
@@ -331,8 +321,7 @@ impl Order {
         self.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
     }
 
-    fn thinking_end(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        self.no_fields("thinking_end", data, at);
+    fn thinking_end(&mut self, at: Place, out: &mut dyn Output) {
         if std::mem::replace(&mut self.ended, true) {
             return self.found(rules::THINKING_END_DUPLICATE, at, "a second `thinking_end`", "left out");
         }
@@ -352,15 +341,24 @@ impl Order {
     }
 
     fn serp_queries(&mut self, data: &Map<String, Value>, at: Place, end: usize, out: &mut dyn Output) {
-        if std::mem::replace(&mut self.had_queries, true) {
-            self.found(rules::QUERIES_DUPLICATE, at, "a second `serp_queries`", "the last valid one used");
-        }
+        let before = self.had_queries;
         match data.get("queries") {
             Some(queries @ Value::Array(_)) => {
+                self.had_queries = Some((at, end));
                 self.queries = Some((at, end));
+                if let Some((place, end)) = before {
+                    // What is lost are those of the event before.
+                    let report =
+                        Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
+                    out.report(report.repaired("the last valid one used"));
+                }
                 out.queries(Written::Value(queries), at, end);
             }
             Some(_) => {
+                if before.is_some() {
+                    let message = "a second `serp_queries`";
+                    self.found(rules::QUERIES_DUPLICATE, at, message, "the last valid one used");
+                }
                 let message = "`queries` is not an array";
                 self.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
             }
@@ -368,8 +366,7 @@ impl Order {
         }
     }
 
-    fn final_end(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        self.no_fields("final_end", data, at);
+    fn final_end(&mut self, out: &mut dyn Output) {
         self.final_end = true;
         if self.thinking == Thinking::Open {
             self.close_thinking(out);
@@ -409,17 +406,29 @@ fn lenient_id(value: Option<&Value>) -> Option<u64> {
     id.filter(|&id| id > 0)
 }
 
+/// The text without its tags. Text whose neighbours become a tag when one between them is gone stays text.
 fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    tokens(text, &mut |token| match token {
+        Token::Tag(_) => {}
+        _ => out.push_str(token.raw()),
+    });
+    if out.len() == text.len() {
+        return out;
+    }
+    // A tag holds no second `<`, so that a blank behind its own makes text of it and tags of nothing else.
+    let mut apart = String::with_capacity(out.len());
+    tokens(&out, &mut |token| match token {
+        Token::Tag(tag) => apart.extend(["< ", &tag.raw[1..]]),
+        _ => apart.push_str(token.raw()),
+    });
+    apart
+}
+
+fn tokens(text: &str, see: &mut dyn FnMut(Token<'_>)) {
     let mut lexer = Markup::new("", text.len() + 1);
-    let mut add = |token: Token<'_>| {
-        if !matches!(token, Token::Tag(_)) {
-            out.push_str(token.raw());
-        }
-    };
-    lexer.push(text, &mut |token, _| add(token));
-    lexer.finish(&mut |token, _| add(token));
-    out
+    lexer.push(text, &mut |token, _| see(token));
+    lexer.finish(&mut |token, _| see(token));
 }
 
 /// The row that describes the delta called `name`.

@@ -1,53 +1,87 @@
-//! Lines to events: which object is which event, and where its fields are. The text of a delta is handed on while its
-//! line is still arriving.
+//! Lines to events: which object is which event. The text of a delta is handed on while its line is still arriving.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::order::{Order, Target, row_of};
+use super::event::{self, Whole};
+use super::order::{Order, Target};
 use super::rules;
-use super::text::Between;
+use super::text::{Between, Named};
+use super::told::Told;
 use crate::dialect::Output;
-use crate::event::{EventKind, kind_of};
-use crate::finding::{Report, Rule};
-use crate::limits::Limits;
+use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, End, JsonEvent, JsonSink, find_in_string};
+use crate::repair::json::{Builder, End, JsonEvent, JsonSink, KeyPlace, Start};
 use crate::span::Place;
 
 /// The lines of one reply.
 pub(super) struct Lines {
     pub(super) order: Order,
     pub(super) text: Between,
-    /// Whether an event has come.
-    pub(super) begun: bool,
+    pub(super) told: Told,
     /// Whether the input has ended.
     pub(super) finishing: bool,
     builder: Builder,
+    outer: Outer,
     line: Line,
+    /// An item of an array, until it is known whether its end is its own.
+    done: Option<Done>,
     pretty: bool,
-    limits: Limits,
+    options: Options,
+}
+
+/// The value under way: an object, or an array of objects.
+#[derive(Default)]
+struct Outer {
+    at: Place,
+    /// Arrays that are open around the object under way.
+    arrays: usize,
+    /// The last bracket, where it is the bracket of an item.
+    bracket: Place,
+    /// Whether objects came, and other items.
+    objects: bool,
+    others: bool,
+    array: bool,
+    /// The object is the data of an `event:` line.
+    framed: bool,
 }
 
 /// What is known of the object under way.
 #[derive(Default)]
-struct Line {
-    at: Place,
+pub(super) struct Line {
+    /// Where the event begins, and where its object does.
+    pub(super) at: Place,
+    start: Place,
     depth: usize,
-    array: bool,
     /// The object is the data of a named frame.
-    framed: bool,
+    pub(super) framed: bool,
     top: String,
     sub: String,
-    name: String,
+    pub(super) name: String,
     /// Whether the string under way is the event's name.
     naming: bool,
     id: Option<Value>,
     id_text: String,
     id_string: bool,
     /// Where the text of a delta goes; set once, when the text begins.
-    target: Option<Target>,
+    pub(super) target: Option<Target>,
     streaming: bool,
-    filled: bool,
+    pub(super) filled: bool,
+    /// Keys whose value came after text had been sent, and so late that it changes nothing.
+    late: Vec<usize>,
+    /// Where the text stands, and whether another one stands elsewhere.
+    text_depth: usize,
+    pub(super) second: bool,
+    /// Bytes of text that wait for the end of the object.
+    waiting: usize,
+}
+
+/// An object that has been read.
+struct Done {
+    line: Line,
+    /// `None` when it is larger than the limits.
+    value: Option<serde_json::Map<String, Value>>,
+    duplicates: Vec<Report>,
+    end: usize,
 }
 
 /// Lends the lines to the JSON reader.
@@ -63,22 +97,38 @@ impl JsonSink for Feed<'_> {
     }
 
     fn report(&mut self, report: Report) {
-        self.out.report(report);
+        self.lines.told.add(report, self.out);
+    }
+
+    fn bracket(&mut self, place: KeyPlace<'_>) {
+        let Lines { outer, line, .. } = &mut *self.lines;
+        if outer.arrays > 0 && line.depth <= 1 {
+            outer.bracket = place.get();
+        }
     }
 }
 
 impl Lines {
     pub(super) fn new(options: &Options) -> Lines {
+        let limits = &options.limits;
         Lines {
             order: Order::new(options),
             text: Between::default(),
-            begun: false,
+            told: Told::new(limits.findings),
             finishing: false,
-            builder: Builder::new(),
+            builder: Builder::limited(limits.hold, limits.items),
+            outer: Outer::default(),
             line: Line::default(),
+            done: None,
             pretty: false,
-            limits: options.limits.clone(),
+            options: options.clone(),
         }
+    }
+
+    /// Bytes of text that have come and not been sent.
+    pub(super) fn held(&self) -> usize {
+        // Before the first event all text is held anyway.
+        self.order.held() + if self.told.begun() { self.line.waiting } else { 0 }
     }
 
     #[inline]
@@ -90,57 +140,148 @@ impl Lines {
             self.line.filled = true;
             return self.order.delta(target, text, self.line.at, out);
         }
+        if self.line.depth > 0 { self.inside(event, out) } else { self.outside(event, out) }
+    }
+
+    /// What stands outside of the objects.
+    fn outside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
             JsonEvent::Text(text) => {
                 // Line by line, so that findings come in order however the reply was cut.
                 for piece in text.split_inclusive('\n') {
-                    if let Some((name, place)) = self.text.push(piece, out) {
-                        self.finish_event(&name, &Map::new(), place, place.offset, out);
-                    }
+                    let ended = self.text.push(piece, &mut self.told, out);
+                    self.frame_ended(ended, out);
+                }
+            }
+            JsonEvent::ValueStart(start) => self.value_begins(start, out),
+            JsonEvent::ValueEnd(end) => self.value_ends(end, out),
+            JsonEvent::ObjectStart => {
+                self.item_ends(false, out);
+                self.object_begins();
+                self.builder.see(event);
+            }
+            JsonEvent::ArrayStart => {
+                self.item_ends(false, out);
+                self.outer.array = true;
+                self.outer.arrays += 1;
+            }
+            JsonEvent::ArrayEnd => self.outer.arrays = self.outer.arrays.saturating_sub(1),
+            JsonEvent::StringStart | JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
+                self.outer.others = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// What stands inside of an object.
+    fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+        match event {
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
+                self.line.depth -= 1;
+                if self.line.depth == 0 {
+                    self.builder.see(event);
+                    return self.object_ends();
+                }
+            }
+            JsonEvent::Key { text, depth, place } => self.line.key(text, depth - self.outer.arrays, *place),
+            JsonEvent::StringStart => self.string_begins(out),
+            JsonEvent::StringDelta(text) => {
+                let line = &mut self.line;
+                if line.naming {
+                    line.name.push_str(text);
+                } else if line.id_string {
+                    line.id_text.push_str(text);
+                }
+                line.waiting += text.len();
+                self.builder.see(event);
+                if self.builder.over() {
+                    // It was thrown away.
+                    self.line.waiting = 0;
                 }
                 return;
             }
-            JsonEvent::ValueStart(start) => {
-                let framed = self.text.object_begins(start.place, out);
-                self.line = Line { at: start.place, framed, ..Line::default() };
-                if framed && let Some((name, _)) = &self.text.named {
-                    self.line.name.clone_from(name);
-                }
-            }
-            JsonEvent::ObjectStart => self.line.depth += 1,
-            JsonEvent::ArrayStart => {
-                self.line.array |= self.line.depth == 0;
-                self.line.depth += 1;
-            }
-            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.line.depth -= 1,
-            JsonEvent::Key { text, depth: 1, .. } => {
-                self.line.top.clear();
-                self.line.top.push_str(text);
-                self.line.sub.clear();
-            }
-            JsonEvent::Key { text, depth: 2, .. } => {
-                self.line.sub.clear();
-                self.line.sub.push_str(text);
-            }
-            JsonEvent::StringStart => self.string_begins(out),
-            JsonEvent::StringDelta(text) if self.line.naming => self.line.name.push_str(text),
-            JsonEvent::StringDelta(text) if self.line.id_string => self.line.id_text.push_str(text),
-            JsonEvent::StringEnd => {
-                let line = &mut self.line;
-                line.naming = false;
-                line.streaming = false;
-                if std::mem::take(&mut line.id_string) {
-                    line.id = Some(Value::from(std::mem::take(&mut line.id_text)));
-                }
-            }
+            JsonEvent::StringEnd => self.line.string_ends(),
             JsonEvent::Number(number) if self.line.is_field("id") => {
                 self.line.id = Some(Value::Number((*number).clone()));
             }
             _ => {}
         }
-        if let Some(built) = self.builder.see(event) {
-            self.object(&built, out);
+        self.builder.see(event);
+    }
+
+    fn value_begins(&mut self, start: &Start, out: &mut dyn Output) {
+        let begins = self.text.object_begins(&mut self.told, out);
+        self.frame_ended(begins.ended, out);
+        self.outer = Outer { at: start.place, framed: begins.framed, ..Outer::default() };
+        if begins.glued {
+            let place = start.place;
+            self.order.found(
+                rules::LINES_GLUED,
+                place,
+                "two objects on one line",
+                "read one after the other",
+            );
         }
+    }
+
+    fn object_begins(&mut self) {
+        let start = if self.outer.arrays > 0 { self.outer.bracket } else { self.outer.at };
+        self.line = Line { at: start, start, depth: 1, framed: self.outer.framed, ..Line::default() };
+        if let Some(named) = self.text.named.as_ref().filter(|_| self.outer.framed) {
+            self.line.at = named.at;
+            self.line.name.clone_from(&named.name);
+        }
+        self.builder.see(&JsonEvent::ValueStart(Start {
+            index: 0,
+            place: start,
+            origin: Default::default(),
+        }));
+    }
+
+    fn object_ends(&mut self) {
+        let built = self.builder.see(&JsonEvent::ValueEnd(End::default()));
+        let (value, duplicates) = match built.map(|built| (built.value, built.duplicates)) {
+            Some((Value::Object(object), duplicates)) => (Some(object), duplicates),
+            _ => (None, Vec::new()),
+        };
+        self.outer.objects = true;
+        let end = self.outer.bracket.offset;
+        self.done = Some(Done { line: std::mem::take(&mut self.line), value, duplicates, end });
+    }
+
+    /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
+    fn item_ends(&mut self, cut: bool, out: &mut dyn Output) {
+        if let Some(done) = self.done.take() {
+            let end = done.end;
+            self.object(done, cut, out);
+            self.flush(end, out);
+        }
+    }
+
+    fn value_ends(&mut self, end: &End, out: &mut dyn Output) {
+        self.text.object_ends(end.place);
+        let Outer { at, array, objects, others, .. } = self.outer;
+        if !array && let Some(done) = &mut self.done {
+            done.end = end.offset;
+            let several = end.place.line > done.line.start.line && !end.closed_by_us;
+            if several && !std::mem::replace(&mut self.pretty, true) {
+                self.order.found(rules::LINES_PRETTY, at, "an object over several lines", "read as one");
+            }
+        }
+        self.item_ends(end.closed_by_us && self.finishing, out);
+        let mut found = |rule, message: &str, repair: &str| {
+            self.told.add(Report::new(rule, at, end.offset, message).repaired(repair), out);
+        };
+        if !objects {
+            found(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out");
+        } else if array {
+            found(rules::LINES_IN_ARRAY, "events as items of an array", "read one after the other");
+            if others {
+                found(rules::LINE_NOT_OBJECT, "items that are no JSON objects", "left out");
+            }
+        }
+        self.flush(end.offset, out);
     }
 
     /// A string begins: the event's name, an id, or the text of a delta that can be handed on at once.
@@ -148,191 +289,107 @@ impl Lines {
         let line = &mut self.line;
         line.naming = line.depth == 1 && line.top == "event" && !line.framed && line.name.is_empty();
         line.id_string = line.is_field("id");
-        if !line.is_field("text") || line.target.is_some() || line.array {
+        if !line.is_field("text") {
             return;
         }
-        let target = match line.name.as_str() {
-            "final_delta" => self.order.final_delta(line.at, out),
-            "phase_delta" if line.id.is_some() => self.order.phase_delta(line.id.as_ref(), line.at, out),
+        if line.target.is_some() {
+            line.second |= line.depth != line.text_depth;
+            return;
+        }
+        let (at, id) = (line.at, line.id.as_ref());
+        let target = match line.name.trim() {
+            "final_delta" => {
+                self.told.begin(out);
+                self.order.final_delta(at, out)
+            }
+            "phase_delta" if id.is_some() => {
+                self.told.begin(out);
+                self.order.phase_delta(id, at, out)
+            }
             _ => return,
         };
-        self.begun = true;
         line.target = Some(target);
+        line.text_depth = line.depth;
         line.streaming = true;
     }
 
-    /// A whole value.
-    fn object(&mut self, built: &Built, out: &mut dyn Output) {
-        let (at, end) = (built.start.place, built.end);
-        self.text.object_ends(end.place);
-        for duplicate in &built.duplicates {
-            out.report(duplicate.clone());
-        }
-        if end.place.line > at.line && !std::mem::replace(&mut self.pretty, true) && !self.line.array {
-            self.found(rules::LINES_PRETTY, at, "an object over several lines", "read as one");
-        }
-        match &built.value {
-            Value::Object(object) => self.event(object, &end, at, out),
-            Value::Array(items) if items.iter().any(Value::is_object) => {
-                self.found(
-                    rules::LINES_IN_ARRAY,
-                    at,
-                    "events as items of an array",
-                    "read one after the other",
-                );
-                for item in items {
-                    if let Value::Object(object) = item {
-                        self.line = Line { at, ..Line::default() };
-                        self.event(object, &end, at, out);
-                    }
-                }
+    /// A whole object.
+    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) {
+        let Done { line, value, duplicates, end } = done;
+        let at = line.at;
+        for mut duplicate in duplicates {
+            if line.late.contains(&duplicate.place.offset) {
+                duplicate.repair = Some("kept the first value, which was sent".to_owned());
             }
-            _ => self.found(rules::LINE_NOT_OBJECT, at, "this is not a JSON object", "left out"),
+            // What was lost may be either of the two.
+            (duplicate.place, duplicate.end) = (at, end);
+            self.told.add(duplicate, out);
         }
-        self.flush(end.offset, out);
-    }
-
-    /// One object: an event, or something else.
-    fn event(&mut self, object: &Map<String, Value>, end: &End, at: Place, out: &mut dyn Output) {
-        if self.line.framed {
-            let named = self.text.named.take();
-            let name = named.map_or_else(String::new, |(name, _)| name);
-            if !name.is_empty() {
-                return self.fields(&name, object, end, at, out);
-            }
-        }
-        let name = match object.get("event") {
-            Some(Value::String(name)) => name.trim().to_owned(),
-            Some(_) => {
-                let message = "`event` is not a string";
-                return self.order.found_on(rules::FIELD_TYPE, "J-051", at, message, "left out");
-            }
-            None => return self.found(rules::EVENT_MISSING, at, "the object names no event", "left out"),
+        let named = if line.framed { self.text.named.take() } else { None };
+        let Some(object) = value else {
+            let repair = if line.target.is_some() { "what was sent of it is kept" } else { "left out" };
+            let message = "an event with more text or values than `limits.hold` and `limits.items`";
+            return self.order.found(rules::LIMIT_EXCEEDED, at, message, repair);
         };
-        let nested;
-        let data = match object.get("data") {
-            Some(Value::Object(data)) => data,
-            Some(text @ Value::String(_)) => {
-                match find_in_string(text, &self.limits).and_then(|found| found.value) {
-                    Some(Value::Object(data)) => {
-                        nested = data;
-                        let message = "`data` is an object written as a string";
-                        self.order.found_on(rules::FIELD_TYPE, "J-051", at, message, "read as the object");
-                        &nested
-                    }
-                    _ => object,
-                }
-            }
-            _ => object,
-        };
-        if std::ptr::eq(data, object) {
-            let mut data = object.clone();
-            data.shift_remove("event");
-            if data.get("data").is_some_and(|data| data.is_null()) {
-                data.shift_remove("data");
-            }
-            if kind_of(&name) == Some(EventKind::Contract) {
-                self.found(
-                    rules::DATA_FLAT,
-                    at,
-                    "the fields stand beside `event`, not in `data`",
-                    "read all the same",
-                );
-            }
-            return self.fields(&name, &data, end, at, out);
-        }
-        self.fields(&name, data, end, at, out);
+        let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
+        let whole = Whole { line: &line, object, end, cut };
+        event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);
     }
 
-    /// An event with its fields.
-    fn fields(&mut self, name: &str, data: &Map<String, Value>, end: &End, at: Place, out: &mut dyn Output) {
-        let streamed = self.line.target.is_some();
-        if end.closed_by_us && self.finishing {
-            let repair = if streamed { "the text so far is kept" } else { "left out" };
-            self.found(rules::LINE_CUT, at, "the reply ends inside a line", repair);
-            if !streamed {
-                return;
-            }
+    /// A frame that ended without data is an event without fields.
+    fn frame_ended(&mut self, named: Option<Named>, out: &mut dyn Output) {
+        if let Some(Named { name, at, end }) = named {
+            event::without_data(&name, at, end, &mut self.order, &mut self.told, out);
+            self.flush(end, out);
         }
-        if streamed {
-            if !self.line.filled {
-                self.order.delta_empty(name, at, "the text of a delta is empty");
-            }
-            return;
-        }
-        self.finish_event(name, data, at, end.offset, out);
-    }
-
-    /// A whole event whose text has not been handed on.
-    fn finish_event(
-        &mut self,
-        name: &str,
-        data: &Map<String, Value>,
-        at: Place,
-        end: usize,
-        out: &mut dyn Output,
-    ) {
-        match kind_of(name) {
-            Some(EventKind::Contract) => {}
-            Some(EventKind::System) => {
-                let message = format!("a model writes no `{name}`");
-                self.found(rules::EVENT_SPOOFED, at, message, "left out");
-                return self.flush(end, out);
-            }
-            Some(EventKind::Extension) | None => {
-                let message = format!("`{name}` is not an event of the contract");
-                self.found(rules::EVENT_UNKNOWN, at, message, "left out");
-                return self.flush(end, out);
-            }
-        }
-        self.begun = true;
-        if matches!(name, "phase_delta" | "final_delta") {
-            match data.get("text") {
-                Some(Value::String(text)) => {
-                    let target = match name {
-                        "final_delta" => self.order.final_delta(at, out),
-                        _ => self.order.phase_delta(data.get("id"), at, out),
-                    };
-                    if text.is_empty() {
-                        self.order.delta_empty(name, at, "the text of a delta is empty");
-                    }
-                    self.order.delta(target, text, at, out);
-                }
-                Some(_) => {
-                    let (row, message) = (row_of(name), "`text` is not a string");
-                    self.order.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
-                }
-                None => self.order.delta_empty(name, at, "the delta has no `text`"),
-            }
-        } else {
-            self.order.event(name, data, at, end, out);
-        }
-        self.flush(end, out);
     }
 
     /// The end of the input, after the last object.
     pub(super) fn end_text(&mut self, end: Place, out: &mut dyn Output) {
-        let ended = self.text.end_line(out).or_else(|| self.text.named.take());
-        if let Some((name, place)) = ended {
-            self.finish_event(&name, &Map::new(), place, end.offset, out);
-        }
+        let ended = self.text.end_line(&mut self.told, out);
+        self.frame_ended(ended, out);
+        let named = self.text.named.take();
+        self.frame_ended(named, out);
         self.flush(end.offset, out);
     }
 
-    fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
-        self.order.reports.push(Report::new(rule, at, at.offset, message).repaired(repair));
-    }
-
-    /// Hands on the findings of a line, now that its end is known.
+    /// Hands on the findings of an event, now that its end is known.
     fn flush(&mut self, end: usize, out: &mut dyn Output) {
         for mut report in self.order.reports.drain(..) {
             report.end = end;
-            out.report(report);
+            self.told.add(report, out);
         }
     }
 }
 
+/// Keys that are looked at for what came too late.
+const LATE: usize = 16;
+
 impl Line {
+    fn key(&mut self, text: &str, depth: usize, place: KeyPlace<'_>) {
+        let key = match depth {
+            1 => {
+                self.sub.clear();
+                &mut self.top
+            }
+            2 => &mut self.sub,
+            _ => return,
+        };
+        key.clear();
+        key.push_str(text);
+        if self.target.is_some() && matches!(text, "event" | "id" | "text") && self.late.len() < LATE {
+            self.late.push(place.get().offset);
+        }
+    }
+
+    fn string_ends(&mut self) {
+        self.naming = false;
+        self.streaming = false;
+        if std::mem::take(&mut self.id_string) {
+            self.id = Some(Value::from(std::mem::take(&mut self.id_text)));
+        }
+    }
+
     /// Whether the value under way is that field of the event.
     fn is_field(&self, name: &str) -> bool {
         match self.depth {

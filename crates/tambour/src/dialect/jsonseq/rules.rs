@@ -1,6 +1,6 @@
 //! The rules of JSON Lines written by a model (J-050 to J-053), and those of the events in them (J-002 to J-024).
 
-use crate::finding::rules;
+use crate::finding::{Level, Rule, rules};
 
 /// One event of the examples.
 macro_rules! ev {
@@ -61,6 +61,8 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer in events.\n", good!()),
         correct concat!("<think>I will answer in events.</think>\n", good!());
+    EVENTS_MISSING = "events_missing" ["X-013"] Must "The reply holds events.",
+        broken "Just a sentence.", correct GOOD;
     FENCED_REPLY = "fenced_reply" ["J-048"] Must "The lines are not wrapped in a code fence.",
         broken concat!("```json\n", good!(), "```\n"), correct GOOD;
     SSE_FRAMING = "sse_framing" ["J-050"] Should "The model writes JSON Lines, not the frames of a transport.",
@@ -89,10 +91,13 @@ rules! {
         broken concat!(good!(), "{\"event\":\"completed\"}\n"), correct GOOD;
     FIELD_MISSING = "field_missing" ["J-051"] Must "An event has all its fields.",
         broken concat!("{\"event\":\"serp_summary\",\"data\":{}}\n", good!()), correct WITH_SUMMARY;
+    FIELD_RENAMED = "field_renamed" ["R-76"] Must "The name and the text of an event are called `event` and `text`.",
+        broken concat!(thinking!(), "{\"type\":\"final_delta\",\"data\":{\"content\":\"# Plan\"}}\n", ev!("final_end")),
+        correct GOOD;
     FIELD_TYPE = "field_type" ["J-002", "J-003", "J-009", "J-011", "J-013", "J-051"] Must "The fields of an event have their types.",
         broken concat!(ev!("serp_summary", "\"text\":5"), good!()), correct WITH_SUMMARY;
-    FIELD_UNEXPECTED = "field_unexpected" ["J-006", "J-012", "J-014"] Must
-        "`thinking_start`, `thinking_end` and `final_end` have no fields.",
+    FIELD_UNEXPECTED = "field_unexpected" ["J-006", "J-012", "J-014", "J-051"] Must
+        "`thinking_start`, `thinking_end` and `final_end` have no fields, other events none but their own.",
         broken concat!(ev!("thinking_start", "\"id\":1"), phase1!(), phase2!(), ev!("thinking_end"), answer!(), ev!("final_end")),
         correct GOOD;
     SUMMARY_DUPLICATE = "serp_summary_duplicate" ["J-002"] Must "There is at most one `serp_summary`.",
@@ -188,3 +193,6 @@ rules! {
         broken GOOD,
         correct concat!(thinking!(), ev!("final_delta", "\"text\":\"# Another plan\""), ev!("final_end"));
 }
+
+/// A field that the contract does not know, in an event that has fields: what it says is lost, but nothing forbids it.
+pub(super) const FIELD_EXTRA: &Rule = &Rule { level: Level::Should, ..*FIELD_UNEXPECTED };

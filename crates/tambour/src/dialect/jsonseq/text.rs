@@ -1,107 +1,198 @@
 //! What stands between the objects: line breaks, fences, frames of a transport, and what does not belong there.
 
 use super::rules;
-use crate::dialect::{MARKER, Output};
+use super::told::Told;
+use crate::dialect::Output;
 use crate::finding::{Report, Rule};
 use crate::span::Place;
 
 /// The line under way, outside of objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Between {
+    /// Its beginning, from the first character that is not blank on.
     line: String,
-    /// Where `line` starts, and where it has come to.
+    /// Whether more came than is kept, and whether that is more than blanks.
+    full: bool,
+    long: bool,
+    /// Where its first such character stands, and the offset after the last one.
     start: Place,
+    end: usize,
+    /// Where the text has come to.
     at: Place,
     /// Whether an object has ended on this line.
     object: bool,
-    /// Name of an `event:` line whose data is due.
-    pub(super) named: Option<(String, Place)>,
+    /// An `event:` line whose data is due.
+    pub(super) named: Option<Named>,
     sse: bool,
     fenced: bool,
     glued: bool,
 }
 
-/// Bytes of a line that are kept to see what it is.
+/// An `event:` line.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) at: Place,
+    pub(super) end: usize,
+}
+
+/// What the text before an object makes of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Begins {
+    /// It is the data of an `event:` line.
+    pub(super) framed: bool,
+    /// Another object stands on the same line, for the first time.
+    pub(super) glued: bool,
+    /// A frame that ends here without data.
+    pub(super) ended: Option<Named>,
+}
+
+/// Bytes of a line that tell what it is.
 const KEPT: usize = 256;
 
 impl Between {
     pub(super) fn start_at(&mut self, place: Place) {
-        self.start = place;
         self.at = place;
     }
 
-    /// Text of one line outside of objects. Gives the name of an event whose frame has ended without data.
-    pub(super) fn push(&mut self, piece: &str, out: &mut dyn Output) -> Option<(String, Place)> {
-        let room = piece.floor_char_boundary(KEPT.saturating_sub(self.line.len()));
-        self.line.push_str(&piece[..room]);
+    /// Text of one line outside of objects. Gives a frame that has ended without data.
+    pub(super) fn push(&mut self, piece: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
+        let body = if self.line.is_empty() { piece.trim_start() } else { piece };
+        let seen = body.trim_end();
+        if !seen.is_empty() {
+            let from = self.at.after(&piece[..piece.len() - body.len()]);
+            if self.line.is_empty() {
+                self.start = from;
+            }
+            self.end = from.offset + seen.len();
+        }
+        self.keep(body);
         self.at.advance(piece);
-        if piece.ends_with('\n') { self.end_line(out) } else { None }
+        if piece.ends_with('\n') { self.end_line(told, out) } else { None }
     }
 
-    /// An object begins. Whether it is the data of an `event:` line.
-    pub(super) fn object_begins(&mut self, place: Place, out: &mut dyn Output) -> bool {
-        let prefix = std::mem::take(&mut self.line);
+    fn keep(&mut self, body: &str) {
+        let room = if self.full { 0 } else { body.floor_char_boundary(KEPT - self.line.len()) };
+        self.line.push_str(&body[..room]);
+        self.full |= room < body.len();
+        self.long |= !body[room..].trim().is_empty();
+    }
+
+    fn take(&mut self) -> String {
+        self.full = false;
+        std::mem::take(&mut self.line)
+    }
+
+    /// An object begins.
+    pub(super) fn object_begins(&mut self, told: &mut Told, out: &mut dyn Output) -> Begins {
+        let prefix = self.take();
         let prefix = prefix.trim();
-        let data = prefix == "data:";
-        if data {
-            self.framing(out);
-        } else if !matches!(prefix, "" | "," | "[") {
-            self.judge(prefix, out);
+        let mut begins = Begins { framed: prefix == "data:" && !self.long, ..Begins::default() };
+        if begins.framed {
+            self.framing(told, out);
+        } else if self.long || !matches!(prefix, "" | "," | "[") {
+            begins.ended = self.judge(prefix, told, out);
         }
-        if self.object && !prefix.contains('[') && !std::mem::replace(&mut self.glued, true) {
-            let report = Report::new(rules::LINES_GLUED, place, place.offset + 1, "two objects on one line");
-            out.report(report.repaired("read one after the other"));
-        }
-        data
+        self.long = false;
+        let second = self.object && !prefix.contains('[');
+        begins.glued = second && !std::mem::replace(&mut self.glued, true);
+        begins
     }
 
     pub(super) fn object_ends(&mut self, place: Place) {
-        self.object = true;
-        self.start = place;
+        // One that the next line ended is the last of its own.
+        self.object = place.column > 1;
         self.at = place;
     }
 
     /// The end of a line, or of the input.
-    pub(super) fn end_line(&mut self, out: &mut dyn Output) -> Option<(String, Place)> {
-        let line = std::mem::take(&mut self.line);
+    pub(super) fn end_line(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
+        let line = self.take();
         let text = line.trim();
-        let mut ended = None;
-        if text.is_empty() {
-            ended = if self.object { None } else { self.named.take() };
-        } else {
-            self.judge(text, out);
-        }
+        let ended = match text {
+            "" if self.object => None,
+            "" => self.named.take(),
+            _ => self.judge(text, told, out),
+        };
+        self.long = false;
         self.object = false;
-        self.start = self.at;
         ended
     }
 
-    fn judge(&mut self, text: &str, out: &mut dyn Output) {
-        let word = text.split(':').next().unwrap_or("");
+    /// Text of a line. Gives a frame that ends here without data, since the next one begins.
+    fn judge(&mut self, text: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         if text.starts_with("```") || text.starts_with("~~~") {
-            if !std::mem::replace(&mut self.fenced, true) {
-                self.report(rules::FENCED_REPLY, "the lines stand in a code fence", "fence removed", out);
+            self.fence(text, told, out);
+        } else if let Some(name) = text.strip_prefix("event:").filter(|_| !self.long) {
+            self.framing(told, out);
+            let named = Named { name: name.trim().to_owned(), at: self.start, end: self.end };
+            return self.named.replace(named);
+        } else if !self.is_frame(text) && (self.long || !matches!(text, "," | "]" | "[")) {
+            self.left_out(self.start, told, out);
+        }
+        None
+    }
+
+    /// Whether a line is part of a frame, or of an array, and says nothing.
+    fn is_frame(&self, text: &str) -> bool {
+        let (field, value) = text.split_once(':').unwrap_or((text, ""));
+        let value = value.trim();
+        let number = value.bytes().all(|byte| byte.is_ascii_digit());
+        self.sse
+            && !self.long
+            && match field {
+                "data" => matches!(value, "" | "[DONE]"),
+                "id" | "retry" => number,
+                "" => value.is_empty(),
+                _ => false,
             }
-        } else if let Some(name) = text.strip_prefix("event:") {
-            self.framing(out);
-            self.named = Some((name.trim().to_owned(), self.start));
-        } else if self.sse && matches!(word, "data" | "id" | "retry" | "")
-            || matches!(text, "," | "]" | "[" | MARKER)
-        {
-            // Part of a frame, or of an array; the failure marker is judged at the end.
-        } else {
-            self.report(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out", out);
+    }
+
+    /// A line that begins like a fence. What stands behind its marks and the name of its language is text.
+    fn fence(&mut self, text: &str, told: &mut Told, out: &mut dyn Output) {
+        let marks = text.bytes().take_while(|byte| *byte == text.as_bytes()[0]).count();
+        let info = text[marks..].trim_start();
+        let language = info.split(char::is_whitespace).next().unwrap_or("");
+        let opens = !std::mem::replace(&mut self.fenced, true);
+        // The first fence is told whole, with whatever language it names.
+        let known = opens || language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
+        let mark = text.len() - info.len() + if known { language.len() } else { 0 };
+        let rest = text[mark..].trim_start();
+        if opens {
+            let report = Report::new(
+                rules::FENCED_REPLY,
+                self.start,
+                self.start.offset + mark,
+                "the lines stand in a code fence",
+            );
+            told.add(report.repaired("fence removed"), out);
+        }
+        if !rest.is_empty() || self.long {
+            let start = self.start.after(&text[..text.len() - rest.len()]);
+            self.left_out(start, told, out);
         }
     }
 
-    fn framing(&mut self, out: &mut dyn Output) {
+    fn left_out(&self, start: Place, told: &mut Told, out: &mut dyn Output) {
+        self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", "left out", told, out);
+    }
+
+    fn framing(&mut self, told: &mut Told, out: &mut dyn Output) {
         if !std::mem::replace(&mut self.sse, true) {
             let message = "the lines imitate the frames of a transport";
-            self.report(rules::SSE_FRAMING, message, "read as events", out);
+            self.report(rules::SSE_FRAMING, self.start, message, "read as events", told, out);
         }
     }
 
-    fn report(&self, rule: &'static Rule, message: &str, repair: &str, out: &mut dyn Output) {
-        out.report(Report::new(rule, self.start, self.start.offset + 1, message).repaired(repair));
+    fn report(
+        &self,
+        rule: &'static Rule,
+        start: Place,
+        message: &str,
+        repair: &str,
+        told: &mut Told,
+        out: &mut dyn Output,
+    ) {
+        told.add(Report::new(rule, start, self.end, message).repaired(repair), out);
     }
 }

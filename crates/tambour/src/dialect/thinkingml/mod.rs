@@ -26,7 +26,11 @@ use crate::span::Place;
 pub(super) const ENTRY: Entry = Entry {
     name: "thinkingml",
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
-    reader: |options| echo::watch(options, rules::EXAMPLE_ECHO, |options| Box::new(ThinkingMl::new(options))),
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(ThinkingMl::new(options))
+        })
+    },
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),

@@ -28,6 +28,7 @@ impl Reader {
         self.expect = Expect::First;
         self.newline = false;
         self.stray = false;
+        sink.bracket(self.marked(c.text, Mark::At(at)));
         sink.event(event);
         true
     }
@@ -160,6 +161,7 @@ impl Reader {
     }
 
     fn pop<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, after: usize, sink: &mut S) {
+        sink.bracket(self.marked(c.text, Mark::At(after)));
         match self.stack.pop() {
             Some(Frame::Object) => sink.event(JsonEvent::ObjectEnd),
             Some(_) => sink.event(JsonEvent::ArrayEnd),

@@ -48,7 +48,7 @@ pub enum JsonEvent<'a> {
     ValueEnd(End),
 }
 
-/// Where a key stands. Lines are counted only when asked for.
+/// Where a key or bracket stands. Lines are counted only when asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPlace<'a> {
     pub(super) from: Place,
@@ -114,6 +114,9 @@ pub trait JsonSink {
 
     /// The next repair or limit.
     fn report(&mut self, report: Report);
+
+    /// A bracket opens at this place, or closed before it; comes before its event.
+    fn bracket(&mut self, _place: KeyPlace<'_>) {}
 
     /// The number before has more digits than were kept. By RFC 8259 that is no fault.
     fn rounded(&mut self) {}

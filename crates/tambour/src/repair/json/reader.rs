@@ -340,8 +340,14 @@ impl Reader {
 
     /// The place of a key, for those who ask.
     pub(super) fn key_place<'b>(&mut self, text: &'b str) -> KeyPlace<'b> {
-        match self.key_at {
+        self.marked(text, self.key_at)
+    }
+
+    /// A place in the text being read or before it, for those who ask.
+    pub(super) fn marked<'b>(&mut self, text: &'b str, mark: Mark) -> KeyPlace<'b> {
+        match mark {
             Mark::Was(from) => KeyPlace { from, over: "" },
+            Mark::At(at) if at < self.known.0 => KeyPlace { from: self.base, over: &text[..at] },
             Mark::At(at) => {
                 if at - self.known.0 > STEP {
                     self.place_at(text, at);
