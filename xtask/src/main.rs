@@ -5,7 +5,6 @@ mod fixtures;
 mod mutants;
 mod peers;
 mod programs;
-mod queue;
 mod spec;
 mod stamp;
 mod work;

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::Value;
-
-use crate::queue;
+use tambour_fixtures::queue;
 
 /// A program with tests in it.
 struct Program {

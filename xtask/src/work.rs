@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Context;
 use tambour::dialect::DIALECTS;
 use tambour_fixtures::hostile::{self, FEW, PATTERNS, PLACES, input};
+use tambour_fixtures::queue;
 
-use crate::queue;
 use crate::stamp::Stamp;
 
 /// One look at an input: its sizes, each twice the last. What the larger two add is compared with what the smaller two
@@ -116,7 +116,7 @@ fn compare(amount: &str) -> anyhow::Result<()> {
     let slices = || numbers.chunks(TOGETHER).map(<[usize]>::to_vec);
     let jobs: Vec<Job> =
         DIALECTS.iter().flat_map(|entry| slices().map(|cases| Job { dialect: entry.name, cases })).collect();
-    let counted = queue::all(queue::cores(), &jobs, |job| job.costs("first", amount));
+    let counted = queue::all(&jobs, |job| job.costs("first", amount));
     let (mut suspicious, mut lines) = (Vec::new(), Vec::new());
     for (job, costs) in jobs.iter().zip(counted) {
         for (case, cost) in job.cases.iter().zip(costs?) {
@@ -149,7 +149,7 @@ fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]
         }
     }
     println!("{} of them looked at again with larger inputs", suspicious.len());
-    let counted = queue::all(queue::cores(), &jobs, |job| job.costs("second", amount));
+    let counted = queue::all(&jobs, |job| job.costs("second", amount));
     let mut complaints = 0;
     for (job, costs) in jobs.iter().zip(counted) {
         for (case, cost) in job.cases.iter().zip(costs?) {

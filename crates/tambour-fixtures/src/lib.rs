@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;
+pub mod queue;
 pub mod random;
 pub mod reading;
 pub mod run;

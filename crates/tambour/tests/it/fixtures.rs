@@ -3,6 +3,7 @@
 use tambour::Profile;
 use tambour::dialect::DIALECTS;
 use tambour_fixtures::fixture::updating;
+use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::reading::TRANSCRIPT;
 use tambour_fixtures::run::{case, profile, update};
@@ -25,9 +26,8 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 /// Runs `check` on each fixture and fails with all complaints at once.
-fn each(check: impl Fn(&Fixture) -> Result<(), String>) {
-    let complaints: Vec<String> = fixtures().iter().filter_map(|fixture| check(fixture).err()).collect();
-    assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
+fn each(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
+    queue::check(&fixtures(), check);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod dialogue;
 mod encode;
 mod fixtures;
 mod fuzz;
+mod helpers;
 mod hostile;
 mod json;
 mod layers;

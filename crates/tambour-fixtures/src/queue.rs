@@ -1,16 +1,17 @@
-//! A queue of work that waits or computes in other processes, over all cores.
+//! A queue of work over all cores: long tests, and programs that are run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// Cores of this machine.
-pub(crate) fn cores() -> usize {
+#[must_use]
+pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Does `work` on each item, as many at a time as `at_once` says, in order of the list; hands over what came of each as
 /// it comes, with its place in the list.
-pub(crate) fn run<T: Sync, R: Send>(
+pub fn run<T: Sync, R: Send>(
     at_once: usize,
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
@@ -38,22 +39,19 @@ pub(crate) fn run<T: Sync, R: Send>(
     });
 }
 
-/// The same; what came of all, in order of the list.
-pub(crate) fn all<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Does `work` on each item on all cores; what came of each, in order of the list.
+pub fn all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
-    run(at_once, items, work, |place, result| all.push((place, result)));
+    run(cores(), items, work, |place, result| all.push((place, result)));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::all;
-
-    #[test]
-    fn everything_is_done_once_and_in_order() {
-        let items: Vec<u32> = (0..100).collect();
-        assert_eq!(all(3, &items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
-        assert!(all(2, &[] as &[u32], |item| *item).is_empty());
-    }
+/// Runs `check` on each item on all cores.
+///
+/// # Panics
+/// Something does not hold: with all complaints at once.
+pub fn check<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
+    let complaints: Vec<String> = all(items, check).into_iter().filter_map(Result::err).collect();
+    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), items.len(), complaints.join("\n\n"));
 }
