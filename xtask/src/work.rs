@@ -41,8 +41,14 @@ const CHUNKS: [usize; 2] = [usize::MAX, 4];
 const TOGETHER: usize = 128;
 
 /// What the counts depend on.
-const SOURCES: &[&str] =
-    &["Cargo.toml", "Cargo.lock", "crates/tambour/Cargo.toml", "crates/tambour/src", "crates/tambour-fixtures", "xtask"];
+const SOURCES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/tambour/Cargo.toml",
+    "crates/tambour/src",
+    "crates/tambour-fixtures",
+    "xtask",
+];
 
 pub(crate) fn valgrind() -> bool {
     crate::quiet(Command::new("valgrind").arg("--version"))

@@ -41,8 +41,13 @@ pub fn run<T: Sync, R: Send>(
 
 /// Does `work` on each item on all cores; what came of each, in order of the list.
 pub fn all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    in_order(cores(), items, work)
+}
+
+/// Does `work` on each item, as many at a time as `at_once` says; what came of each, in order of the list.
+pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
-    run(cores(), items, work, |place, result| all.push((place, result)));
+    run(at_once, items, work, |place, result| all.push((place, result)));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, result)| result).collect()
 }

@@ -24,7 +24,12 @@ const NEEDS: &[Need] = &[
         shown_by: &["cargo", "clippy", "--version"],
         why: "lints",
         component: Some("clippy"),
-        packages: &[("apt-get", "rust-clippy"), ("dnf", "clippy"), ("apk", "rust-clippy"), ("pacman", "rust")],
+        packages: &[
+            ("apt-get", "rust-clippy"),
+            ("dnf", "clippy"),
+            ("apk", "rust-clippy"),
+            ("pacman", "rust"),
+        ],
     },
     Need {
         shown_by: &["node", "--version"],
@@ -62,7 +67,8 @@ pub(crate) fn require() -> anyhow::Result<()> {
                 continue;
             }
         }
-        let how = way.map_or_else(|| "install it".to_owned(), |way| format!("install it with `{}`", way.shown()));
+        let how =
+            way.map_or_else(|| "install it".to_owned(), |way| format!("install it with `{}`", way.shown()));
         missing.push(format!("`{name}` is missing ({}): {how}", need.why));
     }
     anyhow::ensure!(missing.is_empty(), "{}", missing.join("\n"));

@@ -13,13 +13,7 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
 /// Runs those that the database has not seen.
 pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
     let migration = |(version, description, statements): (i64, &'static str, &'static str)| {
-        Migration::new(
-            version,
-            description.into(),
-            MigrationType::Simple,
-            statements.into_sql_str(),
-            false,
-        )
+        Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
     };
     Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
 }

@@ -288,7 +288,10 @@ async fn who_has_seen_the_end_is_told_of_it_before_the_record_is_made() {
         let id = message(&[first]);
         if calls {
             until_waiting(&mut stream, "awaiting_tool_results").await;
-            assert_eq!(post(&apart.server, &id, json!({"results": [gave("call_1", &json!(1))]})).await.status, 200);
+            assert_eq!(
+                post(&apart.server, &id, json!({"results": [gave("call_1", &json!(1))]})).await.status,
+                200
+            );
         }
         stream.until("completed").await;
         assert_eq!(apart.server.ended(&id).await["status"], "completed");

@@ -110,8 +110,9 @@ fn each(
         let work = move || -> Result<(), String> {
             for pattern in patterns {
                 for &chunk in chunks {
-                    check(dialect, place, pattern, chunk)
-                        .map_err(|error| format!("{dialect}, {pattern:?} after {place:?}, {chunk}: {error}"))?;
+                    check(dialect, place, pattern, chunk).map_err(|error| {
+                        format!("{dialect}, {pattern:?} after {place:?}, {chunk}: {error}")
+                    })?;
                 }
             }
             Ok(())
