@@ -1,43 +1,41 @@
-//! Developer commands: `cargo xtask COMMAND`.
+//! `xtask-tools`: the developer commands that need the library. `cargo xtask` builds and runs it.
 
 mod bench;
 mod fixtures;
+mod mutants;
 mod peers;
-mod serve;
+mod programs;
 mod spec;
-mod test;
+mod stamp;
 mod work;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 /// What a command does with its arguments; the text is the outcome when it fails.
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
-/// The commands: name, arguments, purpose.
-const COMMANDS: &[(&str, &str, &str, Run)] = &[
-    ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", serve::run),
-    ("test", "", "everything that must hold before a change is merged", test::run),
-    ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", spec::run),
-    (
-        "bench",
-        "[lib | json | instructions | server]",
-        "speed, instructions under valgrind, or the server's costs",
-        bench::run,
-    ),
-    ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", work::run),
-    ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", fixtures::run),
-    ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", peers::run),
+/// The commands; `cargo xtask` says what they are for.
+const COMMANDS: &[(&str, Run)] = &[
+    ("programs", programs::run),
+    ("spec", spec::run),
+    ("mutants", mutants::run),
+    ("bench", bench::run),
+    ("work", work::run),
+    ("fixtures", fixtures::run),
+    ("peers", peers::run),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((name, rest)) = arguments.split_first() else {
-        return usage();
-    };
-    let Some((.., run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
-        eprintln!("there is no command `{name}`");
-        return usage();
+    let command = arguments.split_first().and_then(|(name, rest)| {
+        let (_, run) = COMMANDS.iter().find(|(command, _)| command == name)?;
+        Some((run, rest))
+    });
+    let Some((run, rest)) = command else {
+        let names: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
+        eprintln!("commands: {}; `cargo xtask` runs them", names.join(", "));
+        return ExitCode::from(2);
     };
     match run(rest) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,12 +46,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn usage() -> ExitCode {
-    eprintln!("cargo xtask COMMAND\n");
-    for (name, arguments, purpose, _) in COMMANDS {
-        eprintln!("  {:<44} {purpose}", format!("{name} {arguments}"));
-    }
-    ExitCode::from(2)
+/// Whether a command runs and succeeds; its output is thrown away.
+fn quiet(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The root of the repository.

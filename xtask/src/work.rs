@@ -2,26 +2,34 @@
 //!
 //! Instructions are the same on every run, so that growth with the size of the input can be told from noise. A clock
 //! cannot tell on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses what is only read again.
+//!
+//! Two looks: small inputs, where anything unlike a straight line is suspicious, and for what is suspicious larger ones,
+//! where steps of buffers and limits weigh less.
 
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::Sink;
-use tambour::{End, Event, Finding, Options, Pipeline};
-use tambour_fixtures::hostile::{FEW, PATTERNS, PLACES, input};
+use tambour::dialect::DIALECTS;
+use tambour_fixtures::hostile::{self, FEW, PATTERNS, PLACES, input};
+use tambour_fixtures::queue;
 
-/// Sizes of the inputs, each twice the last. What the larger two add is compared with what the smaller two add.
-const SIZES: [usize; 3] = [2 << 10, 4 << 10, 8 << 10];
+use crate::stamp::Stamp;
 
-/// How much larger an input is read before it is complained of: steps of buffers and limits weigh less then.
-const LARGER: usize = 4;
+/// One look at an input: its sizes, each twice the last. What the larger two add is compared with what the smaller two
+/// add; 2 is linear, 4 quadratic.
+struct Look {
+    sizes: [usize; 3],
+    /// Most times by which the second step may cost more than the first. Fixed sizes of buffers and limits are why
+    /// linear work is not exactly 2.
+    growth: f64,
+}
 
-/// Most times by which the second step may cost more than the first: 2 is linear, 4 quadratic. Fixed sizes of
-/// buffers and limits are why linear work is not exactly 2.
-const GROWTH: f64 = 2.3;
+/// A part of the work that is a square shows as much at the smaller sizes with this growth as at twice the sizes with 2.3.
+const FIRST: Look = Look { sizes: [1 << 10, 2 << 10, 4 << 10], growth: 2.15 };
+const SECOND: Look = Look { sizes: [8 << 10, 16 << 10, 32 << 10], growth: 2.3 };
 
 /// Instructions a byte that are never too many: below, steps in the copying of memory are all there is to see.
 const CHEAP: f64 = 60.0;
@@ -29,27 +37,51 @@ const CHEAP: f64 = 60.0;
 /// Chunk sizes: all at once, and as models send.
 const CHUNKS: [usize; 2] = [usize::MAX, 4];
 
+/// Cases that one process reads; to start one under valgrind takes a second.
+const TOGETHER: usize = 128;
+
+/// What the counts depend on.
+const SOURCES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/tambour/Cargo.toml",
+    "crates/tambour/src",
+    "crates/tambour-fixtures",
+    "xtask",
+];
+
 pub(crate) fn valgrind() -> bool {
-    crate::test::quiet(Command::new("valgrind").arg("--version"))
+    crate::quiet(Command::new("valgrind").arg("--version"))
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => compare("few"),
         ["--all"] => compare("all"),
-        ["read", dialect, amount] => {
+        ["--unless-unchanged"] => unless_unchanged(),
+        ["read", look, dialect, amount, cases @ ..] => {
+            let look = if *look == "first" { FIRST } else { SECOND };
             // What is made once for all readings is no work on an input.
-            read_input(dialect, b"{\"thought\": <", usize::MAX);
-            cases(amount).iter().for_each(|case| read(dialect, case, 1));
+            hostile::read(dialect, b"{\"thought\": <", usize::MAX);
+            let all = all_cases(amount);
+            for case in cases {
+                read(dialect, &all[case.parse::<usize>()?], &look);
+            }
             Ok(())
         }
-        ["again", dialect, amount, index] => {
-            read_input(dialect, b"{\"thought\": <", usize::MAX);
-            read(dialect, &cases(amount)[index.parse::<usize>()?], LARGER);
-            Ok(())
-        }
-        _ => anyhow::bail!("usage: cargo xtask work [--all]"),
+        _ => anyhow::bail!("usage: cargo xtask work [--all | --unless-unchanged]"),
     }
+}
+
+/// Counts, unless the last count that found nothing was of the same sources.
+fn unless_unchanged() -> anyhow::Result<()> {
+    let stamp = Stamp::of(&crate::root(), "work", SOURCES, &[&["valgrind", "--version"]])?;
+    if stamp.is_known() {
+        println!("nothing that the counts depend on has changed since they were last good");
+        return Ok(());
+    }
+    compare("few")?;
+    stamp.remember()
 }
 
 /// One kind of input, read at each size.
@@ -60,7 +92,7 @@ struct Case {
 }
 
 /// `few` or `all` cases.
-fn cases(amount: &str) -> Vec<Case> {
+fn all_cases(amount: &str) -> Vec<Case> {
     let places: Vec<&str> = match amount {
         "few" => FEW.1.iter().map(|&place| PLACES[place]).collect(),
         _ => PLACES.to_vec(),
@@ -71,71 +103,128 @@ fn cases(amount: &str) -> Vec<Case> {
 }
 
 /// Reads a case at each size; callgrind writes its count down after each call of [`reading`].
-fn read(dialect: &str, case: &Case, times: usize) {
-    for size in SIZES {
-        reading(dialect, input(case.place, case.pattern, size * times).as_bytes(), case.chunk);
+fn read(dialect: &str, case: &Case, look: &Look) {
+    for size in look.sizes {
+        reading(dialect, input(case.place, case.pattern, size).as_bytes(), case.chunk);
     }
-}
-
-struct Nothing;
-
-impl Sink for Nothing {
-    fn event(&mut self, _: Event<'_>) {}
-
-    fn finding(&mut self, _: Finding) {}
 }
 
 /// What is counted.
 #[inline(never)]
 fn reading(dialect: &str, input: &[u8], chunk: usize) {
-    read_input(dialect, input, chunk);
-}
-
-/// What `limits.hold` bounds grows with the input here, so that its cost shows.
-fn read_input(dialect: &str, input: &[u8], chunk: usize) {
-    let mut options = Options::default();
-    options.limits.hold = 1 << 30;
-    let mut pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
-    input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut Nothing));
-    pipeline.finish(&End::stop(), &mut Nothing);
+    hostile::read(dialect, input, chunk);
 }
 
 fn compare(amount: &str) -> anyhow::Result<()> {
     anyhow::ensure!(valgrind(), "valgrind is not installed: without it instructions cannot be counted");
-    let cases = cases(amount);
-    let mut complaints = 0;
-    // One process a dialect, two at a time.
-    let mut all = Vec::new();
-    for pair in DIALECTS.chunks(2) {
-        all.extend(std::thread::scope(|scope| {
-            let run =
-                |entry: &'static Entry| scope.spawn(|| costs(&["read", entry.name, amount], cases.len()));
-            let running: Vec<_> = pair.iter().map(run).collect();
-            let results = running.into_iter().map(|thread| thread.join().expect("no reading panics"));
-            results.collect::<Vec<_>>()
-        }));
-    }
-    for (entry, costs) in DIALECTS.iter().zip(all) {
-        let costs = costs?;
-        for (index, (case, cost)) in
-            cases.iter().zip(&costs).enumerate().filter(|(_, (_, cost))| cost.is_too_much())
-        {
-            let again = costs_again(entry.name, amount, index)?;
-            if again.is_too_much() {
-                complaints += 1;
-                println!("{}: {case}: {cost}, {again} times {LARGER}", entry.name);
+    let cases = all_cases(amount);
+    let numbers: Vec<usize> = (0..cases.len()).collect();
+    let slices = || numbers.chunks(TOGETHER).map(<[usize]>::to_vec);
+    let jobs: Vec<Job> =
+        DIALECTS.iter().flat_map(|entry| slices().map(|cases| Job { dialect: entry.name, cases })).collect();
+    let counted = queue::all(&jobs, |job| job.costs("first", amount));
+    let (mut suspicious, mut lines) = (Vec::new(), Vec::new());
+    for (job, costs) in jobs.iter().zip(counted) {
+        for (case, cost) in job.cases.iter().zip(costs?) {
+            if cost.is_too_much(&FIRST) {
+                suspicious.push((job.dialect, *case));
             }
-        }
-        let dearest = cases.iter().zip(&costs).max_by_key(|(_, cost)| cost.0[2]);
-        let mean = costs.iter().map(Cost::per_byte).sum::<f64>() / costs.len() as f64;
-        println!("{}: {mean:.0} instructions a byte of hostile input", entry.name);
-        if let Some((case, cost)) = dearest {
-            println!("  at most {:.0}: {case}", cost.per_byte());
+            lines.push((job.dialect, *case, cost.per_byte(&FIRST)));
         }
     }
+    for entry in DIALECTS {
+        let of_dialect: Vec<_> = lines.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
+        let mean = of_dialect.iter().map(|(.., cost)| cost).sum::<f64>() / of_dialect.len().max(1) as f64;
+        println!("{}: {mean:.0} instructions a byte of hostile input", entry.name);
+        if let Some((_, case, cost)) = of_dialect.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
+            println!("  at most {cost:.0}: {}", cases[*case]);
+        }
+    }
+    let complaints = look_again(&suspicious, amount, &cases)?;
     anyhow::ensure!(complaints == 0, "{complaints} inputs cost more than linear work");
     Ok(())
 }
+
+/// Counts what is suspicious with larger inputs, and says how many cost too much.
+fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]) -> anyhow::Result<usize> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for (dialect, case) in suspicious {
+        match jobs.last_mut().filter(|job| job.dialect == *dialect && job.cases.len() < TOGETHER / 8) {
+            Some(job) => job.cases.push(*case),
+            None => jobs.push(Job { dialect, cases: vec![*case] }),
+        }
+    }
+    println!("{} of them looked at again with larger inputs", suspicious.len());
+    let counted = queue::all(&jobs, |job| job.costs("second", amount));
+    let mut complaints = 0;
+    for (job, costs) in jobs.iter().zip(counted) {
+        for (case, cost) in job.cases.iter().zip(costs?) {
+            if cost.is_too_much(&SECOND) {
+                complaints += 1;
+                println!("{}: {}: {}", job.dialect, cases[*case], cost.shown(&SECOND));
+            }
+        }
+    }
+    Ok(complaints)
+}
+
+/// Cases that one process reads.
+struct Job {
+    dialect: &'static str,
+    cases: Vec<usize>,
+}
+
+impl Job {
+    /// Runs this program under callgrind: the cost of each case.
+    fn costs(&self, look: &str, amount: &str) -> anyhow::Result<Vec<Cost>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tambour-work-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--dump-line=no", "--combine-dumps=no"])
+            .args(["--dump-after=xtask_tools::work::reading", "--zero-before=xtask_tools::work::reading"])
+            // Who calls whom is of no interest, and costs as much to write down as the counting itself.
+            .args(CALLED.map(|pattern| format!("--fn-skip={pattern}")))
+            .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
+            .arg(std::env::current_exe()?)
+            .args(["work", "read", look, self.dialect, amount])
+            .args(self.cases.iter().map(usize::to_string))
+            .output()
+            .context("valgrind")?;
+        let counts = counts(&folder);
+        std::fs::remove_dir_all(&folder)?;
+        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let counts = counts?;
+        anyhow::ensure!(
+            counts.len() == 3 * self.cases.len(),
+            "{} counts of {} cases",
+            counts.len(),
+            self.cases.len()
+        );
+        Ok(counts.chunks_exact(3).map(|counts| Cost([counts[0], counts[1], counts[2]])).collect())
+    }
+}
+
+/// Names of functions whose work is counted as that of their caller: all but [`reading`].
+const CALLED: [&str; 16] = [
+    "tambour::*",
+    "tambour_fixtures::*",
+    "core::*",
+    "alloc::*",
+    "std::*",
+    "<*",
+    "hashbrown::*",
+    "indexmap::*",
+    "memchr::*",
+    "serde_json::*",
+    "__r*",
+    "malloc*",
+    "realloc*",
+    "free*",
+    "_int_*",
+    "*mem*",
+];
 
 /// Instructions at each size.
 struct Cost([u64; 3]);
@@ -147,22 +236,20 @@ impl Cost {
     }
 
     /// What a byte costs between the larger two sizes.
-    fn last_byte(&self) -> f64 {
-        self.0[2].saturating_sub(self.0[1]) as f64 / (SIZES[2] - SIZES[1]) as f64
+    fn last_byte(&self, look: &Look) -> f64 {
+        self.0[2].saturating_sub(self.0[1]) as f64 / (look.sizes[2] - look.sizes[1]) as f64
     }
 
-    fn is_too_much(&self) -> bool {
-        self.growth() > GROWTH && self.last_byte() > CHEAP
+    fn is_too_much(&self, look: &Look) -> bool {
+        self.growth() > look.growth && self.last_byte(look) > CHEAP
     }
 
-    fn per_byte(&self) -> f64 {
-        self.0[2] as f64 / SIZES[2] as f64
+    fn per_byte(&self, look: &Look) -> f64 {
+        self.0[2] as f64 / look.sizes[2] as f64
     }
-}
 
-impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} instructions at {SIZES:?} bytes, growth {:.2}", self.0, self.growth())
+    fn shown(&self, look: &Look) -> String {
+        format!("{:?} instructions at {:?} bytes, growth {:.2}", self.0, look.sizes, self.growth())
     }
 }
 
@@ -175,33 +262,6 @@ impl fmt::Display for Case {
             write!(f, "chunks of {}", self.chunk)
         }
     }
-}
-
-/// The cost of one case with larger inputs.
-fn costs_again(dialect: &str, amount: &str, index: usize) -> anyhow::Result<Cost> {
-    let costs = costs(&["again", dialect, amount, &index.to_string()], 1)?;
-    costs.into_iter().next().context("one case")
-}
-
-/// Runs `xtask work` with these arguments, the second one a dialect, under callgrind: the cost of each of so many cases.
-fn costs(arguments: &[&str], cases: usize) -> anyhow::Result<Vec<Cost>> {
-    let folder = std::env::temp_dir().join(format!("tambour-work-{}-{}", std::process::id(), arguments[1]));
-    std::fs::create_dir_all(&folder)?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--dump-after=xtask::work::reading", "--zero-before=xtask::work::reading"])
-        .args(["--dump-line=no", "--combine-dumps=no"])
-        .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
-        .arg(std::env::current_exe()?)
-        .arg("work")
-        .args(arguments)
-        .output()
-        .context("valgrind")?;
-    let counts = counts(&folder);
-    std::fs::remove_dir_all(&folder)?;
-    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let counts = counts?;
-    anyhow::ensure!(counts.len() == 3 * cases, "{} counts of {cases} cases", counts.len());
-    Ok(counts.chunks_exact(3).map(|counts| Cost([counts[0], counts[1], counts[2]])).collect())
 }
 
 /// The counts of the numbered dumps in a folder, in order.
@@ -222,4 +282,20 @@ fn counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
     }
     dumps.sort_unstable();
     Ok(dumps.into_iter().map(|(_, count)| count).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cost, FIRST, SECOND};
+
+    #[test]
+    fn a_square_is_seen_and_a_line_is_not() {
+        for look in [FIRST, SECOND] {
+            let cost = |work: fn(f64) -> f64| Cost(look.sizes.map(|size| work(size as f64) as u64));
+            assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(&look));
+            assert!(!cost(|n| 9000.0 + 200.0 * n * (n.log2() / 12.0)).is_too_much(&look));
+            assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&look));
+            assert!(!cost(|n| 0.001 * n * n).is_too_much(&look));
+        }
+    }
 }

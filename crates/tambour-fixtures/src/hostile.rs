@@ -1,5 +1,8 @@
 //! Input made to be expensive: one pattern over and over, in every place where a reader could wait for its end.
 
+use tambour::event::Sink;
+use tambour::{End, Event, Finding, Options, Pipeline};
+
 /// Patterns that begin something and do not end it.
 pub const PATTERNS: &[&str] = &[
     "<",
@@ -151,4 +154,25 @@ pub fn input(place: &str, pattern: &str, size: usize) -> String {
     input.push_str(place);
     (0..times).for_each(|_| input.push_str(pattern));
     input
+}
+
+/// Reads an input in chunks and keeps nothing. What `limits.hold` bounds grows with the input here, so that its cost
+/// shows.
+///
+/// # Panics
+/// There is no such dialect.
+pub fn read(dialect: &str, input: &[u8], chunk: usize) {
+    let mut options = Options::default();
+    options.limits.hold = 1 << 30;
+    let mut pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
+    input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut Nothing));
+    pipeline.finish(&End::stop(), &mut Nothing);
+}
+
+struct Nothing;
+
+impl Sink for Nothing {
+    fn event(&mut self, _: Event<'_>) {}
+
+    fn finding(&mut self, _: Finding) {}
 }

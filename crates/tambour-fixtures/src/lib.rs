@@ -8,6 +8,7 @@ pub mod fixture;
 pub mod grammar;
 pub mod hostile;
 pub mod listed;
+pub mod queue;
 pub mod random;
 pub mod reading;
 pub mod run;

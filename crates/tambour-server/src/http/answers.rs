@@ -132,7 +132,8 @@ async fn take<T>(
     leave: Leave<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(app, caller, id).await?;
-    let running = row.status == "running" && app.live.get(id).is_some();
+    // The record is made a moment after the end; who has seen the end is told of it here too.
+    let running = row.status == "running" && app.live.get(id).is_some_and(|live| !live.has_ended());
     if !running {
         let detail = "the message has ended; nothing waits for this any more";
         return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));

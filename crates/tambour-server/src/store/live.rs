@@ -63,7 +63,7 @@ struct Window {
     queued: bool,
     /// Text has come that a reader sees.
     spoken: bool,
-    /// The end of the message is among what waits.
+    /// The end of the message has come.
     ends: bool,
     /// How far each reader is; `u64::MAX` where there is none.
     readers: Vec<u64>,
@@ -198,6 +198,12 @@ impl Live {
     #[must_use]
     pub fn progress(&self) -> Progress {
         *self.committed.borrow()
+    }
+
+    /// Whether the log has its end, be it committed or not: the run waits for nothing any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.window().ends
     }
 
     /// Whether the table of the log has everything.

@@ -9,6 +9,7 @@ mod commit;
 mod journal;
 pub mod live;
 mod log;
+mod migrations;
 mod rows;
 mod tools;
 mod writer;
@@ -92,7 +93,7 @@ impl Store {
             .test_before_acquire(false)
             .connect_with(options)
             .await?;
-        sqlx::migrate!("./migrations").run(&pool).await?;
+        migrations::run(&pool).await?;
         journal::replay(&pool).await?;
         Ok(Store { writer: writer::Writer::start(&pool).await?, pool, lock: Arc::new(lock) })
     }

@@ -1,12 +1,14 @@
 //! Everything in the database but the logs.
 
 use serde_json::Value;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
 
 use super::{Store, StoreError};
 use crate::fail;
 
 /// A message as it is stored.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct MessageRow {
     /// Its id.
     pub id: String,
@@ -27,7 +29,7 @@ pub struct MessageRow {
 }
 
 /// An API key, without its secret.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct Key {
     /// Its id, the owner of what it makes.
     pub id: String,
@@ -185,5 +187,32 @@ impl Store {
     pub async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
         let done = sqlx::query("delete from keys where id = ?").bind(id).execute(&self.pool).await?;
         Ok(done.rows_affected() > 0)
+    }
+}
+
+impl FromRow<'_, SqliteRow> for MessageRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<MessageRow> {
+        Ok(MessageRow {
+            id: row.try_get("id")?,
+            conversation_id: row.try_get("conversation_id")?,
+            request_id: row.try_get("request_id")?,
+            owner: row.try_get("owner")?,
+            created: row.try_get("created")?,
+            status: row.try_get("status")?,
+            request: row.try_get("request")?,
+            record: row.try_get("record")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Key {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Key> {
+        Ok(Key {
+            id: row.try_get("id")?,
+            name: row.try_get("name")?,
+            hash: row.try_get("hash")?,
+            admin: row.try_get("admin")?,
+            created: row.try_get("created")?,
+        })
     }
 }

@@ -1,10 +1,13 @@
 //! Tools in the database.
 
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
 use super::{Store, StoreError};
 use crate::fail;
 
 /// A registered tool as it is stored.
-#[derive(Clone, sqlx::FromRow)]
+#[derive(Clone)]
 pub struct ToolRow {
     /// Key whose it is.
     pub owner: String,
@@ -66,5 +69,18 @@ impl Store {
         let query = sqlx::query("delete from tools where owner = ? and name = ?");
         let done = query.bind(owner).bind(name).execute(&self.pool).await?;
         Ok(done.rows_affected() > 0)
+    }
+}
+
+impl FromRow<'_, SqliteRow> for ToolRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<ToolRow> {
+        Ok(ToolRow {
+            owner: row.try_get("owner")?,
+            name: row.try_get("name")?,
+            created: row.try_get("created")?,
+            changed: row.try_get("changed")?,
+            definition: row.try_get("definition")?,
+            secret: row.try_get("secret")?,
+        })
     }
 }

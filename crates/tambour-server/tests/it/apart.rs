@@ -1,7 +1,9 @@
 //! A server in a process of its own.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -32,6 +34,11 @@ impl Apart {
         Apart { server: Tambour::remote(folder, address.expect("it listens")), child }
     }
 
+    /// No record of a message is made from now on, until the file is removed.
+    pub(crate) fn hold_records(&self) -> PathBuf {
+        self.server.folder.file(HOLD, "")
+    }
+
     /// Anonymous memory of the server in KiB.
     pub(crate) fn memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
@@ -47,6 +54,22 @@ impl Drop for Apart {
     }
 }
 
+/// The file that holds records back.
+const HOLD: &str = "hold";
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+fn hold(point: &'static str) {
+    let file = FOLDER.get().expect("it is set before anything runs").join(HOLD);
+    if point == "record.before" {
+        // Other tasks of this thread go on in another one.
+        tokio::task::block_in_place(|| {
+            while file.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+    }
+}
+
 /// Not a test: the server of another process. It ends with its parent.
 #[test]
 #[ignore = "other tests run it"]
@@ -55,6 +78,8 @@ fn child() {
     let parts: Vec<&str> = given.splitn(3, ';').collect();
     let folder = Folder(parts[2].into());
     let mut config = crate::server::config(&folder);
+    FOLDER.set(folder.0.clone()).unwrap();
+    tambour_server::fail::arm(hold);
     std::mem::forget(folder);
     config.add_upstream(parts[0], None).unwrap();
     config.log_content = parts[1] == "true";

@@ -273,6 +273,40 @@ async fn a_message_without_tools_takes_no_results() {
 }
 
 #[tokio::test]
+async fn who_has_seen_the_end_is_told_of_it_before_the_record_is_made() {
+    let replies = vec![reply(&plan(&[("look", "a")]), 9), reply(&answer("Done."), 9)];
+    let mock = Mock::start(replies).await;
+    let apart = crate::apart::Apart::start(&mock, false);
+    let hold = apart.hold_records();
+    let inline = json!({"tools": [{"name": "look", "schema": {"type": "object"}}]});
+    let with = ask(&inline);
+    let mut without = with.clone();
+    without.as_object_mut().unwrap().remove("tools");
+    for (asked, calls) in [(with, true), (without, false)] {
+        let mut stream = apart.server.stream(&asked).await;
+        let first = stream.event().await.unwrap();
+        let id = message(&[first]);
+        if calls {
+            until_waiting(&mut stream, "awaiting_tool_results").await;
+            assert_eq!(
+                post(&apart.server, &id, json!({"results": [gave("call_1", &json!(1))]})).await.status,
+                200
+            );
+        }
+        stream.until("completed").await;
+        assert_eq!(apart.server.ended(&id).await["status"], "completed");
+        for body in [
+            json!({"results": [gave("call_1", &json!(1))]}),
+            json!({"confirmations": [{"call_id": "call_1", "allow": true}]}),
+        ] {
+            let late = post(&apart.server, &id, body).await;
+            assert_eq!((late.status, late.problem()), (409, "message_ended"));
+        }
+    }
+    std::fs::remove_file(hold).unwrap();
+}
+
+#[tokio::test]
 async fn the_log_names_calls_and_not_what_is_in_them() {
     let replies =
         vec![reply(&plan(&[("look", "a-private-argument")]), 9), reply(&answer("a-private-answer"), 9)];

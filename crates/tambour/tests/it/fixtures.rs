@@ -3,6 +3,7 @@
 use tambour::Profile;
 use tambour::dialect::DIALECTS;
 use tambour_fixtures::fixture::updating;
+use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::reading::TRANSCRIPT;
 use tambour_fixtures::run::{case, profile};
@@ -26,12 +27,10 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 /// Runs `check` on each fixture and fails with all complaints at once. While they are being rewritten, nothing is read.
-fn each(check: impl Fn(&Fixture) -> Result<(), String>) {
-    if updating() {
-        return;
+fn each(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
+    if !updating() {
+        queue::check(&fixtures(), check);
     }
-    let complaints: Vec<String> = fixtures().iter().filter_map(|fixture| check(fixture).err()).collect();
-    assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
 }
 
 #[test]

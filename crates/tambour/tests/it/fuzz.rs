@@ -3,6 +3,7 @@
 //! `FUZZ_ITERATIONS` says how many inputs each test reads; the time follows from it, the result does not depend on it.
 
 use tambour::dialect::DIALECTS;
+use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::targets;
 use tambour_fixtures::{folder, load};
@@ -15,21 +16,30 @@ fn iterations() -> u64 {
     given.map_or(ITERATIONS, |given| given.parse().expect("FUZZ_ITERATIONS is a number"))
 }
 
+/// Seeds of all inputs, in pieces that go to one core each.
+fn pieces(most: u64) -> Vec<std::ops::Range<u64>> {
+    (0..most).step_by(500).map(|first| first..most.min(first + 500)).collect()
+}
+
 #[test]
 fn dialects() {
     // J-038
     let fixtures = load(&folder()).expect("the fixtures are readable");
     let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
     for entry in DIALECTS {
-        for seed in 0..iterations() {
-            targets::dialect(entry.name, &targets::dialect_input(&mut Random::new(seed), &replies));
-        }
+        queue::all(&pieces(iterations()), |seeds| {
+            for seed in seeds.clone() {
+                targets::dialect(entry.name, &targets::dialect_input(&mut Random::new(seed), &replies));
+            }
+        });
     }
 }
 
 #[test]
 fn json() {
-    for seed in 0..iterations() * 4 {
-        targets::json(&targets::json_input(&mut Random::new(seed)));
-    }
+    queue::all(&pieces(iterations() * 4), |seeds| {
+        for seed in seeds.clone() {
+            targets::json(&targets::json_input(&mut Random::new(seed)));
+        }
+    });
 }

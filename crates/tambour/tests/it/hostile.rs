@@ -8,6 +8,7 @@ use tambour::dialect::DIALECTS;
 use tambour::event::Sink;
 use tambour::{End, Event, Finding, Options, Pipeline};
 use tambour_fixtures::hostile::{FEW, PLACES, input};
+use tambour_fixtures::queue;
 
 /// Sizes that are compared, in bytes.
 const SMALL: usize = 8 << 10;
@@ -96,34 +97,29 @@ fn bounded(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<()
 
 type Check = fn(&str, &str, &str, usize) -> Result<(), String>;
 
-/// Runs a check on every dialect, in a thread with a small stack: depth of the input is no depth of calls.
+/// Runs a check on every dialect, in threads with a small stack: depth of the input is no depth of calls.
 fn each(
     places: Vec<&'static str>,
     patterns: &'static [&'static str],
     chunks: &'static [usize],
     check: Check,
 ) {
-    let work = move || {
-        let mut complaints = Vec::new();
-        for entry in DIALECTS {
-            for place in &places {
-                for pattern in patterns {
-                    for &chunk in chunks {
-                        if let Err(error) = check(entry.name, place, pattern, chunk) {
-                            complaints.push(format!(
-                                "{}, {pattern:?} after {place:?}, {chunk}: {error}",
-                                entry.name
-                            ));
-                        }
-                    }
+    let of_dialect = |dialect: &'static str| places.iter().map(move |place| (dialect, *place));
+    let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| of_dialect(entry.name)).collect();
+    queue::check(&jobs, |&(dialect, place)| {
+        let work = move || -> Result<(), String> {
+            for pattern in patterns {
+                for &chunk in chunks {
+                    check(dialect, place, pattern, chunk).map_err(|error| {
+                        format!("{dialect}, {pattern:?} after {place:?}, {chunk}: {error}")
+                    })?;
                 }
             }
-        }
-        complaints
-    };
-    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread starts");
-    let complaints = thread.join().expect("no reading panics");
-    assert!(complaints.is_empty(), "{}:\n{}", complaints.len(), complaints.join("\n"));
+            Ok(())
+        };
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread starts");
+        thread.join().expect("no reading panics")
+    });
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! A queue of work over all cores: long tests, and programs that are run.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Cores of this machine.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does `work` on each item, as many at a time as `at_once` says, in order of the list; hands over what came of each as
+/// it comes, with its place in the list.
+pub fn run<T: Sync, R: Send>(
+    at_once: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+    mut done: impl FnMut(usize, R),
+) {
+    let (next, work) = (AtomicUsize::new(0), &work);
+    let (send, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.clamp(1, items.len().max(1)) {
+            let (next, send) = (&next, send.clone());
+            scope.spawn(move || {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(place) else { return };
+                    if send.send((place, work(item))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (place, result) in results {
+            done(place, result);
+        }
+    });
+}
+
+/// Does `work` on each item on all cores; what came of each, in order of the list.
+pub fn all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    in_order(cores(), items, work)
+}
+
+/// Does `work` on each item, as many at a time as `at_once` says; what came of each, in order of the list.
+pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
+    run(at_once, items, work, |place, result| all.push((place, result)));
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs `check` on each item on all cores.
+///
+/// # Panics
+/// Something does not hold: with all complaints at once.
+pub fn check<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
+    let complaints: Vec<String> = all(items, check).into_iter().filter_map(Result::err).collect();
+    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), items.len(), complaints.join("\n\n"));
+}

@@ -1,0 +1,19 @@
+//! The tables, brought up to date at each start. What has run once is never changed: the database keeps its checksum.
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{SqlSafeStr, SqlitePool};
+
+/// Version, description and statements, oldest first.
+const MIGRATIONS: [(i64, &str, &str); 3] = [
+    (1, "start", include_str!("../../migrations/0001_start.sql")),
+    (2, "tools", include_str!("../../migrations/0002_tools.sql")),
+    (3, "journal", include_str!("../../migrations/0003_journal.sql")),
+];
+
+/// Runs those that the database has not seen.
+pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
+    let migration = |(version, description, statements): (i64, &'static str, &'static str)| {
+        Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
+    };
+    Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
+}

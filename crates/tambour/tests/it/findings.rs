@@ -1,0 +1,183 @@
+//! What findings promise: their places, their number, and what is said of repairs.
+
+use tambour::dialect::DIALECTS;
+use tambour::event::Collected;
+use tambour::finding::{Level, Report};
+use tambour::span::Place;
+use tambour::verdict::Contract;
+use tambour::{End, Event, Finding, Options, Pipeline, Profile, Severity};
+use tambour_fixtures::reading::TRANSCRIPT;
+use tambour_fixtures::run::{case, profile};
+use tambour_fixtures::{Cuts, Fixture, folder, load, queue};
+
+/// Runs `check` on each fixture of a dialect, in both profiles, with its findings.
+fn each(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> + Sync) {
+    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
+    queue::check(&fixtures, |fixture| {
+        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
+            let options = profile(fixture, judged, None);
+            let findings = case(fixture, &options).read(Cuts::Whole)?.findings;
+            check(fixture, &options, findings)
+                .map_err(|error| format!("{}, {judged:?}: {error}", fixture.name))
+        })
+    });
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+#[test]
+fn lines_and_columns_are_those_of_the_span() {
+    each(|fixture, _, findings| {
+        // What is no text has no characters to count.
+        let Ok(reply) = std::str::from_utf8(&fixture.input) else { return Ok(()) };
+        findings.iter().try_for_each(|finding| {
+            let (start, end) = (finding.span.start, finding.span.end);
+            let inside = start <= end && end <= reply.len();
+            ensure(inside && reply.is_char_boundary(start), || format!("outside the reply: {finding:?}"))?;
+            let before = &reply[..start];
+            let line = 1 + before.matches('\n').count();
+            let column = 1 + before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count();
+            let found = (finding.line as usize, finding.column as usize);
+            ensure((line, column) == found, || format!("{line}:{column} is the place of {finding:?}"))
+        })
+    });
+}
+
+#[test]
+fn warnings_and_repairs_are_counted() {
+    each(|fixture, options, findings| {
+        let reading = case(fixture, options).read(Cuts::Whole)?;
+        let Some(Event::Completed(completed)) = reading.events.last() else { return Ok(()) };
+        let count = |fits: fn(&&Finding) -> bool| findings.iter().filter(fits).count();
+        let found = (completed.metadata.warnings as usize, completed.metadata.repairs as usize);
+        let listed = (count(|f| f.severity >= Severity::Warning), count(|f| f.repair.is_some()));
+        let all = findings.iter().all(|finding| finding.code != "findings_limit");
+        ensure(!all || found == listed, || format!("{found:?} counted, {listed:?} listed"))
+    });
+}
+
+#[test]
+fn the_first_error_is_listed_behind_any_number_of_lesser_findings() {
+    each(|fixture, options, findings| {
+        let mut options = options.clone();
+        options.limits.findings = 1;
+        let few = case(fixture, &options).read(Cuts::Whole)?.findings;
+        let (listed, told): (Vec<&Finding>, Vec<&Finding>) =
+            few.iter().partition(|finding| finding.code != "findings_limit");
+        let error = findings.iter().find(|finding| finding.severity == Severity::Error);
+        let mut expected: Vec<&Finding> = findings.iter().take(1).collect();
+        expected.extend(error.filter(|error| *error != expected[0]));
+        let more = findings.len() > expected.len();
+        ensure(listed == expected && told.len() == usize::from(more), || {
+            format!("{few:#?}\nof {findings:#?}")
+        })
+    });
+}
+
+#[test]
+fn only_the_first_finding_is_listed_when_that_is_asked_for() {
+    each(|fixture, options, findings| {
+        let mut options = options.clone();
+        options.first_only = true;
+        let first = case(fixture, &options).read(Cuts::Whole)?.findings;
+        ensure(first == findings[..findings.len().min(1)], || format!("{first:#?}\nof {findings:#?}"))
+    });
+}
+
+#[test]
+fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
+    let fixtures = load(&folder()).expect("the fixtures are readable");
+    queue::check(&fixtures, |fixture| {
+        let contract = Contract::named(&fixture.dialect).map_err(|error| error.to_string())?;
+        let mut options = profile(fixture, Profile::Strict, None);
+        let all = contract.check(&fixture.input, &options).findings;
+        let ordered = all.is_sorted_by_key(|finding| finding.span.start);
+        ensure(ordered, || format!("{}: in no order: {all:#?}", fixture.name))?;
+        let decides = all.iter().find(|finding| finding.severity == Severity::Error).or(all.first());
+        options.first_only = true;
+        let first = contract.check(&fixture.input, &options).findings;
+        ensure(first.iter().eq(decides), || format!("{}: {first:#?}\nof {all:#?}", fixture.name))
+    });
+    assert!(fixtures.iter().any(|fixture| fixture.dialect == TRANSCRIPT));
+}
+
+#[test]
+fn a_finding_never_ends_before_it_begins() {
+    let rule = tambour::catalogue::find("not_utf8").next().expect("the code is public").rule;
+    let place = Place { offset: 7, line: 2, column: 3 };
+    let finding = Report::new(rule, place, 5, "x").repaired("y").judge(Profile::Lenient);
+    assert_eq!((finding.span.start, finding.span.end, finding.line, finding.column), (7, 7, 2, 3));
+    assert_eq!((finding.message.as_str(), finding.repair.as_deref()), ("x", Some("y")));
+    assert_eq!(Report::new(rule, place, 9, "x").judge(Profile::Lenient).span.end, 9);
+}
+
+#[test]
+fn severity_follows_level_profile_and_repair() {
+    let of_level = |level: Level| {
+        let mut rules = tambour::catalogue::all().map(|listed| listed.rule);
+        rules.find(|rule| rule.level == level).expect("each level has a rule")
+    };
+    let severity = |level: Level, profile: Profile, repaired: bool| {
+        let report = Report::new(of_level(level), Place::START, 0, "x");
+        let report = if repaired { report.repaired("y") } else { report };
+        report.judge(profile).severity
+    };
+    for (profile, repaired, must) in [
+        (Profile::Strict, true, Severity::Error),
+        (Profile::Strict, false, Severity::Error),
+        (Profile::Lenient, true, Severity::Warning),
+        (Profile::Lenient, false, Severity::Error),
+    ] {
+        assert_eq!(severity(Level::Must, profile, repaired), must);
+        assert_eq!(severity(Level::Should, profile, repaired), Severity::Warning);
+        assert_eq!(severity(Level::Info, profile, repaired), Severity::Info);
+    }
+}
+
+#[test]
+fn repairs_are_named_at_their_places() {
+    let reply = |inside: &str| {
+        format!(
+            "<thinking>\n<phase id=\"1\">\n<title>T</title>\na\n</phase>\n</thinking>\n<final>\n{inside}\n</final>"
+        )
+    };
+    let queries = |block: &str| reply(&format!("OK.\n<!-- <serp_queries>\n{block}\n</serp_queries> -->"));
+    let long = format!("[\"{}\"]", "a".repeat(81));
+    let plan = |mode: &str| {
+        format!(
+            "{{\"thought\":\"t\",\"response_mode\":\"{mode}\",\"direct_response\":\"r\",\"tool_calls\":[]}}"
+        )
+    };
+    for (dialect, reply, code, place, repair) in [
+        ("thinkingml", queries("[\"a\", \"b\",]"), "serp_queries_json", "", "JSON repaired"),
+        ("thinkingml", queries("[\"a\", \"a\"]"), "serp_queries_duplicate", "", "query dropped"),
+        ("thinkingml", queries("[\"a\", 7]"), "serp_query_not_string", "", "query dropped"),
+        ("thinkingml", queries("[\"a\", \" \"]"), "serp_query_empty", "", "query dropped"),
+        ("thinkingml", queries("[\"mail a@b.com\"]"), "serp_query_sensitive", "", "query dropped"),
+        ("thinkingml", queries(&long), "serp_query_too_long", "", "query cut"),
+        (
+            "thinkingml",
+            queries("[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]"),
+            "serp_queries_too_many",
+            "",
+            "the first 5 kept",
+        ),
+        ("thinkingml", queries("{}"), "serp_queries_not_array", "", "no queries are sent"),
+        ("plain", "好\n<think>a".to_owned(), "think_unclosed", "2:1", "closed at the end"),
+        ("plain", "a\n好<think>b</think>".to_owned(), "think_in_answer", "2:2", "taken out of the answer"),
+        ("aiplan", plan("knowledge_qa"), "mode_invalid", "1:15", "read as KNOWLEDGE_QA"),
+    ] {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
+        pipeline.push(reply.as_bytes(), &mut sink);
+        pipeline.finish(&End::stop(), &mut sink);
+        let of_code: Vec<&Finding> = sink.findings.iter().filter(|finding| finding.code == code).collect();
+        let [found] = of_code.as_slice() else { panic!("{reply}: {:#?}", sink.findings) };
+        assert_eq!(found.repair.as_deref(), Some(repair), "{reply}");
+        let at = format!("{}:{}", found.line, found.column);
+        assert!(place.is_empty() || place == at, "{reply}: {found:#?}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Each limit: its default, what holds at the limit itself, and what happens one past it.
+
+use serde_json::json;
+use tambour::event::Collected;
+use tambour::lex::code::CodeFilter;
+use tambour::lex::markup::{Markup, Token};
+use tambour::limits::Limits;
+use tambour::repair::json::{Builder, JsonEvent, JsonSink, Reader, strict};
+use tambour::{End, Event, Finding, Options, Pipeline};
+
+fn limited(set: impl FnOnce(&mut Limits)) -> Options {
+    let mut options = Options::default();
+    set(&mut options.limits);
+    options
+}
+
+/// Events and findings of a reply that comes in these pieces.
+fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> Collected {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new(dialect, options).expect("a dialect");
+    pieces.iter().for_each(|piece| pipeline.push(piece, &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    sink
+}
+
+fn count(findings: &[Finding], code: &str) -> usize {
+    findings.iter().filter(|finding| finding.code == code).count()
+}
+
+fn answer(sink: &Collected) -> String {
+    sink.events
+        .iter()
+        .filter_map(|event| match event {
+            Event::FinalDelta { text } => Some(text.as_ref()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn defaults_are_those_of_the_documents() {
+    let defaults = serde_json::to_value(Limits::default()).unwrap();
+    let expected = json!({
+        "input": 16_777_216, "depth": 128, "hold": 65_536, "value": 4_194_304, "items": 65_536, "tag": 1024,
+        "line": 1024, "phases": 1000, "findings": 1000, "delta": 2048, "detect": 256,
+    });
+    assert_eq!(defaults, expected);
+    let page = include_str!("../../../../docs/http-api.md");
+    let row = page.lines().find(|line| line.starts_with("| `limits.NAME`")).unwrap();
+    for (name, value) in defaults.as_object().unwrap() {
+        assert!(row.contains(&format!("`{name}` ({value}")), "{name} ({value}) is not in {row}");
+    }
+}
+
+#[test]
+fn a_reply_of_just_the_limit_is_read() {
+    let options = limited(|limits| limits.input = 8);
+    for pieces in [&[&b"12345678"[..]][..], &[b"1234567", b"8"], &[b"1", b"", b"2345678", b""]] {
+        let sink = read("plain", &options, pieces);
+        assert!(matches!(sink.events.last(), Some(Event::Completed(_))), "{pieces:?}: {:?}", sink.events);
+        assert_eq!(answer(&sink), "12345678");
+    }
+    for pieces in [&[&b"123456789"[..]][..], &[b"12345678", b"9"], &[b"1", b"23456789"]] {
+        let sink = read("plain", &options, pieces);
+        let Some(Event::Error(failure)) = sink.events.last() else { panic!("{pieces:?}: {:?}", sink.events) };
+        assert_eq!(failure.code, "input_too_large");
+        assert_eq!(answer(&sink), "12345678");
+    }
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("plain", &options).unwrap();
+    pipeline.push_str("12345678", &mut sink);
+    pipeline.push_str("9", &mut sink);
+    assert!(matches!(sink.events.last(), Some(Event::Error(_))), "{:?}", sink.events);
+}
+
+#[test]
+fn phases_past_the_limit_are_text_of_the_last_one() {
+    let options = limited(|limits| limits.phases = 2);
+    let reply = |phases: usize| {
+        let phase =
+            |id: usize| format!("<phase id=\"{id}\">\n<title>Title {id}</title>\ntext {id}\n</phase>\n");
+        let phases: String = (1..=phases).map(phase).collect();
+        format!("<thinking>\n{phases}</thinking>\n<final>\nOK.\n</final>")
+    };
+    for (phases, told) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+        let sink = read("thinkingml", &options, &[reply(phases).as_bytes()]);
+        let started = sink.events.iter().filter(|event| matches!(event, Event::PhaseStart { .. }));
+        assert_eq!(started.count(), phases.min(2), "{phases}");
+        assert_eq!(count(&sink.findings, "limit_exceeded"), told, "{phases}: {:?}", sink.findings);
+        let text: String = sink
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::PhaseDelta { text, .. } => Some(text.as_ref()),
+                _ => None,
+            })
+            .collect();
+        for id in 3..=phases {
+            assert!(
+                text.contains(&format!("Title {id}\n")) && text.contains(&format!("text {id}")),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn findings_past_the_limit_are_counted() {
+    let options = limited(|limits| limits.findings = 3);
+    for (faults, listed, told) in [(2, 2, None), (3, 3, None), (4, 3, Some("1 more")), (9, 3, Some("6 more"))]
+    {
+        let reply = b"a \xFF ".repeat(faults);
+        let sink = read("plain", &options, &[&reply]);
+        assert_eq!(count(&sink.findings, "not_utf8"), listed, "{faults}");
+        let last = sink.findings.iter().find(|finding| finding.code == "findings_limit");
+        assert_eq!(last.is_some(), told.is_some(), "{faults}");
+        assert!(last.is_none_or(|last| last.message.starts_with(told.unwrap())), "{last:?}");
+    }
+}
+
+#[test]
+fn deltas_are_cut_at_the_limit() {
+    let options = limited(|limits| limits.delta = 8);
+    let cut = |reply: &str| -> Vec<String> {
+        let sink = read("plain", &options, &[reply.as_bytes()]);
+        let delta = |event: &Event<'_>| match event {
+            Event::FinalDelta { text } => Some(text.to_string()),
+            _ => None,
+        };
+        sink.events.iter().filter_map(delta).collect()
+    };
+    assert_eq!(cut("12345678"), ["12345678"]); // J-039
+    assert_eq!(cut("123456789"), ["12345678", "9"]); // J-039
+    assert_eq!(cut("1234567812345678"), ["12345678", "12345678"]); // J-039
+    assert_eq!(cut("好好好"), ["好好", "好"]); // J-039
+}
+
+#[test]
+fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
+    //
+    let options = limited(|limits| limits.hold = 8);
+    for (blanks, held) in [(7, 7), (8, 8), (9, 1), (16, 8), (17, 1)] {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("plain", &options).unwrap();
+        pipeline.push(b"a", &mut sink);
+        (0..blanks).for_each(|_| pipeline.push(b" ", &mut sink));
+        assert_eq!(pipeline.held(), held, "{blanks}");
+        assert_eq!(answer(&sink), format!("a{}", " ".repeat(blanks - held)), "{blanks}");
+        pipeline.push(b"b", &mut sink);
+        assert_eq!(answer(&sink), format!("a{}b", " ".repeat(blanks)));
+    }
+}
+
+#[test]
+fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
+    // T-029
+    let held = |limit: usize| {
+        let mut filter = CodeFilter::new(limit);
+        let mut out = |_: tambour::lex::code::Piece<'_, ()>| {};
+        filter.text("`", &mut out);
+        filter.tag("<a>", (), &mut out);
+        filter.text("1234", &mut out);
+        filter.tag("<b>", (), &mut out);
+        filter.held()
+    };
+    assert_eq!((held(9), held(10), held(11)), (0, 10, 10));
+}
+
+#[test]
+fn a_tag_ends_at_the_limit() {
+    let tags = |tag: &str| {
+        let mut tags = 0;
+        let mut lexer = Markup::new("", 8);
+        let mut out = |token: Token<'_>, _| tags += usize::from(matches!(token, Token::Tag(_)));
+        lexer.push(tag, &mut out);
+        lexer.finish(&mut out);
+        tags
+    };
+    assert_eq!(tags("<a b=''>"), 1); // T-028
+    assert_eq!(tags("<a b='c'>"), 0); // T-028
+}
+
+struct Build(Builder, Option<bool>);
+
+impl JsonSink for Build {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        let built = self.0.see(&event);
+        if let JsonEvent::ValueEnd(_) = event {
+            self.1 = Some(built.is_some());
+        }
+    }
+
+    fn report(&mut self, _: tambour::finding::Report) {}
+}
+
+#[test]
+fn an_object_that_may_act_is_kept_up_to_the_limit() {
+    let kept = |text: &str, bytes: usize, items: usize| {
+        let mut build = Build(Builder::limited(bytes, items), None);
+        let mut reader = Reader::document(&Limits::default());
+        reader.push(text, &mut build);
+        reader.finish(&mut build);
+        assert_eq!(build.0.over(), build.1 == Some(false));
+        build.1.unwrap()
+    };
+    // An object, two keys, a list, a number, a text, true and null: eight. Keys and texts have six bytes.
+    let text = "{\"ab\":[1,\"xyz\",true],\"c\":null}";
+    assert!(kept(text, 6, 8));
+    assert!(!kept(text, 5, 8));
+    assert!(!kept(text, 6, 7));
+    assert!(!kept("{\"ab\":1}", 1, 8));
+    assert!(kept("[]", 0, 1) && !kept("[]", 0, 0));
+}
+
+#[test]
+fn json_is_as_deep_as_the_limit() {
+    let mut limits = Limits::default();
+    limits.depth = 3;
+    assert!(strict("[[[]]]", &limits).is_ok());
+    assert_eq!(strict("[[[[]]]]", &limits).unwrap_err().rule.code, "limit_exceeded");
+    assert_eq!(strict("[[{\"a\":{}}]]", &limits).unwrap_err().rule.code, "limit_exceeded");
+}
+
+#[test]
+fn the_form_of_a_reply_is_decided_at_the_limit() {
+    //
+    let options = limited(|limits| limits.detect = 8);
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("auto", &options).unwrap();
+    pipeline.push(b"1 2 3 4\n5 6 7", &mut sink);
+    assert!(sink.events.is_empty(), "{:?}", sink.events);
+    pipeline.push(b"8", &mut sink);
+    assert_eq!((pipeline.dialect(), answer(&sink).as_str()), ("plain", "1 2 3 4\n5 6 78"));
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask mutants`: breakages made on purpose, each of which a test must notice.
+//!
+//! They are data (`xtask/mutants/*.toml`): a text of a source file, what is put in its place, and the tests that must
+//! fail then. Each is made in a copy of the workspace below `target/`.
+
+mod list;
+mod tree;
+
+use std::path::Path;
+use std::time::Instant;
+
+use tambour_fixtures::queue;
+
+use list::Breakage;
+use tree::{Outcome, Tree};
+
+const USAGE: &str = "usage: cargo xtask mutants [--list] [--sample N] [--jobs N] [WORD...]";
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let root = crate::root();
+    let (mut sample, mut jobs, mut only_list, mut words) = (None, None, false, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut number = || arguments.next().and_then(|number| number.parse::<usize>().ok());
+        match argument.as_str() {
+            "--list" => only_list = true,
+            "--sample" => sample = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
+            "--jobs" => jobs = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
+            word if word.starts_with('-') => anyhow::bail!(USAGE),
+            word => words.push(word),
+        }
+    }
+    let mut breakages = list::read(&root)?;
+    list::check(&root, &breakages)?;
+    breakages.retain(|breakage| words.is_empty() || words.iter().any(|word| breakage.is_about(word)));
+    let breakages = match sample {
+        Some(most) => spread(breakages, most),
+        None => breakages,
+    };
+    anyhow::ensure!(!breakages.is_empty(), "no breakage is about that");
+    if only_list {
+        breakages.iter().for_each(|breakage| println!("{}: {}", breakage.file, breakage.name));
+        return Ok(());
+    }
+    // The compiler uses the cores that are there; one tree for each two of them keeps all busy.
+    try_all(&root, &breakages, jobs.unwrap_or(queue::cores().div_ceil(2)))
+}
+
+/// So many of them, from all over the list.
+fn spread(breakages: Vec<Breakage>, most: usize) -> Vec<Breakage> {
+    let step = breakages.len().div_ceil(most.max(1)).max(1);
+    breakages.into_iter().step_by(step).collect()
+}
+
+/// Makes each breakage, and fails when one is not noticed.
+fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<()> {
+    let jobs = jobs.clamp(1, breakages.len());
+    let share = breakages.len().div_ceil(jobs);
+    let shares: Vec<(usize, &[Breakage])> = breakages.chunks(share).enumerate().collect();
+    let outcomes = queue::in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<Outcome>> {
+        let tree = Tree::copy(root, *number)?;
+        // A test that fails as it is notices nothing.
+        tree.whole(breakages)?;
+        breakages
+            .iter()
+            .map(|breakage| {
+                let start = Instant::now();
+                let outcome = tree.broken(breakage)?;
+                println!(
+                    "{:<9} {:>5.1} s  {}: {}",
+                    outcome.word(),
+                    start.elapsed().as_secs_f64(),
+                    breakage.file,
+                    breakage.name
+                );
+                Ok(outcome)
+            })
+            .collect()
+    });
+    let mut all = Vec::new();
+    for outcomes in outcomes {
+        all.extend(outcomes?);
+    }
+    let count = |wanted: Outcome| all.iter().filter(|outcome| **outcome == wanted).count();
+    let (survived, unbuilt) = (count(Outcome::Survived), count(Outcome::Unbuilt));
+    println!("\n{} caught, {survived} survived, {unbuilt} did not build", all.len() - survived - unbuilt);
+    anyhow::ensure!(survived == 0, "{survived} breakages were not noticed");
+    anyhow::ensure!(unbuilt == 0, "{unbuilt} breakages do not build, and so show nothing");
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! A copy of the workspace, in which breakages are made and tests run.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::list::Breakage;
+use crate::stamp;
+
+/// What is copied; the rest is no part of a build, or is made by one.
+const PARTS: &[&str] =
+    &["Cargo.toml", "Cargo.lock", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
+
+/// A test that takes so long does not end, which is a fault too.
+const LONGEST: Duration = Duration::from_secs(180);
+
+/// Nothing here runs for long: what is compiled is not made fast.
+const CONFIG: [&str; 3] = [
+    "profile.dev.package.tambour.opt-level=0",
+    "profile.dev.package.tambour-fixtures.opt-level=0",
+    "profile.dev.debug=0",
+];
+
+/// What came of a breakage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Caught,
+    Survived,
+    Unbuilt,
+}
+
+impl Outcome {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Outcome::Caught => "caught",
+            Outcome::Survived => "SURVIVED",
+            Outcome::Unbuilt => "UNBUILT",
+        }
+    }
+}
+
+/// The copy.
+pub(super) struct Tree {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Tree {
+    /// Brings the copy of that number up to date.
+    pub(super) fn copy(from: &Path, number: usize) -> anyhow::Result<Tree> {
+        let folder = stamp::target()?.join("mutants").join(number.to_string());
+        let tree = Tree { root: folder.join("tree"), target: folder.join("target") };
+        for part in PARTS {
+            copy(&from.join(part), &tree.root.join(part))?;
+        }
+        Ok(tree)
+    }
+
+    /// Runs the tests of these breakages as they are; they must pass.
+    pub(super) fn whole(&self, breakages: &[Breakage]) -> anyhow::Result<()> {
+        let mut packages: Vec<&str> = breakages.iter().map(Breakage::package).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        for package in packages {
+            let of_package = || breakages.iter().filter(|breakage| breakage.package() == package);
+            let all = of_package().any(|breakage| breakage.fails.is_empty());
+            let filters: Vec<String> = of_package().flat_map(|breakage| breakage.fails.clone()).collect();
+            let program = self.build(package)?.with_context(|| format!("{package} does not build"))?;
+            let passed = self.passes(package, &program, if all { &[] } else { &filters })?;
+            anyhow::ensure!(passed, "the tests of {package} fail without any breakage");
+        }
+        Ok(())
+    }
+
+    /// Makes a breakage, runs its tests, and takes it back.
+    pub(super) fn broken(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
+        let path = self.root.join(&breakage.file);
+        let text = std::fs::read_to_string(&path)?;
+        std::fs::write(&path, breakage.broken(&self.root)?)?;
+        let outcome = self.outcome(breakage);
+        std::fs::write(&path, text)?;
+        outcome
+    }
+
+    fn outcome(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
+        let package = breakage.package();
+        let Some(program) = self.build(package)? else { return Ok(Outcome::Unbuilt) };
+        let passed = self.passes(package, &program, &breakage.fails)?;
+        Ok(if passed { Outcome::Survived } else { Outcome::Caught })
+    }
+
+    /// Builds the tests of a package; `None` when that does not work.
+    fn build(&self, package: &str) -> anyhow::Result<Option<PathBuf>> {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "test",
+            "--quiet",
+            "--package",
+            package,
+            "--test",
+            "it",
+            "--no-run",
+            "--message-format=json",
+        ]);
+        build.args(CONFIG.iter().flat_map(|config| ["--config", config]));
+        build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "-Awarnings");
+        let output = build.stderr(Stdio::null()).output()?;
+        if !output.status.success() {
+            return Ok(None);
+        }
+        let messages = String::from_utf8(output.stdout)?;
+        let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let path = messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?))).last();
+        Ok(Some(path.context("cargo says where the test program is")?))
+    }
+
+    /// Whether the tests that these words name pass; all of them when there are no words.
+    fn passes(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
+        let mut child = Command::new(program)
+            .args(filters)
+            .current_dir(self.root.join("crates").join(package))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut out = child.stdout.take().context("stdout is piped")?;
+        let reading = std::thread::spawn(move || {
+            let mut said = String::new();
+            let _ = std::io::Read::read_to_string(&mut out, &mut said);
+            said
+        });
+        let Some(success) = end(&mut child)? else { return Ok(false) };
+        let said = reading.join().unwrap_or_default();
+        let none = said.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
+        anyhow::ensure!(!none, "no test of {package} is called {}", filters.join(" or "));
+        Ok(success)
+    }
+}
+
+/// Waits for a process, and stops it when it takes too long.
+fn end(child: &mut Child) -> anyhow::Result<Option<bool>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        if start.elapsed() > LONGEST {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Copies what differs, so that what is the same need not be built again, and removes what is gone.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if !from.is_dir() {
+        let bytes = std::fs::read(from).with_context(|| from.display().to_string())?;
+        if std::fs::read(to).ok().as_ref() != Some(&bytes) {
+            if let Some(folder) = to.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            std::fs::write(to, bytes)?;
+        }
+        return Ok(());
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(to)? {
+        let (path, there) =
+            (entry.as_ref().map(|entry| entry.path()), entry.as_ref().map(|e| from.join(e.file_name())));
+        if let (Ok(path), Ok(there)) = (path, there)
+            && !there.exists()
+        {
+            if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
+        }
+    }
+    for entry in std::fs::read_dir(from)? {
+        let name = entry?.file_name();
+        if !matches!(name.to_str(), Some("target" | ".git" | "node_modules")) {
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask programs`: all test programs, side by side.
+//!
+//! `cargo test` runs one program after the other, and those that wait for sockets leave the processor idle meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::Value;
+use tambour_fixtures::queue;
+
+/// A program with tests in it.
+struct Program {
+    /// Package and target.
+    name: String,
+    path: PathBuf,
+    /// The folder of its package, where it runs.
+    folder: PathBuf,
+    size: u64,
+}
+
+/// How a program ended.
+struct Ran {
+    output: Output,
+    time: Duration,
+}
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let mut programs = built(&crate::root())?;
+    // The longest ones first; how long each takes is not known here, but their sizes tell well enough.
+    programs.sort_by_key(|program| std::cmp::Reverse(program.size));
+    let mut failed = Vec::new();
+    queue::run(
+        queue::cores().max(2),
+        &programs,
+        |program| program.run(arguments),
+        |place, ran| {
+            let program = &programs[place];
+            if !ran.is_ok_and(|ran| program.show(&ran)) {
+                failed.push(program.name.as_str());
+            }
+        },
+    );
+    anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+/// Builds the test programs, if that has not been done, and finds them.
+fn built(root: &Path) -> anyhow::Result<Vec<Program>> {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]).current_dir(root);
+    let output = build.stderr(std::process::Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "the tests did not build");
+    let mut programs = Vec::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let message: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        let (Some(path), true) = (message["executable"].as_str(), message["profile"]["test"] == true) else {
+            continue;
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned).context("cargo says it");
+        let folder = PathBuf::from(text(&message["manifest_path"])?);
+        let folder = folder.parent().context("a manifest is in a folder")?.to_owned();
+        let package = folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{package} {}", text(&message["target"]["name"])?);
+        let size = std::fs::metadata(path)?.len();
+        programs.push(Program { name, path: path.into(), folder: folder.clone(), size });
+    }
+    anyhow::ensure!(!programs.is_empty(), "there are no test programs");
+    Ok(programs)
+}
+
+impl Program {
+    fn run(&self, arguments: &[String]) -> anyhow::Result<Ran> {
+        let start = Instant::now();
+        let mut command = Command::new(&self.path);
+        // As under `cargo test`.
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).args(arguments);
+        let output = command.output().with_context(|| self.path.display().to_string())?;
+        Ok(Ran { output, time: start.elapsed() })
+    }
+
+    /// Prints what it said, and says whether it passed.
+    fn show(&self, ran: &Ran) -> bool {
+        println!("-- {}, {:.1} s", self.name, ran.time.as_secs_f64());
+        for said in [&ran.output.stdout, &ran.output.stderr] {
+            let said = String::from_utf8_lossy(said);
+            if !said.trim().is_empty() {
+                println!("{}", said.trim_matches('\n'));
+            }
+        }
+        ran.output.status.success()
+    }
+}

@@ -1,0 +1,96 @@
+//! A stamp of what a proof depends on, so that it need not be made again while nothing of that has changed.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+/// What a proof depends on, as one number, and where that of the last one is.
+pub(crate) struct Stamp {
+    now: String,
+    file: PathBuf,
+}
+
+impl Stamp {
+    /// Of all files below these folders and files of the repository, the toolchain, and what these commands print.
+    pub(crate) fn of(root: &Path, name: &str, parts: &[&str], commands: &[&[&str]]) -> anyhow::Result<Stamp> {
+        let mut hasher = DefaultHasher::new();
+        for part in parts {
+            for file in files(root.join(part))? {
+                let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+                file.strip_prefix(root).unwrap_or(&file).hash(&mut hasher);
+                bytes.hash(&mut hasher);
+            }
+        }
+        for command in [["rustc", "--version", "--verbose"].as_slice()].iter().chain(commands) {
+            let output = Command::new(command[0]).args(&command[1..]).current_dir(root).output();
+            output.with_context(|| command.join(" "))?.stdout.hash(&mut hasher);
+        }
+        let folder = target()?.join("stamps");
+        Ok(Stamp { now: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
+    }
+
+    /// Whether the last proof was of the same.
+    pub(crate) fn is_known(&self) -> bool {
+        std::fs::read_to_string(&self.file).is_ok_and(|known| known == self.now)
+    }
+
+    /// The proof has been made.
+    pub(crate) fn remember(&self) -> anyhow::Result<()> {
+        if let Some(folder) = self.file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(std::fs::write(&self.file, &self.now)?)
+    }
+}
+
+/// A file, or all files below a folder, by path.
+fn files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut found, mut open) = (Vec::new(), vec![path]);
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            for entry in std::fs::read_dir(&path).with_context(|| path.display().to_string())? {
+                open.push(entry?.path());
+            }
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The folder of this build, which a fresh clone does not have.
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let folder = program.parent().and_then(Path::parent).context("a program is in a folder of a profile")?;
+    Ok(folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stamp;
+
+    #[test]
+    fn a_change_is_noticed() {
+        let root = std::env::temp_dir().join(format!("tambour-stamp-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("src/inner")).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+        write("src/inner/a.rs", "1");
+        write("alone", "1");
+        let stamp = || Stamp::of(&root, "test", &["src", "alone"], &[]).unwrap().now;
+        let first = stamp();
+        assert_eq!(stamp(), first);
+        write("src/inner/a.rs", "2");
+        let second = stamp();
+        assert_ne!(second, first);
+        write("src/b.rs", "");
+        assert_ne!(stamp(), second);
+        write("src/inner/a.rs", "1");
+        std::fs::remove_file(root.join("src/b.rs")).unwrap();
+        write("elsewhere", "1");
+        assert_eq!(stamp(), first);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

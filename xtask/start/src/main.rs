@@ -1,0 +1,93 @@
+//! `cargo xtask COMMAND`: the developer commands.
+//!
+//! This program has next to no dependencies, so that `serve` and `test` begin at once on a fresh clone. What needs the
+//! library is in `xtask-tools`, which is built with the features that the whole workspace has.
+
+mod need;
+mod serve;
+mod steps;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+
+/// What a command does with its arguments; the text is the outcome when it fails.
+type Run = fn(&[String]) -> anyhow::Result<()>;
+
+/// The commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
+const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
+    ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", Some(serve::run)),
+    ("test", "", "everything that must hold before a change is merged", Some(test::run)),
+    ("programs", "[FILTER...]", "all test programs side by side, as `test` runs them", None),
+    ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", None),
+    ("mutants", "[--list] [--sample N] [WORD...]", "breakages made on purpose, which tests must catch", None),
+    (
+        "bench",
+        "[lib | json | instructions | server]",
+        "speed, instructions under valgrind, or the server's costs",
+        None,
+    ),
+    ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
+    ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", None),
+    ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", None),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        return usage();
+    };
+    let Some((.., run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
+        eprintln!("there is no command `{name}`");
+        return usage();
+    };
+    let ran = match run {
+        Some(run) => run(rest).map(|()| ExitCode::SUCCESS),
+        None => pass_on(&arguments),
+    };
+    ran.unwrap_or_else(|error| {
+        eprintln!("{error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn usage() -> ExitCode {
+    eprintln!("cargo xtask COMMAND\n");
+    for (name, arguments, purpose, _) in COMMANDS {
+        eprintln!("  {:<44} {purpose}", format!("{name} {arguments}"));
+    }
+    ExitCode::from(2)
+}
+
+/// Builds `xtask-tools`, and has it run a command.
+fn pass_on(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    // The whole workspace is selected, so that dependencies have the features that its tests have, and are built once.
+    let built = cargo().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
+    anyhow::ensure!(built.success(), "`{TOOLS}` did not build");
+    let status = tools()?.args(arguments).status()?;
+    Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(u8::try_from(code).unwrap_or(1))))
+}
+
+const TOOLS: &str = "xtask-tools";
+
+/// `xtask-tools`, which is built beside this program.
+fn tools() -> anyhow::Result<Command> {
+    let folder = std::env::current_exe()?;
+    let folder = folder.parent().context("a program is in a folder")?;
+    Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
+}
+
+/// cargo in the workspace.
+fn cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root());
+    command
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap_or(root)
+}

@@ -1,0 +1,164 @@
+//! Programs that the tests need: installed where that is possible without asking, named exactly where not.
+
+use std::process::{Command, Stdio};
+
+/// A program that must be there.
+struct Need {
+    /// What shows that it is: a command that succeeds.
+    shown_by: &'static [&'static str],
+    why: &'static str,
+    /// Its component of the toolchain.
+    component: Option<&'static str>,
+    /// Its package, by the program that installs it.
+    packages: &'static [(&'static str, &'static str)],
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        shown_by: &["cargo", "fmt", "--version"],
+        why: "the format of the code",
+        component: Some("rustfmt"),
+        packages: &[("apt-get", "rustfmt"), ("dnf", "rustfmt"), ("apk", "rustfmt"), ("pacman", "rust")],
+    },
+    Need {
+        shown_by: &["cargo", "clippy", "--version"],
+        why: "lints",
+        component: Some("clippy"),
+        packages: &[
+            ("apt-get", "rust-clippy"),
+            ("dnf", "clippy"),
+            ("apk", "rust-clippy"),
+            ("pacman", "rust"),
+        ],
+    },
+    Need {
+        shown_by: &["node", "--version"],
+        why: "the test of an example",
+        component: None,
+        packages: &[
+            ("apt-get", "nodejs"),
+            ("dnf", "nodejs"),
+            ("apk", "nodejs"),
+            ("pacman", "nodejs"),
+            ("brew", "node"),
+        ],
+    },
+];
+
+/// Package managers, and how each installs without questions.
+const MANAGERS: &[(&str, &[&str])] = &[
+    ("apt-get", &["install", "--yes", "--no-install-recommends"]),
+    ("dnf", &["install", "--assumeyes"]),
+    ("apk", &["add"]),
+    ("pacman", &["--sync", "--noconfirm"]),
+    ("brew", &["install"]),
+];
+
+/// Installs what is missing, or says what it is, before anything else runs.
+pub(crate) fn require() -> anyhow::Result<()> {
+    let mut missing = Vec::new();
+    for need in NEEDS.iter().filter(|need| !need.is_there()) {
+        let name = need.shown_by[..need.shown_by.len() - 1].join(" ");
+        let way = need.way();
+        if let Some(way) = way.as_ref().filter(|way| way.is_free()) {
+            println!("`{name}` is missing ({}): {}", need.why, way.shown());
+            way.run();
+            if need.is_there() {
+                continue;
+            }
+        }
+        let how =
+            way.map_or_else(|| "install it".to_owned(), |way| format!("install it with `{}`", way.shown()));
+        missing.push(format!("`{name}` is missing ({}): {how}", need.why));
+    }
+    anyhow::ensure!(missing.is_empty(), "{}", missing.join("\n"));
+    Ok(())
+}
+
+/// Whether a program is there.
+pub(crate) fn runs(program: &str) -> bool {
+    succeeds(&[program, "--version"])
+}
+
+fn succeeds(command: &[&str]) -> bool {
+    let mut process = Command::new(command[0]);
+    process.args(&command[1..]).current_dir(crate::root()).stdout(Stdio::null()).stderr(Stdio::null());
+    process.status().is_ok_and(|status| status.success())
+}
+
+/// How something is installed.
+struct Way {
+    command: Vec<&'static str>,
+    /// Only the administrator may.
+    privileged: bool,
+}
+
+impl Need {
+    fn is_there(&self) -> bool {
+        succeeds(self.shown_by)
+    }
+
+    fn way(&self) -> Option<Way> {
+        if let Some(component) = self.component.filter(|_| runs("rustup")) {
+            return Some(Way { command: vec!["rustup", "component", "add", component], privileged: false });
+        }
+        MANAGERS.iter().find_map(|(manager, install)| {
+            let (_, package) = self.packages.iter().find(|(of, _)| of == manager)?;
+            let command = || [&[*manager], *install, &[*package]].concat();
+            runs(manager).then(|| Way { command: command(), privileged: *manager != "brew" })
+        })
+    }
+}
+
+impl Way {
+    /// Whether it can be done without asking anybody for a password.
+    fn is_free(&self) -> bool {
+        !self.privileged || is_root() || succeeds(&["sudo", "-n", "true"])
+    }
+
+    fn full(&self) -> Vec<&'static str> {
+        let before: &[&str] = if self.privileged && !is_root() { &["sudo"] } else { &[] };
+        [before, &self.command].concat()
+    }
+
+    fn shown(&self) -> String {
+        self.full().join(" ")
+    }
+
+    /// Whether it worked shows afterwards.
+    fn run(&self) {
+        let full = self.full();
+        if self.command[0] == "apt-get" {
+            // Its lists may be older than the packages.
+            let update = full.iter().take_while(|word| **word != "install").copied().chain(["update"]);
+            let update: Vec<&str> = update.collect();
+            let _ = Command::new(update[0]).args(&update[1..]).status();
+        }
+        let _ = Command::new(full[0]).args(&full[1..]).status();
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MANAGERS, NEEDS, Way};
+
+    #[test]
+    fn each_package_has_a_manager_that_is_known() {
+        for need in NEEDS {
+            for (manager, package) in need.packages {
+                assert!(MANAGERS.iter().any(|(known, _)| known == manager), "{manager} installs {package}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_is_a_whole_command() {
+        let way = Way { command: vec!["brew", "install", "node"], privileged: false };
+        assert_eq!(way.shown(), "brew install node");
+    }
+}

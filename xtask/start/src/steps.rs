@@ -1,0 +1,97 @@
+//! Steps of `cargo xtask test`: run, watched, counted and timed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+/// Results of the steps so far.
+#[derive(Default)]
+pub(crate) struct Steps {
+    passed: u64,
+    failed: u64,
+    times: Vec<(String, Duration, bool)>,
+}
+
+impl Steps {
+    /// Runs one step, shows its output, and counts the tests in it; a step without tests counts as one. Whether it
+    /// passed.
+    pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> bool {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let (passed, failed) = match watch(command) {
+            Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
+            // Tests passed, but something else, such as a build, did not.
+            Ok((false, passed, 0)) => (passed, 1),
+            Ok((_, passed, failed)) => (passed, failed),
+            Err(error) => {
+                println!("{error:#}");
+                (0, 1)
+            }
+        };
+        self.passed += passed;
+        self.failed += failed;
+        let time = start.elapsed();
+        println!("== {name}: {}, {:.1} s", if failed == 0 { "ok" } else { "FAILED" }, time.as_secs_f64());
+        self.times.push((name.to_owned(), time, failed == 0));
+        failed == 0
+    }
+
+    /// Prints the times, and as the last line the counts.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        println!();
+        for (name, time, ok) in &self.times {
+            println!("{:>7.1} s  {name}{}", time.as_secs_f64(), if *ok { "" } else { "  FAILED" });
+        }
+        let all: Duration = self.times.iter().map(|(_, time, _)| *time).sum();
+        println!("{:>7.1} s  together", all.as_secs_f64());
+        println!("\n{} passed, {} failed", self.passed, self.failed);
+        if self.failed > 0 {
+            // The summary is the last line.
+            std::process::exit(1);
+        }
+        Ok(())
+    }
+}
+
+/// Runs a command, shows its output as it comes, and adds up its `test result:` lines.
+fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
+    command.stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in BufReader::new(child.stdout.take().context("stdout is piped")?).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        if let Some((more_passed, more_failed)) = counted(&line) {
+            passed += more_passed;
+            failed += more_failed;
+        }
+    }
+    Ok((child.wait()?.success(), passed, failed))
+}
+
+/// The counts of a `test result:` line.
+fn counted(line: &str) -> Option<(u64, u64)> {
+    let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let count = |word: &str| {
+        let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
+        part.trim().strip_suffix(word)?.trim().parse().ok()
+    };
+    Some((count("passed")?, count("failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn adds_up_test_results() {
+        let line =
+            "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1s";
+        assert_eq!(counted(line), Some((13, 2)));
+        assert_eq!(counted("test result: ok. 0 passed; 0 failed; 0 ignored"), Some((0, 0)));
+        assert_eq!(counted("12 passed, 0 failed"), None);
+    }
+}

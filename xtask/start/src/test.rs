@@ -1,0 +1,78 @@
+//! `cargo xtask test`: everything that must hold before a change is merged, what fails fastest first.
+//!
+//! The last line is `N passed, N failed`: tests, and one for each other step.
+//!
+//! Minutes matter, so nothing is built twice. cargo chooses the features of dependencies by the packages that are
+//! selected, and builds them again for another choice; every step but one selects the whole workspace with all its
+//! targets.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use crate::steps::Steps;
+use crate::{cargo, need, root, tools};
+
+/// Iterations of each seeded fuzz test; about half a minute on two cores.
+const FUZZ_ITERATIONS: &str = "20000";
+
+/// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
+const FUZZ_SECONDS: u64 = 6;
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.is_empty(), "`test` takes no arguments");
+    need::require()?;
+    let mut steps = Steps::default();
+    steps.run("format", cargo().args(["fmt", "--all", "--check"]));
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    steps.run("clippy", cargo().args(clippy));
+    // With the features that it asks for itself, not those that other packages of the workspace lend it.
+    steps.run("library alone", cargo().args(["check", "--quiet", "--package", "tambour"]));
+    if steps.run("build", cargo().args(["build", "--workspace", "--all-targets"])) {
+        proofs(&mut steps)?;
+    }
+    let docs = ["doc", "--workspace", "--lib", "--no-deps"];
+    steps.run("docs", cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
+    fuzz(&mut steps)?;
+    steps.end()
+}
+
+/// What needs the programs that were built.
+fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
+    steps.run("tests in documentation", cargo().args(["test", "--workspace", "--doc"]));
+    steps.run("specification", tools()?.arg("spec"));
+    steps.run("specification, proof", tools()?.args(["spec", "--prove"]));
+    if need::runs("valgrind") {
+        steps.run("linear work", tools()?.args(["work", "--unless-unchanged"]));
+    } else {
+        println!("\n== linear work: left out, valgrind is not installed");
+    }
+    Ok(())
+}
+
+/// A short run of each fuzz target, where the tools for it are there.
+fn fuzz(steps: &mut Steps) -> anyhow::Result<()> {
+    let mut ready = Command::new("cargo");
+    ready.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !ready.status().is_ok_and(|status| status.success()) {
+        println!("\n== fuzz targets: left out, they need a nightly toolchain and cargo-fuzz");
+        return Ok(());
+    }
+    let mut targets: Vec<_> = std::fs::read_dir(root().join("fuzz/fuzz_targets"))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    targets.sort();
+    for target in targets {
+        let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
+        // The first corpus gets what is found, the second is only read.
+        let found = root().join("fuzz/target/corpus").join(&name);
+        std::fs::create_dir_all(&found)?;
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "fuzz", "run", &name]).arg(found).arg(format!("fuzz/corpus/{name}"));
+        command.arg("--").current_dir(root());
+        command.args(["-seed=1", "-rss_limit_mb=2048", &format!("-max_total_time={FUZZ_SECONDS}")]);
+        steps.run(&format!("fuzz {name}"), &mut command);
+    }
+    Ok(())
+}
