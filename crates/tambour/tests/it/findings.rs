@@ -16,7 +16,7 @@ fn each(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> +
     fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
     queue::check(&fixtures, |fixture| {
         [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
-            let options = profile(fixture, judged, None);
+            let options = profile(fixture, judged);
             let findings = case(fixture, &options).read(Cuts::Whole)?.findings;
             check(fixture, &options, findings)
                 .map_err(|error| format!("{}, {judged:?}: {error}", fixture.name))
@@ -92,7 +92,7 @@ fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
     let fixtures = load(&folder()).expect("the fixtures are readable");
     queue::check(&fixtures, |fixture| {
         let contract = Contract::named(&fixture.dialect).map_err(|error| error.to_string())?;
-        let mut options = profile(fixture, Profile::Strict, None);
+        let mut options = profile(fixture, Profile::Strict);
         let all = contract.check(&fixture.input, &options).findings;
         let ordered = all.is_sorted_by_key(|finding| finding.span.start);
         ensure(ordered, || format!("{}: in no order: {all:#?}", fixture.name))?;
