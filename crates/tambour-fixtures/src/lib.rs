@@ -7,6 +7,7 @@ pub mod example;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;
+mod keys;
 pub mod listed;
 pub mod queue;
 pub mod random;

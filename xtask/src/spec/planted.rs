@@ -157,7 +157,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
         let input =
             format!("<thinking><phase id=\\\"1\\\"><title>t</title></phase></thinking><final>{text}</final>");
         format!(
-            r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"]}}"#
+            r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"],"unlisted":"planted"}}"#
         )
     };
     // It names a tag in code, and shows a tag in text.
@@ -180,9 +180,11 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
 #[test]
 fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
     let line = |says: &str| {
-        format!(r#"{{"spec":["X-012"],"dialect":"plain","input":"It is <think>2 + 2</think> 4.",{says}}}"#)
+        format!(
+            r#"{{"spec":["X-012"],"dialect":"plain","input":"It is <think>2 + 2</think> 4.",{says},"unlisted":"planted"}}"#
+        )
     };
-    for says in [r#""events_ws":null,"truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
+    for says in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
         let found = doubt("plain", "think_in_answer", "X-012", &[&line(says)]);
         assert_eq!(
             found.as_deref(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tambour_fixtures::fixture::of_line;
+use tambour_fixtures::fixture::{LISTED, of_line};
 use tambour_fixtures::update::update;
 use tambour_fixtures::{load, run};
 
@@ -109,8 +109,11 @@ fn beside_findings_absent_metadata_is_false_and_none() {
     let mut more = whole;
     more["unused_reason"] = json!("plan_missing");
     assert!(fails(&line(more)).is_some_and(|error| error.contains("unused_reason")));
-    // The older form says only what it says.
-    assert_eq!(fails(&line(json!({"strict": ["parsing_error_marker"]}))), None);
+    // Without a list it must say why there is none.
+    let older = line(json!({"strict": ["parsing_error_marker"]}));
+    assert_eq!(fails(&older).is_some(), LISTED);
+    let reason = json!({"strict": ["parsing_error_marker"], "unlisted": "the places are not the point"});
+    assert!(fails(&line(reason)).is_some_and(|error| error.contains("truncated")));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! The keys of a fixture, read from its JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use tambour::dialogue::{Criteria, Round};
+
+/// All keys; `fixtures/README.md` says what they mean.
+pub(crate) const KEYS: &[&str] = &[
+    "id",
+    "spec",
+    "note",
+    "dialect",
+    "options",
+    "reasoning",
+    "round",
+    "max_rounds",
+    "criteria",
+    "input",
+    "chunks",
+    "finish",
+    "extensions",
+    "events",
+    "events_any_of",
+    "events_ws",
+    "findings",
+    "findings_strict",
+    "unlisted",
+    "strict",
+    "strict_at_least",
+    "strict_any_of",
+    "strict_nonempty",
+    "info",
+    "lenient",
+    "truncated",
+    "fallback_reason",
+    "unused_reason",
+    "dialect_found",
+    "exit_decision",
+    "tools",
+    "plan",
+    "plan_any_of",
+    "calls",
+    "strict_none_of",
+];
+
+/// Reads keys; `null` counts as absent.
+pub(crate) struct Keys<'a>(pub(crate) &'a Map<String, Value>);
+
+impl Keys<'_> {
+    pub(crate) fn given(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<Value>>, String> {
+        let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is no list"));
+        self.given(key).map(list).transpose()
+    }
+
+    pub(crate) fn lines(&self, key: &str) -> Result<Option<Vec<String>>, String> {
+        let Some(list) = self.list(key)? else { return Ok(None) };
+        let line = |value: Value| value.as_str().map(str::to_owned);
+        let lines: Option<Vec<String>> = list.into_iter().map(line).collect();
+        lines.map(Some).ok_or_else(|| format!("`{key}` is no list of strings"))
+    }
+
+    pub(crate) fn words(&self, key: &str) -> Result<Option<BTreeSet<String>>, String> {
+        Ok(self.lines(key)?.map(BTreeSet::from_iter))
+    }
+
+    pub(crate) fn word(&self, key: &str) -> Result<Option<String>, String> {
+        let word =
+            |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
+        self.given(key).map(word).transpose()
+    }
+
+    /// The round that is answered; 5 rounds and the default criteria where only its number is given.
+    pub(crate) fn round(&self) -> Result<Option<Round>, String> {
+        let number = |key: &str| -> Result<Option<u32>, String> {
+            let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+            let wrong = || format!("`{key}` is no number of a round");
+            self.given(key).map(|value| number(value).ok_or_else(wrong)).transpose()
+        };
+        let Some(round) = number("round")? else { return Ok(None) };
+        let criteria = self.given("criteria").map(Criteria::from_value).transpose();
+        let criteria = criteria.map_err(|error| error.to_string())?.unwrap_or_default();
+        Ok(Some(Round { round, max_rounds: number("max_rounds")?.unwrap_or(5), criteria }))
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, String> {
+        let flag =
+            |value: &Value| value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"));
+        self.given(key).map(flag).transpose()
+    }
+}
