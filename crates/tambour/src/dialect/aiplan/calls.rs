@@ -214,7 +214,7 @@ impl json::JsonSink for Inner {
         self.values.report(report);
     }
 
-    fn rounded(&mut self) {
+    fn rounded(&mut self, _: Place, _: usize) {
         self.rounded = true;
     }
 }

@@ -13,6 +13,7 @@ use crate::finding::Report;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, End, JsonEvent, JsonSink, TopKey};
 use crate::repair::rules as json_rules;
+use crate::span::Place;
 
 /// The objects of one reply.
 pub(super) struct Plans {
@@ -80,13 +81,12 @@ impl JsonSink for Feed<'_> {
         }
     }
 
-    fn rounded(&mut self) {
+    fn rounded(&mut self, place: Place, end: usize) {
         if let Some(object) = &mut self.plans.object
             && !std::mem::replace(&mut object.rounded, true)
         {
-            let place = object.places.start;
-            let message = "the object has a number with more digits than are kept";
-            let report = Report::new(&json_rules::NUMBER, place, place.offset, message);
+            let message = "a number with more digits than are kept";
+            let report = Report::new(&json_rules::NUMBER, place, end, message);
             object.guessed = true;
             object.reports.push(report.repaired("rounded"));
         }
@@ -202,8 +202,9 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
     let twice = *lists > 1;
     let calls_at = places.key("tool_calls");
     let mut checked = check(built.value, places, options);
-    for mut report in built.duplicates {
-        if twice && report.place == calls_at {
+    for duplicate in built.duplicates {
+        let mut report = duplicate.last_kept();
+        if twice && duplicate.again.0 == calls_at {
             // Which of two lists of calls is meant cannot be known.
             report.repair = None;
         }
