@@ -90,7 +90,10 @@ fn complaints(complaint: impl Fn(&Entry, &[u8], &Read) -> Option<String>) -> Vec
             let from = String::from_utf8_lossy(reply);
             let found = complaint(entry, reply, &first);
             complaints.extend(found.map(|found| {
-                format!("{}: {from:?}\nwritten as {}: {:?}\n{found}", entry.name, first.dialect, first.written)
+                format!(
+                    "{}: {from:?}\nwritten as {}: {:?}\n{found}",
+                    entry.name, first.dialect, first.written
+                )
             }));
         }
     }
