@@ -112,9 +112,10 @@ impl Places {
         self.last.is_some_and(|last| self.members[last].0 == "tool_calls")
     }
 
-    /// Whether there is no member at all.
-    pub(super) fn is_empty(&self) -> bool {
-        self.members.is_empty()
+    /// Whether there is no more of the object than half of a first key, which may become a field of plans.
+    pub(super) fn may_begin(&self) -> bool {
+        let half = |key: &str| FIELDS.iter().any(|field| field.starts_with(key));
+        self.members.len() < 2 && self.members.iter().all(|(key, _)| half(key))
     }
 
     /// How many fields of plans the object has.
@@ -147,6 +148,9 @@ pub(super) struct Checked {
     pub(super) acts: bool,
     /// Whether it stands in a list or under a key.
     pub(super) wrapped: bool,
+    /// Whether it is not valid, and its answer or calls are lost with it while no report covers them.
+    pub(super) lost: bool,
+    pub(super) lost_calls: bool,
 }
 
 /// Holds `value` against the contract.
@@ -172,7 +176,7 @@ pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked
     }
     plan.extend(fields);
     let calls = calls.unwrap_or_default();
-    Checked { plan: Value::Object(plan), calls, reports, valid, acts, wrapped: false }
+    Checked { plan: Value::Object(plan), calls, reports, valid, acts, ..Checked::default() }
 }
 
 pub(super) struct Check<'a> {

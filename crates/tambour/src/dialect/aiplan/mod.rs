@@ -123,7 +123,7 @@ impl AiPlan {
         let Read { mut checked, frame, start, end, others: before, sent, unsent, .. } = read;
         if checked.valid && checked.acts && cut {
             let message = "the reply was cut; no call of its plan may run";
-            checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
+            checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
             checked.valid = false;
         }
         self.plans.around.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
@@ -134,10 +134,12 @@ impl AiPlan {
             out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {
-            let message = "the plan cannot be used";
-            let report = Report::new(rules::PLAN_UNUSED, start, end.offset, message);
-            out.report(report.repaired("the safe fallback stands in for it"));
-            if !unsent.is_empty() && !self.plans.answered {
+            let answers = !unsent.is_empty() && !self.plans.answered;
+            if checked.lost_calls || checked.lost && !answers {
+                let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
+                out.report(report.repaired("the safe fallback stands in for it"));
+            }
+            if answers {
                 // No other object is the plan. Its text answers all the same, as it would have if it had been sent before.
                 out.intent(Intent::FinalText(&unsent));
                 self.plans.answered = true;

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::around::{Around, Frame, Left, join};
-use super::check::{Checked, FIELDS, check, clip};
+use super::check::{Checked, FIELDS, Stand, check, clip};
 use super::modes::{Text, mode};
 use super::object::Object;
 use super::rules;
@@ -32,7 +32,7 @@ pub(super) struct Plans {
     pub(super) begun: bool,
     /// Whether a thought without a beginning has ended.
     pub(super) thinking: bool,
-    /// Whether an object was cut before its first key.
+    /// Whether an object was cut before it could look like a plan.
     pub(super) cut: bool,
     /// The plan, once it is known which object that is.
     pub(super) chosen: Option<Read>,
@@ -209,8 +209,8 @@ impl Plans {
         self.around.value_end(&end);
         object.places.ends(end.offset);
         object.inner.ends(end.offset);
-        let keyless = object.places.is_empty() && built.as_ref().is_some_and(|built| built.value.is_object());
-        self.cut |= end.closed_by_us && keyless;
+        let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
+        self.cut |= end.closed_by_us && is_object && object.places.may_begin();
         let mut checked = match built {
             Some(built) => judge(built, &mut object, &self.options),
             None => {
@@ -309,7 +309,7 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
     if checked.acts && end.closed_by_us {
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";
-        checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
+        checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
     } else if checked.acts && (*guessed || frame.thinking) {
         checked.valid = false;
         let message = match *guessed {
@@ -318,5 +318,28 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
         };
         checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }
+    if !checked.valid {
+        let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
+        let answer = (answer && !object.sent).then(|| places.member("direct_response"));
+        checked.lost = lost(answer.into_iter().collect(), &checked.reports);
+        let calls = checked.plan["tool_calls"].as_array().map_or(0, Vec::len);
+        checked.lost_calls = lost((0..calls).map(|call| places.call(call)).collect(), &checked.reports);
+    }
     checked
+}
+
+/// Whether one of these parts of a plan that is not used is covered by no report.
+fn lost(mut parts: Vec<Stand>, reports: &[Report]) -> bool {
+    let mut covered: Vec<(usize, usize)> =
+        reports.iter().map(|report| (report.place.offset, report.end)).collect();
+    covered.sort_unstable();
+    let (mut at, mut until) = (0, 0);
+    parts.sort_unstable();
+    parts.into_iter().any(|(place, end)| {
+        while let Some((_, last)) = covered.get(at).filter(|(first, _)| *first <= place.offset) {
+            until = until.max(*last);
+            at += 1;
+        }
+        until < end
+    })
 }
