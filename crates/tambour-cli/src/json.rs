@@ -12,7 +12,7 @@ use tambour::{Finding, Profile};
 use crate::input;
 use crate::{Outcome, output};
 
-/// Print the one JSON value in a chatty, fenced or broken text; repairs go to standard error
+/// Print the one JSON value in a chatty, fenced or broken text; repairs go to standard error, numbers keep all their digits
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'Sure: {\"ok\": True,}' | tambour json\n\n\
     Exit code 1: there is no JSON value.")]
@@ -40,12 +40,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         }
     };
     let (value, findings) = if args.strict {
-        match json::strict(&text, &limits) {
+        match json::strict_text(&text, &limits) {
             Ok(value) => (Some(value), Vec::new()),
             Err(report) => (None, vec![report.judge(Profile::Strict)]),
         }
     } else {
-        let found = json::find(&text, &limits);
+        let found = json::find_text(&text, &limits);
         (found.value, found.reports.into_iter().map(lenient).collect())
     };
     let lines: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();

@@ -27,6 +27,7 @@ pub const PATTERNS: &[&str] = &[
     "\"",
     "\\",
     "\\u00",
+    "\\n",
     "'",
     "`",
     "``",
@@ -103,6 +104,9 @@ pub const PLACES: &[&str] = &[
     "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"final_delta\",\"data\":{\"text\":\"",
     "{\"event\":\"serp_queries\",\"data\":{\"queries\":[",
     "event: final_delta\ndata: {\"text\": \"",
+    "{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"",
+    "{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[",
+    "{\"direct_response\":\"",
 ];
 
 /// Those of [`PATTERNS`] that differ in kind, and those of [`PLACES`], for counts that are dear.
@@ -120,6 +124,7 @@ pub const FEW: (&[&str], &[usize]) = (
         "{\"a\":",
         "\"",
         "\\",
+        "\\n",
         "`",
         "` `` ``` ",
         "```\n",
@@ -143,7 +148,7 @@ pub const FEW: (&[&str], &[usize]) = (
         "a\n",
         ",",
     ],
-    &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18],
+    &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21],
 );
 
 /// A reply of about `size` bytes: `place`, then `pattern` over and over.

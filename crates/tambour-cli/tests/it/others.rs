@@ -59,6 +59,19 @@ fn json_is_found_and_mended() {
 }
 
 #[test]
+fn json_keeps_the_digits_of_numbers() {
+    //
+    let numbers = "{\"a\":123456789012345678901234567890,\"b\":0.12345678901234567890,\"c\":1e400}";
+    for arguments in [&["json"][..], &["json", "--strict"]] {
+        let ran = run(arguments, numbers);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (Some(0), &*format!("{numbers}\n"), "")
+        );
+    }
+}
+
+#[test]
 fn strict_json_mends_nothing() {
     assert_eq!(run(&["json", "--strict"], " {\"b\":1,\"a\":2} \n").stdout, "{\"b\":1,\"a\":2}\n");
     for text in ["{\"a\":1,}", "x {}", "", "{} {}"] {

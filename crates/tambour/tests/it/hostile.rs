@@ -135,3 +135,74 @@ fn memory_on_hostile_input_is_bounded() {
     let places = FEW.1.iter().map(|&place| PLACES[place]).collect();
     each(places, FEW.0, &[512], bounded);
 }
+
+/// Replies of many small values, or of few large ones.
+fn large_replies(size: usize) -> Vec<String> {
+    let many = |pattern: &str| pattern.repeat(size / pattern.len());
+    let call = |args: &str| {
+        format!(
+            "{{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":\
+             [{{\"name\":\"lintSRSDocument\",\"args\":{args}}}]}}"
+        )
+    };
+    let event = "{\"event\":\"thinking_start\",\"data\":{}}\n";
+    vec![
+        call(&format!("\"[{}{{}}]\"", many("{},"))),
+        call(&format!("\"{{\\\"userInput\\\":[{}1]}}\"", many("1,"))),
+        call(&format!("{{\"userInput\":[{}1]}}", many("1,"))),
+        call(&format!("{{\"userInput\":\"{}\"}}", many("x"))),
+        call(&format!("{{{}\"userInput\":1}}", many("\"a\":1,"))),
+        format!("[{}{{}}]", many("{},")),
+        format!("{{\"plan\":[{}{{}}]}}", many("{},")),
+        format!("{event}[{}{{}}]", many("{},")),
+        format!("{event}{{\"event\":\"serp_queries\",\"data\":{{\"queries\":[{}\"\"]}}}}", many("\"\",")),
+        format!("{{\"should_exit\":false,\"response\":{{\"a\":[{}{{}}]}}}}", many("{},")),
+        format!("{{\"direct_response\":\"{}\"}}", many("\\n")),
+        many("{\"x\":1} "),
+        many("{\"thought\":\"t\"}\n"),
+        many("\u{1}"),
+    ]
+}
+
+#[test]
+fn memory_is_bounded_by_the_reply() {
+    // X-007: whatever a reply holds, sixteen times its length is enough to read it.
+    let size = 1 << 20;
+    let work = move || {
+        let mut complaints = Vec::new();
+        for reply in large_replies(size) {
+            for entry in DIALECTS {
+                for chunk in [1000, usize::MAX] {
+                    let alive = cost(entry.name, &reply, chunk, &Options::default()).alive;
+                    if alive > 16 * reply.len() as u64 {
+                        let start: String = reply.chars().take(120).collect();
+                        complaints.push(format!("{}: {alive} bytes alive: {start}", entry.name));
+                    }
+                }
+            }
+        }
+        complaints
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread starts");
+    let complaints = thread.join().expect("no reading panics");
+    assert!(complaints.is_empty(), "{}:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn what_comes_before_an_answer_is_not_kept() {
+    // R-22, X-007: what is not held is not read again.
+    let start = "{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"";
+    for blank in ["\\n", "\n", " ", "\\t\\r"] {
+        for chunk in [1, 4, 4096] {
+            let reply = format!("{start}{}Hi\",\"tool_calls\":[]}}", blank.repeat(50_000));
+            let (mut count, mut held) = (Count::default(), 0);
+            let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("it is in the table");
+            for chunk in reply.as_bytes().chunks(chunk) {
+                pipeline.push(chunk, &mut count);
+                held = held.max(pipeline.held());
+            }
+            pipeline.finish(&End::stop(), &mut count);
+            assert!(held < 256, "{blank:?} in pieces of {chunk}: {held} bytes are held");
+        }
+    }
+}

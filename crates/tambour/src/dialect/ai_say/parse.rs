@@ -11,7 +11,7 @@ use super::rules;
 use crate::dialect::Output;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, End, JsonEvent, JsonSink, Origin};
+use crate::repair::json::{Builder, Duplicate, End, JsonEvent, JsonSink, Origin};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -283,7 +283,7 @@ impl Answers {
     }
 
     /// A whole value.
-    fn value(&mut self, value: Value, end: &End, duplicates: Vec<Report>, out: &mut dyn Output) {
+    fn value(&mut self, value: Value, end: &End, duplicates: Vec<Duplicate>, out: &mut dyn Output) {
         let object = std::mem::take(&mut self.object);
         self.around.start_at(end.place);
         self.pending.clear();
@@ -307,11 +307,9 @@ impl Answers {
                 Map::new()
             }
         };
-        for mut duplicate in duplicates {
-            if object.kept.contains(&duplicate.place.offset) {
-                duplicate.repair = Some("kept the first value, which was sent".to_owned());
-            }
-            out.report(duplicate);
+        for duplicate in duplicates {
+            let sent = object.kept.contains(&duplicate.again.0.offset);
+            out.report(if sent { duplicate.first_kept() } else { duplicate.last_kept() });
         }
         let cut = end.closed_by_us;
         let whole = Whole {

@@ -5,6 +5,17 @@ use crate::finding::Report;
 use crate::repair::json::{End, Origin, Start};
 use crate::span::Place;
 
+/// Something that is left out: where it begins, and the offset after it.
+pub(super) type Left = Option<(Place, usize)>;
+
+/// Both of them in one.
+pub(super) fn join(a: Left, b: Left) -> Left {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (a, b) => a.or(b),
+    }
+}
+
 /// Follows the text outside of JSON values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Around {
@@ -23,8 +34,13 @@ pub(super) struct Around {
     /// The tag under way, without its `<`, and whether a thought is open by the tags so far.
     tag: Option<String>,
     thinking: bool,
-    /// Where the first text stands that is neither fence nor white space.
-    prose: Option<Place>,
+    /// The draft in front of everything.
+    draft: Left,
+    /// What is neither fence nor white space nor a plan: before the object that may be the plan, and since.
+    before: Left,
+    since: Left,
+    /// Whether any of it is text.
+    prose: bool,
 }
 
 /// How a plan stands in its reply.
@@ -35,6 +51,7 @@ pub(super) struct Frame {
     language: String,
     /// Whether it stands in a thought that was begun in the middle of the reply.
     pub(super) thinking: bool,
+    before: Left,
 }
 
 /// Bytes of a tag that are kept.
@@ -48,9 +65,19 @@ impl Around {
         Around { at: place, line_start: true, ..Around::default() }
     }
 
-    /// Says that something other than the plan came first.
-    pub(super) fn led_by(&mut self, place: Place) {
-        self.prose.get_or_insert(place);
+    /// Says that a draft came first.
+    pub(super) fn led_by(&mut self, draft: Place) {
+        self.draft = Some((draft, self.at.offset));
+    }
+
+    /// Says that a value is no plan.
+    pub(super) fn passed(&mut self, start: Place, end: usize) {
+        self.since = join(self.since, Some((start, end)));
+    }
+
+    /// Whether there is text besides fences and values.
+    pub(super) fn is_prose(&self) -> bool {
+        self.prose
     }
 
     pub(super) fn text(&mut self, text: &str) {
@@ -81,10 +108,15 @@ impl Around {
                 self.line_start = true;
             } else if !c.is_whitespace() && c != '\u{FEFF}' {
                 self.line_start = false;
-                if self.prose.is_none() {
-                    self.at.advance(&text[counted..at]);
-                    counted = at;
-                    self.prose = Some(self.at);
+                self.prose = true;
+                let end = self.at.offset + at - counted + c.len_utf8();
+                match &mut self.since {
+                    Some((_, last)) => *last = end,
+                    None => {
+                        self.at.advance(&text[counted..at]);
+                        counted = at;
+                        self.since = Some((self.at, end));
+                    }
                 }
             }
         }
@@ -118,7 +150,8 @@ impl Around {
         self.line_start = false;
         match self.fence {
             _ if length < 3 => {
-                self.prose.get_or_insert(self.run_at);
+                self.prose = true;
+                self.passed(self.run_at, self.run_at.offset + length);
             }
             Some((open, least)) if open == mark && length >= least => self.fence = None,
             Some(_) => {}
@@ -136,7 +169,8 @@ impl Around {
         let language = self.language.take().unwrap_or_else(|| self.said.clone());
         self.said.clone_from(&language);
         self.tag = None;
-        Frame { start: start.place, origin: start.origin, language, thinking: self.thinking }
+        let before = join(self.before, self.since);
+        Frame { start: start.place, origin: start.origin, language, thinking: self.thinking, before }
     }
 
     /// A value has ended.
@@ -145,13 +179,27 @@ impl Around {
         self.line_start = false;
     }
 
+    /// The value that has just ended may be the plan: what comes from here on stands behind it.
+    pub(super) fn split(&mut self) {
+        self.before = join(self.before, self.since.take());
+    }
+
+    /// Everything so far is left out.
+    pub(super) fn forget(&mut self) {
+        self.prose = false;
+        self.since = join(self.before.take(), self.since);
+    }
+
     /// Reports what is wrong around the plan that is used.
     pub(super) fn finish(&mut self, frame: &Frame, cut: bool, report: &mut dyn FnMut(Report)) {
         self.end_run();
         let at = frame.start;
-        if let Some(place) = self.prose {
-            let found =
-                Report::new(rules::TEXT_OUTSIDE, place, place.offset, "there is text beside the plan");
+        if let Some((place, end)) = self.draft {
+            let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
+            report(found.repaired("told as a draft"));
+        }
+        for (place, end) in [frame.before, self.since].into_iter().flatten() {
+            let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan");
             report(found.repaired("left out"));
         }
         match frame.origin {

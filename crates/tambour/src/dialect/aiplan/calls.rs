@@ -2,14 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::check::{Check, MISMATCHES, clip, kind};
+use super::args::{Decoded, decode, holds_args, rename};
+use super::check::{Check, MISMATCHES, Stand, clip, kind};
 use super::modes::{Calls, Mode};
 use super::rules;
 use crate::event::ToolCall;
 use crate::finding::Report;
-use crate::repair::json;
-use crate::repair::rules as json_rules;
-use crate::span::Place;
 use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
@@ -18,7 +16,7 @@ impl Check<'_> {
         if !self.present("tool_calls") {
             return None;
         }
-        let place = self.places.key("tool_calls");
+        let (place, end) = self.places.member("tool_calls");
         if !self.fields["tool_calls"].is_array() {
             self.type_fault("tool_calls", "a list", "P-014");
             return None;
@@ -47,11 +45,11 @@ impl Check<'_> {
         if let Some(mode) = mode {
             if forbidden {
                 let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
-                let found = Report::new(rules::CALLS_UNEXPECTED, place, place.offset, message);
+                let found = Report::new(rules::CALLS_UNEXPECTED, place, end, message);
                 self.fault(found.row(mode.rows.1));
             } else if mode.calls == Calls::Some && none {
                 let message = format!("`/tool_calls` is empty in a {} plan", mode.name);
-                self.fault(Report::new(rules::CALLS_EMPTY, place, place.offset, message));
+                self.fault(Report::new(rules::CALLS_EMPTY, place, end, message));
             }
         }
         Some(calls)
@@ -62,21 +60,25 @@ impl Check<'_> {
         for report in &mut self.reports[before..] {
             report.repair = Some("the call is left out".to_owned());
         }
-        let place = self.places.call(index);
+        let (place, end) = self.places.call(index);
         let message = format!("`/tool_calls/{index}` is not valid");
-        let found = Report::new(rules::CALL_DROPPED, place, place.offset, message);
+        let found = Report::new(rules::CALL_DROPPED, place, end, message);
         self.reports.push(found.repaired("left out; the other calls are kept"));
     }
 
     /// One call; what is wrong with it makes the plan invalid (P-028).
     fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<ToolCall> {
-        let place = self.places.call(index);
+        let (place, end) = self.places.call(index);
         let at = format!("/tool_calls/{index}");
-        let fault = |message: String| Report::new(rules::CALL_INVALID, place, place.offset, message);
+        let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
             self.fault(fault(format!("`{at}` is {}, not an object", kind(call))));
             return None;
         };
+        if let Some(renamed) = rename(fields) {
+            let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
+            self.reports.push(found.repaired("read as that"));
+        }
         let name = match fields.get("name") {
             Some(Value::String(name)) if !name.trim().is_empty() => name.clone(),
             Some(Value::String(_)) => {
@@ -102,14 +104,14 @@ impl Check<'_> {
                 false => format!("; close names: {}", close.join(", ")),
             };
             let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(&name));
-            self.fault(Report::new(rules::TOOL_UNKNOWN, place, place.offset, message));
+            self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
             return None;
         };
-        let args = self.args(fields, tool, place, &at)?;
+        let args = self.args(fields, tool, (place, end), &at)?;
         if !tool.allows(options.caller.as_deref()) {
             let caller = options.caller.as_deref().unwrap_or("a caller without a name");
             let message = format!("`{at}`: `{name}` is not open to {caller}");
-            self.fault(Report::new(rules::TOOL_FORBIDDEN, place, place.offset, message));
+            self.fault(Report::new(rules::TOOL_FORBIDDEN, place, end, message));
             return None;
         }
         if let Some(mode) = mode
@@ -117,7 +119,7 @@ impl Check<'_> {
             && !tool.read_only
         {
             let message = format!("`{at}`: `{name}` does more than read, in a {} plan", mode.name);
-            self.fault(Report::new(rules::CALLS_UNEXPECTED, place, place.offset, message).row("R-30"));
+            self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
             return None;
         }
         Some(ToolCall { call_id: String::new(), name, args })
@@ -128,66 +130,50 @@ impl Check<'_> {
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &Tool,
-        place: Place,
+        (place, end): Stand,
         at: &str,
     ) -> Option<Value> {
-        let other = fields.iter().find(|(_, value)| holds_args(value));
         let args = match fields.get("args") {
-            Some(Value::String(text)) => match serde_json::from_str(text) {
-                Ok(value @ Value::Object(_)) => {
-                    let mut inner = Inner::default();
-                    let mut reader = json::Reader::document(&self.options.limits);
-                    reader.push(text, &mut inner);
-                    reader.finish(&mut inner);
-                    if inner.rounded {
-                        let message = format!(
-                            "`{at}/args` is a text, and in it: a number with more digits than are kept"
-                        );
-                        self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
-                        return None;
+            Some(Value::String(text)) => match decode(text, &self.options.limits, &mut self.room) {
+                Decoded::Object(value, duplicates) => {
+                    for duplicate in duplicates {
+                        // Places in the text are none of the reply.
+                        let mut found = duplicate.last_kept();
+                        found.message = format!("`{at}/args` is a text, and in it: {}", found.message);
+                        (found.place, found.end) = (place, end);
+                        self.reports.push(found);
                     }
-                    for odd in inner.values.reports.into_iter().take(MISMATCHES) {
-                        let message = format!("`{at}/args` is a text, and in it: {}", odd.message);
-                        if odd.rule.code != json_rules::DUPLICATE_KEY.code {
-                            self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message));
-                            return None;
-                        }
-                        let found = Report::new(&json_rules::DUPLICATE_KEY, place, place.offset, message);
-                        self.reports.push(found.repaired("kept the last value"));
-                    }
-                    let found = Report::new(
-                        rules::ARGS_AS_TEXT,
-                        place,
-                        place.offset,
-                        format!("`{at}/args` is a text"),
-                    );
+                    let message = format!("`{at}/args` is a text");
+                    let found = Report::new(rules::ARGS_AS_TEXT, place, end, message);
                     self.reports.push(found.repaired("read as the object it holds"));
                     value
                 }
-                _ => Value::String(text.clone()),
+                Decoded::Unusable(why) => {
+                    let message = format!("`{at}/args` is a text, and in it: {why}");
+                    self.fault(Report::new(rules::CALL_INVALID, place, end, message));
+                    return None;
+                }
+                Decoded::None => Value::String(text.clone()),
             },
             Some(args) => args.clone(),
-            None if tool.takes_nothing() && other.is_none() => {
+            None => {
+                let other = fields.iter().find(|(_, value)| holds_args(value));
+                if other.is_some() || !tool.takes_nothing() {
+                    let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key)));
+                    let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
+                    self.fault(Report::new(rules::CALL_INVALID, place, end, message).row("P-031"));
+                    return None;
+                }
                 let message = format!("`{at}/args` is missing");
-                let found = Report::new(rules::ARGS_MISSING, place, place.offset, message);
+                let found = Report::new(rules::ARGS_MISSING, place, end, message);
                 self.reports.push(found.repaired("read as `{}`"));
                 Value::Object(Map::new())
-            }
-            None => {
-                let message = match other {
-                    Some((key, _)) => {
-                        format!("`{at}/args` is missing, and `{}` may be meant for it", clip(key))
-                    }
-                    None => format!("`{at}/args` is missing"),
-                };
-                self.fault(Report::new(rules::CALL_INVALID, place, place.offset, message).row("P-031"));
-                return None;
             }
         };
         let mismatches = tool.check(&args, MISMATCHES);
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
-            let report = Report::new(rules::ARGS_INVALID, place, place.offset, message);
+            let report = Report::new(rules::ARGS_INVALID, place, end, message);
             // P-021: an argument of a tool of the specification.
             let standard = || Tools::sample().get(&tool.name).is_some_and(|standard| standard == tool);
             let argument = !mismatch.pointer.is_empty() && standard();
@@ -195,35 +181,5 @@ impl Check<'_> {
         }
         fields.insert("args".to_owned(), args.clone());
         mismatches.is_empty().then_some(args)
-    }
-}
-
-/// What is odd about arguments that were written as a text.
-#[derive(Default)]
-struct Inner {
-    values: json::Values,
-    rounded: bool,
-}
-
-impl json::JsonSink for Inner {
-    fn event(&mut self, event: json::JsonEvent<'_>) {
-        self.values.event(event);
-    }
-
-    fn report(&mut self, report: Report) {
-        self.values.report(report);
-    }
-
-    fn rounded(&mut self) {
-        self.rounded = true;
-    }
-}
-
-/// Whether a value may be arguments that stand under another key than `args`.
-fn holds_args(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",
-        _ => false,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::around::join;
 use super::modes::{Calls, Mode, Text, mode, modes};
 use super::rules;
 use crate::event::ToolCall;
@@ -15,23 +16,122 @@ pub(super) const FIELDS: [&str; 4] = ["thought", "response_mode", "direct_respon
 /// Wrong places of one call's arguments that are reported.
 pub(super) const MISMATCHES: usize = 8;
 
+/// Where something stands: its first place, and the offset after it.
+pub(super) type Stand = (Place, usize);
+
 /// Where the parts of an object stand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) start: Place,
-    /// Keys of the object, each time one stands there.
-    pub(super) keys: Vec<(String, Place)>,
-    /// The first key of each item of `tool_calls`, where it has one.
-    pub(super) calls: Vec<Option<Place>>,
+    pub(super) end: usize,
+    /// Members of the object, each from its key to the next one. Of fields that come again the last one.
+    members: Vec<(String, Stand)>,
+    /// Members beyond those.
+    more: Option<Stand>,
+    /// Whether the last member is one of them, and otherwise which it is.
+    last: Option<usize>,
+    /// The items of `tool_calls`, each from its first key to that of the next one, where they have one.
+    calls: Vec<Option<Stand>>,
+    /// The one under way.
+    call: Option<usize>,
+    /// How often the key of the calls has come.
+    pub(super) lists: usize,
 }
 
+/// Members of an object whose places are kept.
+const MEMBERS: usize = 64;
+
 impl Places {
-    pub(super) fn key(&self, name: &str) -> Place {
-        self.keys.iter().rev().find(|(key, _)| key == name).map_or(self.start, |(_, place)| *place)
+    pub(super) fn starting_at(start: Place) -> Places {
+        Places { start, end: start.offset, ..Places::default() }
     }
 
-    pub(super) fn call(&self, index: usize) -> Place {
-        self.calls.get(index).copied().flatten().unwrap_or_else(|| self.key("tool_calls"))
+    /// A key of the object comes.
+    pub(super) fn key(&mut self, key: &str, place: Place) {
+        self.ends(place.offset);
+        let known = FIELDS.contains(&key);
+        let found = self.members.iter().rposition(|(name, _)| known && name == key);
+        self.last = match found {
+            Some(at) => {
+                self.members[at].1 = (place, place.offset);
+                Some(at)
+            }
+            None if known || self.members.len() < MEMBERS => {
+                self.members.push((key.to_owned(), (place, place.offset)));
+                Some(self.members.len() - 1)
+            }
+            None => {
+                self.more.get_or_insert((place, place.offset));
+                None
+            }
+        };
+        if key == "tool_calls" {
+            self.lists += 1;
+            self.calls.clear();
+        }
+    }
+
+    /// The member under way ends here.
+    pub(super) fn ends(&mut self, end: usize) {
+        self.end = end;
+        match self.last {
+            Some(last) => self.members[last].1.1 = end,
+            None => {
+                if let Some((_, last)) = &mut self.more {
+                    *last = end;
+                }
+            }
+        }
+        self.call_ends(end);
+    }
+
+    /// An item of `tool_calls` begins.
+    pub(super) fn item(&mut self) {
+        self.calls.push(None);
+    }
+
+    /// A key of such an item comes.
+    pub(super) fn item_key(&mut self, place: impl Fn() -> Place) {
+        if let Some(None) = self.calls.last() {
+            let place = place();
+            self.call_ends(place.offset);
+            self.call = Some(self.calls.len() - 1);
+            self.calls.pop();
+            self.calls.push(Some((place, place.offset)));
+        }
+    }
+
+    fn call_ends(&mut self, end: usize) {
+        if let Some(Some((_, last))) = self.call.take().and_then(|call| self.calls.get_mut(call)) {
+            *last = end;
+        }
+    }
+
+    /// Whether the member under way is the list of calls.
+    pub(super) fn in_calls(&self) -> bool {
+        self.last.is_some_and(|last| self.members[last].0 == "tool_calls")
+    }
+
+    /// Whether there is no more of the object than half of a first key, which may become a field of plans.
+    pub(super) fn may_begin(&self) -> bool {
+        let half = |key: &str| FIELDS.iter().any(|field| field.starts_with(key));
+        self.members.len() < 2 && self.members.iter().all(|(key, _)| half(key))
+    }
+
+    /// How many fields of plans the object has.
+    pub(super) fn fields(&self) -> usize {
+        self.members.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())).count()
+    }
+
+    /// Where a member stands; the object, if it has none of that name.
+    pub(super) fn member(&self, name: &str) -> Stand {
+        let found = self.members.iter().rev().find(|(key, _)| key == name);
+        found.map_or((self.start, self.end), |(_, stand)| *stand)
+    }
+
+    /// Where a call stands; the list, if it is no object.
+    pub(super) fn call(&self, index: usize) -> Stand {
+        self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member("tool_calls"))
     }
 }
 
@@ -46,15 +146,21 @@ pub(super) struct Checked {
     pub(super) valid: bool,
     /// Whether it calls tools, or means to.
     pub(super) acts: bool,
+    /// Whether it stands in a list or under a key.
+    pub(super) wrapped: bool,
+    /// Whether it is not valid, and its answer or calls are lost with it while no report covers them.
+    pub(super) lost: bool,
+    pub(super) lost_calls: bool,
 }
 
 /// Holds `value` against the contract.
 pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked {
     let Value::Object(fields) = value else {
-        let found = Report::new(rules::PLAN_MISSING, places.start, places.start.offset, "this is no object");
-        return Checked { plan: value, calls: Vec::new(), reports: vec![found], valid: false, acts: false };
+        let found = Report::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
+        return Checked { plan: value, reports: vec![found], ..Checked::default() };
     };
-    let mut check = Check { fields, places, options, reports: Vec::new(), unknown: 0, valid: true };
+    let room = (options.limits.value, options.limits.items);
+    let mut check = Check { fields, places, options, reports: Vec::new(), unknown: 0, room, valid: true };
     check.thought();
     let mode = check.mode();
     let calls = check.calls(mode);
@@ -69,7 +175,8 @@ pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked
         plan.insert(name.to_owned(), fields.shift_remove(name).unwrap_or(Value::Null));
     }
     plan.extend(fields);
-    Checked { plan: Value::Object(plan), calls: calls.unwrap_or_default(), reports, valid, acts }
+    let calls = calls.unwrap_or_default();
+    Checked { plan: Value::Object(plan), calls, reports, valid, acts, ..Checked::default() }
 }
 
 pub(super) struct Check<'a> {
@@ -79,6 +186,8 @@ pub(super) struct Check<'a> {
     pub(super) reports: Vec<Report>,
     /// Calls of tools that there are not.
     pub(super) unknown: usize,
+    /// What arguments that are written as texts may still hold, in bytes and items.
+    pub(super) room: (usize, usize),
     pub(super) valid: bool,
 }
 
@@ -96,17 +205,17 @@ impl Check<'_> {
             .get(name)
             .is_some_and(|value| !value.is_null() || matches!(name, "direct_response" | "tool_calls"));
         if !there {
-            let place = self.places.key(name);
+            let (place, end) = self.places.member(name);
             let what = if self.fields.contains_key(name) { "is null" } else { "is missing" };
-            self.fault(Report::new(rules::FIELD_MISSING, place, place.offset, format!("`/{name}` {what}")));
+            self.fault(Report::new(rules::FIELD_MISSING, place, end, format!("`/{name}` {what}")));
         }
         there
     }
 
     pub(super) fn type_fault(&mut self, name: &str, wanted: &str, row: &'static str) {
-        let place = self.places.key(name);
+        let (place, end) = self.places.member(name);
         let message = format!("`/{name}` is {}, not {wanted}", kind(&self.fields[name]));
-        self.fault(Report::new(rules::FIELD_TYPE, place, place.offset, message).row(row));
+        self.fault(Report::new(rules::FIELD_TYPE, place, end, message).row(row));
     }
 
     fn thought(&mut self) {
@@ -115,8 +224,8 @@ impl Check<'_> {
         }
         match &self.fields["thought"] {
             Value::String(text) if text.trim().is_empty() => {
-                let place = self.places.key("thought");
-                self.fault(Report::new(rules::THOUGHT_EMPTY, place, place.offset, "`/thought` is blank"));
+                let (place, end) = self.places.member("thought");
+                self.fault(Report::new(rules::THOUGHT_EMPTY, place, end, "`/thought` is blank"));
             }
             Value::String(_) => {}
             _ => self.type_fault("thought", "a string", "P-003"),
@@ -131,16 +240,16 @@ impl Check<'_> {
             self.type_fault("response_mode", "a string", "P-006");
             return None;
         };
-        let place = self.places.key("response_mode");
+        let (place, end) = self.places.member("response_mode");
         let Some(mode) = mode(self.options.plan_variant, word) else {
             let names: Vec<&str> = modes(self.options.plan_variant).iter().map(|mode| mode.name).collect();
             let message = format!("`/response_mode` is `{}`; it is one of {}", clip(word), names.join(", "));
-            self.fault(Report::new(rules::MODE_INVALID, place, place.offset, message));
+            self.fault(Report::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
         if mode.name != word {
             let message = format!("`/response_mode` is written `{}`", clip(word));
-            let found = Report::new(rules::MODE_INVALID, place, place.offset, message);
+            let found = Report::new(rules::MODE_INVALID, place, end, message);
             self.reports.push(found.repaired(format!("read as {}", mode.name)));
             self.fields.insert("response_mode".to_owned(), Value::from(mode.name));
         }
@@ -158,24 +267,24 @@ impl Check<'_> {
         };
         let Some(mode) = mode else { return };
         let filled = text.is_some_and(|text| !text.trim().is_empty());
-        let place = self.places.key("direct_response");
+        let (place, end) = self.places.member("direct_response");
         match mode.text {
             Text::None if text.is_some() => {
                 let message = format!("`/direct_response` is a text in a {} plan", mode.name);
-                self.fault(Report::new(rules::DIRECT_NOT_NULL, place, place.offset, message));
+                self.fault(Report::new(rules::DIRECT_NOT_NULL, place, end, message));
             }
-            Text::Some if !filled => self.no_text(mode, text.is_none(), place),
+            Text::Some if !filled => self.no_text(mode, text.is_none(), (place, end)),
             Text::Any if !filled && (text.is_some() || !(calls || mode.field.is_some())) => {
-                self.no_text(mode, text.is_none(), place);
+                self.no_text(mode, text.is_none(), (place, end));
             }
             _ => {}
         }
     }
 
-    fn no_text(&mut self, mode: &Mode, null: bool, place: Place) {
+    fn no_text(&mut self, mode: &Mode, null: bool, (place, end): Stand) {
         let what = if null { "null" } else { "blank" };
         let message = format!("`/direct_response` is {what} in a {} plan", mode.name);
-        self.fault(Report::new(rules::DIRECT_EMPTY, place, place.offset, message).row(mode.rows.0));
+        self.fault(Report::new(rules::DIRECT_EMPTY, place, end, message).row(mode.rows.0));
     }
 
     /// Fields beyond the four.
@@ -185,17 +294,28 @@ impl Check<'_> {
                 Some(Value::Object(_)) => {}
                 Some(_) => self.type_fault(name, "an object", "R-30"),
                 None => {
-                    let place = self.places.start;
+                    let (place, end) = (self.places.start, self.places.end);
                     let message = format!("`/{name}` is missing");
-                    self.fault(Report::new(rules::FIELD_MISSING, place, place.offset, message).row("R-30"));
+                    self.fault(Report::new(rules::FIELD_MISSING, place, end, message).row("R-30"));
                 }
             }
         }
         let known = |name: &str| FIELDS.contains(&name) || mode.is_some_and(|mode| mode.field == Some(name));
-        for name in self.fields.keys().filter(|name| !known(name)).take(MISMATCHES) {
-            let place = self.places.key(name);
-            let message = format!("`/{}` is not a field of plans", clip(name));
-            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, place.offset, message));
+        let others: Vec<&String> = self.fields.keys().filter(|name| !known(name)).collect();
+        let more = others.len().saturating_sub(MISMATCHES);
+        let mut rest = self.places.more;
+        for (at, name) in others.into_iter().enumerate() {
+            let (place, end) = self.places.member(name);
+            if at < MISMATCHES {
+                let message = format!("`/{}` is not a field of plans", clip(name));
+                self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
+            } else {
+                rest = join(rest, Some((place, end)));
+            }
+        }
+        if let Some((place, end)) = rest.filter(|_| more > 0) {
+            let message = format!("{more} more fields are not fields of plans");
+            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }
 }

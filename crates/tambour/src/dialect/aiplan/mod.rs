@@ -1,9 +1,10 @@
 //! AIPlan: one JSON object that says what is to be done (P-001 to P-037).
 //!
 //! `parse` reads objects while they arrive, each as an `object`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
-//! data, `around` knows what stands beside the plan. Text streams; calls wait for the end of the reply, and come only of
-//! a plan that is complete, valid and not cut.
+//! data, `wrapped` and `args` read other forms of a plan and its calls, `around` knows what stands beside the plan. Text streams; calls wait for the end
+//! of the reply, and come only of a plan that is complete, valid and not cut. A reply that is prose answers as it stands.
 
+mod args;
 mod around;
 mod calls;
 mod check;
@@ -14,14 +15,17 @@ mod parse;
 mod prompt;
 mod rules;
 mod schema;
+mod wrapped;
 mod write;
 
 use super::draft::LeadingThink;
+use super::preface::{Overflow, Preface};
 use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
 use crate::event::{Event, PlanOutcome};
 use crate::finding::Report;
 use crate::options::Options;
 use crate::repair::json;
+use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::texts::Texts;
 use around::Around;
@@ -45,10 +49,9 @@ struct AiPlan {
     draft: LeadingThink,
     reader: json::Reader,
     plans: Plans,
+    preface: Preface,
     texts: Texts,
     looping: bool,
-    /// Bytes of the failure marker that the reply has been so far, as long as it may be that.
-    marker: Option<usize>,
     end: Place,
 }
 
@@ -58,9 +61,9 @@ impl AiPlan {
             draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
             reader: json::Reader::chat(&options.limits),
             plans: Plans::new(options),
+            preface: Preface::new(options.limits.hold),
             texts: options.texts.clone(),
             looping: options.tool_loop,
-            marker: Some(0),
             end: Place::START,
         }
     }
@@ -76,35 +79,67 @@ impl AiPlan {
         self.read(rest, out);
     }
 
+    /// Text behind a leading draft.
     fn read(&mut self, text: &str, out: &mut dyn Output) {
-        self.end.advance(text);
-        if let Some(matched) = self.marker {
-            self.marker = marker(matched, text);
+        if text.is_empty() {
+            return;
         }
-        self.reader.push(text, &mut Feed { plans: &mut self.plans, out });
+        let start = self.end;
+        self.end.advance(text);
+        if self.preface.is_plain() {
+            return out.intent(Intent::FinalText(text));
+        }
+        let AiPlan { preface, reader, plans, .. } = self;
+        let overflow = preface.push(text, |text| {
+            reader.push(text, &mut Feed { plans, out: &mut *out });
+            plans.begun
+        });
+        if let Some(Overflow { held, last, rest }) = overflow {
+            let message = "more text before the plan than `limits.hold`";
+            let place = start.after(last);
+            let report = Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
+            out.report(report.repaired("given as the answer"));
+            self.prose(&held, out);
+            out.intent(Intent::FinalText(rest));
+        }
+    }
+
+    /// Prose is the answer. What a thought without a beginning ended with is a draft.
+    fn prose(&mut self, text: &str, out: &mut dyn Output) {
+        let ends = ["</think>", "</thinking>"].map(|tag| text.rfind(tag).map_or(0, |at| at + tag.len()));
+        let thought = if self.plans.thinking { ends[0].max(ends[1]) } else { 0 };
+        if thought > 0 {
+            out.intent(Intent::Draft(&text[..thought]));
+        }
+        out.intent(Intent::FinalText(&text[thought..]));
+        self.plans.answered = true;
     }
 
     /// Reports what the reply came to, and sends its plan.
     fn conclude(&mut self, cut: bool, out: &mut dyn Output) {
-        let extra = self.plans.seen > 1;
-        let (chosen, first) = (self.plans.chosen.take(), self.plans.first.take());
+        let plans = &mut self.plans;
+        let (chosen, first, others) = (plans.chosen.take(), plans.first.take(), plans.others.take());
         let Some(read) = chosen.or(first) else { return self.no_plan(out) };
-        let Read { mut checked, frame, end, sent, unsent, .. } = read;
+        let Read { mut checked, frame, start, end, others: before, sent, unsent, .. } = read;
         if checked.valid && checked.acts && cut {
             let message = "the reply was cut; no call of its plan may run";
-            checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
+            checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
             checked.valid = false;
         }
         self.plans.around.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
         checked.reports.into_iter().for_each(|report| out.report(report));
-        if extra {
+        for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
             let repair = if checked.valid { "the first valid one is used" } else { "none is used" };
-            let report = Report::new(rules::MULTIPLE_PLANS, end.place, end.offset, message);
-            out.report(report.repaired(repair));
+            out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {
-            if !unsent.is_empty() && !self.plans.answered {
+            let answers = !unsent.is_empty() && !self.plans.answered;
+            if checked.lost_calls || checked.lost && !answers {
+                let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
+                out.report(report.repaired("the safe fallback stands in for it"));
+            }
+            if answers {
                 // No other object is the plan. Its text answers all the same, as it would have if it had been sent before.
                 out.intent(Intent::FinalText(&unsent));
                 self.plans.answered = true;
@@ -126,15 +161,33 @@ impl AiPlan {
         }
     }
 
-    fn no_plan(&mut self, out: &mut dyn Output) {
-        let place = self.draft.place();
-        let marker = self.marker == Some(MARKER.len());
-        let report = if marker {
+    /// The end of a reply in which nothing looks like a plan.
+    fn without_plan(&mut self, preface: &str, cut: bool, out: &mut dyn Output) {
+        if preface.trim() == MARKER {
             let message = "the model declared that it cannot answer in this form";
-            Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message)
-        } else {
-            Report::new(rules::PLAN_MISSING, place, self.end.offset, "there is no plan in the reply")
-        };
+            let place = self.draft.place();
+            let report = Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message);
+            out.report(report.repaired("the safe fallback"));
+            return self.fall_back("parsing_error", out);
+        }
+        if !self.plans.around.is_prose() || self.plans.cut {
+            return self.conclude(cut, out);
+        }
+        self.prose(preface, out);
+        self.answered_in_prose(out);
+    }
+
+    /// The answer was prose.
+    fn answered_in_prose(&mut self, out: &mut dyn Output) {
+        let message = "there is no plan in the reply";
+        let report = Report::new(rules::PLAN_MISSING, self.draft.place(), self.end.offset, message);
+        out.report(report.row("R-70").repaired("its text is the answer"));
+        self.fall_back("plan_missing", out);
+    }
+
+    fn no_plan(&mut self, out: &mut dyn Output) {
+        let message = "there is no plan in the reply";
+        let report = Report::new(rules::PLAN_MISSING, self.draft.place(), self.end.offset, message);
         out.report(report.repaired("the safe fallback"));
         self.fall_back("parsing_error", out);
     }
@@ -155,18 +208,6 @@ impl AiPlan {
     }
 }
 
-/// Bytes of the failure marker after `text`, if nothing but white space stands beside it.
-fn marker(mut matched: usize, text: &str) -> Option<usize> {
-    for c in text.chars() {
-        if MARKER[matched..].starts_with(c) {
-            matched += c.len_utf8();
-        } else if !c.is_whitespace() || !(matched == 0 || matched == MARKER.len()) {
-            return None;
-        }
-    }
-    Some(matched)
-}
-
 impl Dialect for AiPlan {
     #[inline]
     fn text(&mut self, text: &str, out: &mut dyn Output) {
@@ -184,8 +225,14 @@ impl Dialect for AiPlan {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
         }
+        if self.preface.is_plain() {
+            return self.answered_in_prose(out);
+        }
         self.reader.finish(&mut Feed { plans: &mut self.plans, out });
-        self.conclude(ending.cut, out);
+        match self.preface.take().filter(|_| !self.plans.begun) {
+            Some(preface) => self.without_plan(&preface, ending.cut, out),
+            None => self.conclude(ending.cut, out),
+        }
     }
 
     fn place(&self) -> Place {
@@ -193,7 +240,7 @@ impl Dialect for AiPlan {
     }
 
     fn held(&self) -> usize {
-        self.draft.held() + self.reader.held()
+        self.draft.held() + self.reader.held() + self.preface.held() + self.plans.held()
     }
 
     fn name(&self) -> &'static str {

@@ -3,33 +3,34 @@
 use super::around::Frame;
 use super::check::{FIELDS, Places};
 use super::modes::{Text, mode};
+use super::wrapped::LEAST;
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
-use crate::lex::space::is_blank;
+use crate::lex::space::{is_blank, is_space};
 use crate::options::Options;
 use crate::repair::json::{JsonEvent, TopKey};
-use crate::repair::rules as json_rules;
 use crate::span::Place;
 
 /// The object under way.
 pub(super) struct Object {
     pub(super) frame: Frame,
     pub(super) places: Places,
+    /// Those of an object in it, which may be the plan.
+    pub(super) inner: Places,
     /// Repairs of its JSON.
     pub(super) reports: Vec<Report>,
     /// Whether one of them was more than cosmetic.
     pub(super) guessed: bool,
     /// Whether a number of it was rounded.
     pub(super) rounded: bool,
+    /// Whether it has a field of plans, or an object in it has some.
     pub(super) likely: bool,
     /// Another object is the plan: nothing of this one is used.
     pub(super) idle: bool,
     /// What is done with the string under way.
     target: Target,
     mode: String,
-    /// How often the key of the calls has come.
-    pub(super) lists: usize,
     /// Whether the mode is known to allow an answer; `None` before it is known.
     pub(super) allowed: Option<bool>,
     /// Whether a thought has come, or can no longer come.
@@ -51,15 +52,13 @@ enum Target {
 /// Bytes of a mode that are kept while it arrives.
 const MODE: usize = 64;
 
-/// Keys of an object whose places are kept.
-const KEYS: usize = 64;
-
 impl Object {
     /// An object that begins at `start`; nothing of an `idle` one is used.
     pub(super) fn new(frame: Frame, start: Place, idle: bool) -> Object {
         Object {
             frame,
-            places: Places { start, ..Places::default() },
+            places: Places::starting_at(start),
+            inner: Places::starting_at(start),
             reports: Vec::new(),
             guessed: false,
             rounded: false,
@@ -67,7 +66,6 @@ impl Object {
             idle,
             target: Target::Nowhere,
             mode: String::new(),
-            lists: 0,
             allowed: None,
             thought: false,
             held: String::new(),
@@ -89,18 +87,7 @@ impl Object {
         match event {
             JsonEvent::StringDelta(text) => match self.target {
                 Target::Nowhere => {}
-                Target::Thought => {
-                    if *answered {
-                        // Thinking is over in the stream.
-                        return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
-                    }
-                    if !*thought && !is_blank(text) {
-                        // In a tool loop the stream has phases already.
-                        out.intent(Intent::Phase("".into(), self.places.key("thought")));
-                        *thought = true;
-                    }
-                    out.intent(Intent::PhaseText(text));
-                }
+                Target::Thought => self.tell(text, (thought, *answered), out),
                 // One byte more than is kept tells that the word is longer.
                 Target::Mode => {
                     for c in text.chars() {
@@ -111,27 +98,28 @@ impl Object {
                 }
                 Target::Answer if self.sent && self.held.is_empty() => out.intent(Intent::FinalText(text)),
                 Target::Answer => {
-                    self.held.push_str(text);
+                    self.hold(text);
                     self.release(options, answered, out);
                 }
             },
-            JsonEvent::Key { text, place, depth } => {
-                if *depth == 1 {
+            JsonEvent::Key { text, place, depth } => match *depth {
+                1 => {
                     self.likely |= FIELDS.contains(text);
-                    self.top_key(text, || place.get());
-                } else if *depth == 3
-                    && top.under() == Some("tool_calls")
-                    && let Some(call @ None) = self.places.calls.last_mut()
-                {
-                    *call = Some(place.get());
+                    self.top_key(text, place.get());
                 }
-            }
-            JsonEvent::ObjectStart | JsonEvent::ArrayStart if top.depth() == 3 => self.item(top),
-            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null if top.depth() == 2 => self.item(top),
+                // In an object under a key, or in a list.
+                2 if !self.likely || self.inner.fields() > 0 => {
+                    self.inner.key(text, place.get());
+                    self.likely |= self.inner.fields() >= LEAST;
+                }
+                3 if top.under() == Some("tool_calls") => self.places.item_key(|| place.get()),
+                4 if self.inner.in_calls() => self.inner.item_key(|| place.get()),
+                _ => {}
+            },
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.item(top, top.depth() - 1),
+            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => self.item(top, top.depth()),
             JsonEvent::StringStart => {
-                if top.depth() == 2 {
-                    self.item(top);
-                }
+                self.item(top, top.depth());
                 self.target = match top.get() {
                     Some("thought") => {
                         if *thought && !*answered {
@@ -173,43 +161,58 @@ impl Object {
     }
 
     /// A key of the object itself. What an earlier one of its name has brought and was not used counts no more.
-    fn top_key(&mut self, text: &str, place: impl Fn() -> Place) {
-        let keys = &mut self.places.keys;
-        let known = FIELDS.contains(&text);
-        match keys.iter().rposition(|(key, _)| known && key == text) {
-            Some(at) => keys[at].1 = place(),
-            None if known || keys.len() < KEYS => keys.push((text.to_owned(), place())),
-            None => {}
-        }
+    fn top_key(&mut self, text: &str, place: Place) {
+        self.places.key(text, place);
         match text {
-            "tool_calls" => self.lists += 1,
             "response_mode" => self.allowed = None,
             "direct_response" if !self.sent => self.held.clear(),
             _ => {}
         }
     }
 
-    /// The object is too large to be kept: it is no plan, and an answer that waits is not sent.
-    pub(super) fn over(&mut self, options: &Options) {
-        if std::mem::replace(&mut self.too_large, true) {
-            return;
+    /// Whether it holds what looks like a plan, and is none itself.
+    pub(super) fn is_wrapped(&self) -> bool {
+        self.likely && self.places.fields() == 0
+    }
+
+    /// Text of the thought. When an answer was sent, thinking is over in the stream.
+    pub(super) fn tell(&self, text: &str, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
+        if answered {
+            return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
-        let place = self.places.start;
-        let message = format!(
-            "the object has more than {} bytes of text or {} values",
-            options.limits.value, options.limits.items
-        );
-        self.reports.push(Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message));
-        self.held = String::new();
-        if !self.sent {
-            self.allowed = Some(false);
+        if !*thought && !is_blank(text) {
+            // In a tool loop the stream has phases already.
+            out.intent(Intent::Phase("".into(), self.places.member("thought").0));
+            *thought = true;
+        }
+        out.intent(Intent::PhaseText(text));
+    }
+
+    /// Text of the answer that may not be sent yet. White space in front of it never is.
+    pub(super) fn hold(&mut self, text: &str) {
+        let text = if self.held.is_empty() && !self.sent { text.trim_start_matches(is_space) } else { text };
+        self.held.push_str(text);
+    }
+
+    /// The object is too large to be kept: it is no plan, and an answer that waits is not sent.
+    pub(super) fn over(&mut self) {
+        if !std::mem::replace(&mut self.too_large, true) {
+            self.held = String::new();
+            if !self.sent {
+                self.allowed = Some(false);
+            }
         }
     }
 
-    /// An item of a list begins: a call, if the list is that of calls.
-    fn item(&mut self, top: &TopKey) {
-        if top.under() == Some("tool_calls") && !self.too_large {
-            self.places.calls.push(None);
+    /// A value begins in so many brackets: it may be an item of the list of calls.
+    fn item(&mut self, top: &TopKey, depth: usize) {
+        if self.too_large {
+            return;
+        }
+        if depth == 2 && top.under() == Some("tool_calls") {
+            self.places.item();
+        } else if depth == 3 && self.inner.in_calls() {
+            self.inner.item();
         }
     }
 
@@ -217,9 +220,6 @@ impl Object {
     pub(super) fn release(&mut self, options: &Options, answered: &mut bool, out: &mut dyn Output) {
         let waits = !self.thought && self.held.len() <= options.limits.hold;
         if self.allowed != Some(true) || waits || self.held.is_empty() {
-            return;
-        }
-        if !self.sent && is_blank(&self.held) {
             return;
         }
         let held = std::mem::take(&mut self.held);

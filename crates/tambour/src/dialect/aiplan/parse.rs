@@ -4,15 +4,21 @@
 //! The answer is sent only once the mode is known to allow it and the thought is there, whatever the order of the keys;
 //! an object whose answer was sent is the plan, come what may.
 
-use super::around::{Around, Frame};
-use super::check::{Checked, FIELDS, check};
+use serde_json::Value;
+
+use super::around::{Around, Frame, Left, join};
+use super::check::{Checked, FIELDS, Stand, check, clip};
+use super::modes::{Text, mode};
 use super::object::Object;
 use super::rules;
-use crate::dialect::Output;
+use super::wrapped::{Wrapper, unwrap};
+use crate::dialect::{Intent, Output};
 use crate::finding::Report;
+use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, End, JsonEvent, JsonSink, TopKey};
 use crate::repair::rules as json_rules;
+use crate::span::Place;
 
 /// The objects of one reply.
 pub(super) struct Plans {
@@ -22,12 +28,18 @@ pub(super) struct Plans {
     top: TopKey,
     /// The object under way.
     object: Option<Object>,
+    /// Whether something that looks like a plan has begun.
+    pub(super) begun: bool,
+    /// Whether a thought without a beginning has ended.
+    pub(super) thinking: bool,
+    /// Whether an object was cut before it could look like a plan.
+    pub(super) cut: bool,
     /// The plan, once it is known which object that is.
     pub(super) chosen: Option<Read>,
     /// The first object that was none, for its findings.
     pub(super) first: Option<Read>,
-    /// Objects that look like plans.
-    pub(super) seen: usize,
+    /// Objects that look like plans and are not used.
+    pub(super) others: Left,
     /// Whether the text of a thought was sent, and text of an answer.
     pub(super) thought: bool,
     pub(super) answered: bool,
@@ -37,7 +49,10 @@ pub(super) struct Plans {
 pub(super) struct Read {
     pub(super) checked: Checked,
     pub(super) frame: Frame,
+    pub(super) start: Place,
     pub(super) end: End,
+    /// Objects before it that look like plans.
+    pub(super) others: Left,
     /// Whether its answer was sent.
     pub(super) sent: bool,
     /// Its answer, if it was not sent since the object is no plan.
@@ -80,13 +95,12 @@ impl JsonSink for Feed<'_> {
         }
     }
 
-    fn rounded(&mut self) {
+    fn rounded(&mut self, place: Place, end: usize) {
         if let Some(object) = &mut self.plans.object
             && !std::mem::replace(&mut object.rounded, true)
         {
-            let place = object.places.start;
-            let message = "the object has a number with more digits than are kept";
-            let report = Report::new(&json_rules::NUMBER, place, place.offset, message);
+            let message = "a number with more digits than are kept";
+            let report = Report::new(&json_rules::NUMBER, place, end, message);
             object.guessed = true;
             object.reports.push(report.repaired("rounded"));
         }
@@ -101,12 +115,24 @@ impl Plans {
             builder: Builder::limited(options.limits.value, options.limits.items),
             top: TopKey::default(),
             object: None,
+            begun: false,
+            thinking: false,
+            cut: false,
             chosen: None,
             first: None,
-            seen: 0,
+            others: None,
             thought: false,
             answered: false,
         }
+    }
+
+    /// Bytes of answers that wait: for the mode or the thought, for the end of what they stand in, for another plan.
+    pub(super) fn held(&self) -> usize {
+        let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
+            true => self.builder.size().0,
+            false => object.held.len(),
+        });
+        waiting + self.first.as_ref().map_or(0, |first| first.unsent.len())
     }
 
     #[inline]
@@ -114,23 +140,7 @@ impl Plans {
         self.top.see(event);
         match event {
             JsonEvent::Text(text) => return self.around.text(text),
-            JsonEvent::ThoughtEnd => {
-                // What came so far was thinking, plans too; only an answer that was sent stays.
-                match &mut self.chosen {
-                    Some(Read { sent: true, checked, end, .. }) => {
-                        if checked.valid && checked.acts {
-                            let message = "the plan stands in a thought; no call of it may run";
-                            let report = Report::new(rules::REPAIR_UNSAFE, end.place, end.offset, message);
-                            checked.reports.push(report);
-                            checked.valid = false;
-                        }
-                    }
-                    chosen => *chosen = None,
-                }
-                self.first = None;
-                self.seen = usize::from(self.chosen.is_some());
-                return;
-            }
+            JsonEvent::ThoughtEnd => return self.thought_end(),
             JsonEvent::ValueStart(start) => {
                 let frame = self.around.value(start);
                 self.object = Some(Object::new(frame, start.place, self.chosen.is_some()));
@@ -141,9 +151,10 @@ impl Plans {
         if !object.idle {
             let built = self.builder.see(event);
             if self.builder.over() {
-                object.over(&self.options);
+                object.over();
             }
             object.follow(event, &self.top, &self.options, (&mut self.thought, &mut self.answered), out);
+            self.begun |= object.likely;
             if let JsonEvent::ValueEnd(end) = event {
                 return self.finish_object(*end, built, out);
             }
@@ -152,20 +163,64 @@ impl Plans {
         }
         if let JsonEvent::ValueEnd(end) = event {
             self.around.value_end(end);
-            if object.likely {
-                self.seen += 1;
-            } else {
-                self.around.led_by(object.places.start);
-            }
+            let (start, likely) = (object.places.start, object.likely);
             self.object = None;
+            self.unused(start, end.offset, likely);
+        }
+    }
+
+    /// What came so far was thinking, plans too; only an answer that was sent stays.
+    fn thought_end(&mut self) {
+        self.thinking = true;
+        match &mut self.chosen {
+            Some(Read { sent: true, checked, start, end, .. }) => {
+                if checked.valid && checked.acts {
+                    let message = "the plan stands in a thought; no call of it may run";
+                    checked.reports.push(Report::new(rules::REPAIR_UNSAFE, *start, end.offset, message));
+                    checked.valid = false;
+                }
+            }
+            chosen => {
+                for read in [chosen.take(), self.first.take()].into_iter().flatten() {
+                    self.around.passed(read.start, read.end.offset);
+                }
+                if let Some((start, end)) = self.others.take() {
+                    self.around.passed(start, end);
+                }
+                self.around.forget();
+            }
+        }
+        self.first = None;
+    }
+
+    /// An object that is not used.
+    fn unused(&mut self, start: Place, end: usize, likely: bool) {
+        if likely {
+            self.others = join(self.others, Some((start, end)));
+        } else {
+            self.around.passed(start, end);
         }
     }
 
     /// An object is complete: whether it is the plan. There is no value of one that was too large.
     fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
+        let start = object.places.start;
         self.around.value_end(&end);
-        let mut checked = built.map(|built| judge(built, &mut object, &self.options)).unwrap_or_default();
+        object.places.ends(end.offset);
+        object.inner.ends(end.offset);
+        let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
+        self.cut |= end.closed_by_us && is_object && object.places.may_begin();
+        let mut checked = match built {
+            Some(built) => judge(built, &mut object, &self.options),
+            None => {
+                let report = too_large(start, end.offset, &self.options);
+                Checked { reports: vec![report], ..Checked::default() }
+            }
+        };
+        if checked.wrapped {
+            self.tell_wrapped(&mut object, &checked, out);
+        }
         object.thought = true;
         // An object after this one may be the plan, if this one is none.
         if checked.valid {
@@ -178,49 +233,113 @@ impl Plans {
             Some(true) if !object.sent => std::mem::take(&mut object.held),
             _ => String::new(),
         };
-        if object.likely {
-            self.seen += 1;
-        } else {
-            self.around.led_by(object.places.start);
-        }
         let Object { frame, mut reports, likely, sent, .. } = object;
         reports.append(&mut checked.reports);
         checked.reports = reports;
-        let read = Read { frame, end, sent, unsent, likely, checked };
+        let mut read = Read { frame, start, end, others: None, sent, unsent, likely, checked };
+        if !likely {
+            self.around.passed(start, end.offset);
+        }
         if read.checked.valid || read.sent {
+            let first = self.first.take().filter(|first| first.likely);
+            read.others = join(first.map(|first| (first.start, first.end.offset)), self.others.take());
+            self.around.split();
             self.chosen = Some(read);
-        } else if self.first.as_ref().is_none_or(|first| read.likely && !first.likely) {
+        } else if self.first.as_ref().is_none_or(|first| likely && !first.likely) {
+            self.around.split();
             self.first = Some(read);
+        } else if likely {
+            self.unused(start, end.offset, true);
         }
     }
+
+    /// A plan in a list or under a key is told when it is known to be alone there.
+    fn tell_wrapped(&mut self, object: &mut Object, checked: &Checked, out: &mut dyn Output) {
+        let text = |field: &str| checked.plan.get(field).and_then(Value::as_str).unwrap_or_default();
+        if self.thought && !self.answered {
+            out.intent(Intent::PhaseText("\n\n"));
+        }
+        object.tell(text("thought"), (&mut self.thought, self.answered), out);
+        let mode = mode(self.options.plan_variant, text("response_mode"));
+        object.allowed = Some(mode.is_some_and(|mode| mode.text != Text::None));
+        object.hold(text("direct_response"));
+    }
+}
+
+fn too_large(start: Place, end: usize, options: &Options) -> Report {
+    let Limits { value, items, .. } = options.limits;
+    let message = format!("the object has more than {value} bytes of text or {items} values");
+    Report::new(&json_rules::LIMIT_EXCEEDED, start, end, message)
 }
 
 /// Holds an object against the contract, its repairs and its end included.
 fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
-    let Object { frame, places, reports, guessed, lists, .. } = object;
     let end = built.end;
-    let twice = *lists > 1;
-    let calls_at = places.key("tool_calls");
-    let mut checked = check(built.value, places, options);
-    for mut report in built.duplicates {
-        if twice && report.place == calls_at {
+    let (value, wrapper) = unwrap(built.value);
+    let Object { frame, reports, guessed, sent, allowed, .. } = object;
+    let (frame, sent) = (&*frame, *sent && *allowed == Some(true));
+    let start = object.places.start;
+    let places = if wrapper.is_some() { &object.inner } else { &object.places };
+    let twice = places.lists > 1;
+    let mut checked = check(value, places, options);
+    for duplicate in built.duplicates {
+        let of_plan = |name: &str| duplicate.key == name && duplicate.again.0 == places.member(name).0;
+        reports.push(match () {
             // Which of two lists of calls is meant cannot be known.
-            report.repair = None;
-        }
-        reports.push(report);
+            () if twice && of_plan("tool_calls") => duplicate.report(duplicate.first),
+            () if wrapper.is_none() && of_plan("thought") => {
+                duplicate.report(duplicate.again).repaired("both are told, the last value is kept")
+            }
+            () if sent && of_plan("direct_response") => {
+                duplicate.report(duplicate.again).repaired("both are sent, the last value is kept")
+            }
+            () => duplicate.last_kept(),
+        });
+    }
+    if let Some(wrapper) = wrapper {
+        let message = match wrapper {
+            Wrapper::List => "the plan is the item of a list".to_owned(),
+            Wrapper::Key(key) => format!("the plan stands under `{}`", clip(&key)),
+        };
+        let found = Report::new(rules::PLAN_WRAPPED, start, end.offset, message);
+        checked.reports.insert(0, found.repaired("read alone"));
+        checked.wrapped = true;
     }
     checked.valid &= !twice;
     if checked.acts && end.closed_by_us {
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";
-        checked.reports.push(Report::new(rules::TRUNCATED, end.place, end.offset, message));
+        checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
     } else if checked.acts && (*guessed || frame.thinking) {
         checked.valid = false;
         let message = match *guessed {
             true => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
             false => "the plan stands in a thought; no call of it may run",
         };
-        checked.reports.push(Report::new(rules::REPAIR_UNSAFE, places.start, end.offset, message));
+        checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
+    }
+    if !checked.valid {
+        let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
+        let answer = (answer && !object.sent).then(|| places.member("direct_response"));
+        checked.lost = lost(answer.into_iter().collect(), &checked.reports);
+        let calls = checked.plan["tool_calls"].as_array().map_or(0, Vec::len);
+        checked.lost_calls = lost((0..calls).map(|call| places.call(call)).collect(), &checked.reports);
     }
     checked
+}
+
+/// Whether one of these parts of a plan that is not used is covered by no report.
+fn lost(mut parts: Vec<Stand>, reports: &[Report]) -> bool {
+    let mut covered: Vec<(usize, usize)> =
+        reports.iter().map(|report| (report.place.offset, report.end)).collect();
+    covered.sort_unstable();
+    let (mut at, mut until) = (0, 0);
+    parts.sort_unstable();
+    parts.into_iter().any(|(place, end)| {
+        while let Some((_, last)) = covered.get(at).filter(|(first, _)| *first <= place.offset) {
+            until = until.max(*last);
+            at += 1;
+        }
+        until < end
+    })
 }

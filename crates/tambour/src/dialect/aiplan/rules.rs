@@ -72,7 +72,7 @@ rules! {
         broken concat!("Here is my plan:\n", fenced!(chat!())), correct CHAT;
     MULTIPLE_PLANS = "multiple_plans" ["P-032"] Should "A reply has one plan.",
         broken concat!(fenced!(chat!()), fenced!(chat!())), correct CHAT;
-    PLAN_MISSING = "plan_missing" ["P-017"] Must "A reply has a plan.",
+    PLAN_MISSING = "plan_missing" ["P-017", "R-70"] Must "A reply has a plan.",
         broken "I will create the document.", correct CHAT;
     PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009", "R-07"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct CHAT;
@@ -85,6 +85,13 @@ rules! {
         correct CHAT;
     FIELD_TYPE = "field_type" ["P-003", "P-006", "P-013", "P-014", "R-30"] Must "The fields of a plan have their types.",
         broken fenced!(plan!("[\"A greeting.\"]", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT;
+    FIELD_RENAMED = "field_renamed" ["R-76"] Must "Fields of calls have their own names.",
+        broken calls!("[{\"name\":\"lintSRSDocument\",\"arguments\":{\"userInput\":\"check it\"}}]"),
+        correct CALL;
+    PLAN_WRAPPED = "plan_wrapped" ["R-76"] Must "A plan stands by itself, in no list and under no key.",
+        broken fenced!("{\"plan\":", chat!(), "}"), correct CHAT;
+    PLAN_UNUSED = "plan_unused" ["P-017"] Info "A plan can be used.",
+        broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", "[]")), correct CHAT;
     FIELD_UNKNOWN = "field_unknown" ["P-029", "R-35"] Info "A plan has no other fields.",
         broken fenced!(chat!(",\"confidence\":0.9")), correct CHAT;
     THOUGHT_EMPTY = "thought_empty" ["P-004", "R-09"] Must "`thought` is not blank.",

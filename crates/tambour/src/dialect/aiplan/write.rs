@@ -6,13 +6,37 @@ use crate::event::Event;
 
 /// The reply: its plan in a fence.
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    let plan = events.iter().rev().find_map(|event| match event {
-        Event::Plan(outcome) => Some(outcome.plan.clone()),
+    let outcome = events.iter().rev().find_map(|event| match event {
+        Event::Plan(outcome) => Some(outcome),
         _ => None,
     });
-    let text = serde_json::to_string_pretty(&plan.unwrap_or_else(|| told(events)));
-    let text = text.expect("a plan has string keys and no fallible parts");
+    let plan = match outcome {
+        Some(outcome) if outcome.is_fallback => answered(&outcome.plan, events),
+        Some(outcome) => outcome.plan.clone(),
+        None => told(events),
+    };
+    let text = serde_json::to_string_pretty(&plan).expect("a plan has string keys and no fallible parts");
     format!("```json\n{text}\n```\n")
+}
+
+/// The fallback, unless the reply answered all the same: then its answer, and what was thought (R-70, R-64).
+fn answered(fallback: &Value, events: &[Event<'_>]) -> Value {
+    let (mut thought, mut answer) = (String::new(), String::new());
+    for event in events {
+        match event {
+            Event::PhaseDelta { text, .. } => thought.push_str(text),
+            Event::FinalDelta { text } => answer.push_str(text),
+            _ => {}
+        }
+    }
+    let mut plan = fallback.clone();
+    if plan["direct_response"] != *answer && !answer.trim().is_empty() {
+        plan["direct_response"] = Value::from(answer);
+        if !thought.trim().is_empty() {
+            plan["thought"] = Value::from(thought);
+        }
+    }
+    plan
 }
 
 /// The plan of a reply in another dialect: it answers, and calls nothing.

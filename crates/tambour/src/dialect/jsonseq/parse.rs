@@ -10,7 +10,7 @@ use super::told::Told;
 use crate::dialect::Output;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, End, JsonEvent, JsonSink, KeyPlace, Start};
+use crate::repair::json::{Builder, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Start};
 use crate::span::Place;
 
 /// The lines of one reply.
@@ -80,7 +80,7 @@ struct Done {
     line: Line,
     /// `None` when it is larger than the limits.
     value: Option<serde_json::Map<String, Value>>,
-    duplicates: Vec<Report>,
+    duplicates: Vec<Duplicate>,
     end: usize,
 }
 
@@ -317,13 +317,12 @@ impl Lines {
     fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) {
         let Done { line, value, duplicates, end } = done;
         let at = line.at;
-        for mut duplicate in duplicates {
-            if line.late.contains(&duplicate.place.offset) {
-                duplicate.repair = Some("kept the first value, which was sent".to_owned());
-            }
+        for duplicate in duplicates {
+            let sent = line.late.contains(&duplicate.again.0.offset);
+            let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
             // What was lost may be either of the two.
-            (duplicate.place, duplicate.end) = (at, end);
-            self.told.add(duplicate, out);
+            (report.place, report.end) = (at, end);
+            self.told.add(report, out);
         }
         let named = if line.framed { self.text.named.take() } else { None };
         let Some(object) = value else {

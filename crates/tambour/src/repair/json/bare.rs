@@ -6,9 +6,9 @@ use crate::lex::json::{self, BARE, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
-use super::number::{self, Literal};
+use super::number::{self, Literal, Read};
 use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, NUMBER, Reader};
+use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, Reader};
 use super::structure::Slot;
 
 /// What a place is at which a string without quotes may end.
@@ -33,7 +33,7 @@ impl Reader {
         }
         let (bytes, at) = (c.bytes(), c.at);
         let mut end = at + self.seen;
-        while end < bytes.len() && end - at <= NUMBER && json::is_word(bytes[end]) {
+        while end < bytes.len() && end - at <= self.number && json::is_word(bytes[end]) {
             end += 1;
         }
         self.work += (end - at - self.seen) as u64;
@@ -44,7 +44,8 @@ impl Reader {
             if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
                 self.seen = 0;
                 let value = word.bytes().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
-                self.number(c, (at, end), &Number::from(value), false, sink);
+                let read = Read { number: Number::from(value), text: None, odd: false, rounded: false };
+                self.number(c, (at, end), &read, sink);
                 return Ok(());
             }
             if let Some(literal) = number::literal(word).filter(|literal| literal.exact) {
@@ -65,20 +66,16 @@ impl Reader {
                 return Ok(());
             }
         }
-        if ends && end - at <= NUMBER {
+        if ends && end - at <= self.number {
             if let Some(literal) = number::literal(word) {
                 self.seen = 0;
                 self.literal(c, (at, end), literal, sink);
                 return Ok(());
             }
-            if let Some((number, odd)) = number::read(word) {
-                let rounded = number::is_rounded(word, &number);
+            if let Some(read) = number::read(word, self.exact) {
                 let stray_quote = if self.ends_after_quote(&p, end)? { p.quote(end)? } else { None };
                 self.seen = 0;
-                self.number(c, (at, end), &number, odd, sink);
-                if rounded {
-                    sink.rounded();
-                }
+                self.number(c, (at, end), &read, sink);
                 if let Some((_, length)) = stray_quote {
                     let what = ("a quote after a number", "left it out");
                     self.mend(c, (end, end + length), &rules::MISSING_QUOTE, what, sink);
@@ -179,16 +176,23 @@ impl Reader {
         &mut self,
         c: &mut Cursor<'_>,
         (at, end): (usize, usize),
-        number: &Number,
-        odd: bool,
+        read: &Read,
         sink: &mut S,
     ) {
         self.slot(c, at, sink);
-        if odd {
+        if read.odd {
             let what = ("a number in a form JSON does not know", "read as the number meant");
             self.mend(c, (at, end), &rules::NUMBER, what, sink);
         }
-        sink.event(JsonEvent::Number(number));
+        if self.exact {
+            sink.event(JsonEvent::Digits(read.text.as_deref().unwrap_or(&c.text[at..end])));
+        } else {
+            if read.rounded {
+                self.settle(c.text);
+                sink.rounded(self.place_at(c.text, at), self.base.offset + end);
+            }
+            sink.event(JsonEvent::Number(&read.number));
+        }
         c.at = end;
         self.after_value(c, end, sink);
     }
@@ -267,11 +271,10 @@ impl Reader {
         }
         // `{"a" 1 2}` and the like: at least one character goes, so that this comes to an end.
         let stop = stop.max(at + json::width(bytes[at])).min(bytes.len());
-        if !std::mem::replace(&mut self.stray, true) {
-            let what = ("words that are neither key nor value", "left them out");
-            self.mend(c, (at, stop), &rules::STRAY_TEXT, what, sink);
-            self.stray = true;
-        }
+        let end = self.base.offset + stop;
+        self.settle(c.text);
+        let place = self.place_at(c.text, at);
+        self.stray.get_or_insert((place, end)).1 = end;
         c.at = stop;
         Ok(())
     }
@@ -288,7 +291,6 @@ impl Reader {
         self.mend(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
         self.key_at = Mark::At(at);
         let place = self.key_place(c.text);
-        self.stray = false;
         self.newline = false;
         self.expect = Expect::Colon;
         sink.event(JsonEvent::Key { text: &c.text[at..end], place, depth: self.stack.len() });

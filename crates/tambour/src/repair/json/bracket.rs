@@ -27,7 +27,6 @@ impl Reader {
         self.stack.push(frame);
         self.expect = Expect::First;
         self.newline = false;
-        self.stray = false;
         sink.bracket(self.marked(c.text, Mark::At(at)));
         sink.event(event);
         true
@@ -187,6 +186,7 @@ impl Reader {
         if self.stack.is_empty() {
             return;
         }
+        self.stray_over(sink);
         self.end.closed_by_us = true;
         self.outside.line = self.newline;
         self.mend(c, (at, at), &rules::MISSING_BRACKET, (why, "closed the value"), sink);

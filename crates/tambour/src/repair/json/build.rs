@@ -3,35 +3,36 @@
 use serde_json::{Map, Value};
 
 use crate::finding::Report;
-use crate::repair::rules;
+use crate::span::Place;
 
-use super::event::{End, JsonEvent, JsonSink, KeyPlace, Start};
+use super::event::{End, JsonEvent, JsonSink, Start};
+use super::keys::{self, Duplicate, Keys};
 
 /// A value that was read, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Built {
+pub struct Built<V = Value> {
     /// The value.
-    pub value: Value,
+    pub value: V,
     /// Where it starts.
     pub start: Start,
     /// How it ended.
     pub end: End,
     /// Keys that stand twice in one object; the last one's value is kept (P-030).
-    pub duplicates: Vec<Report>,
+    pub duplicates: Vec<Duplicate>,
 }
 
 /// Builds the value of the events it sees.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     open: Vec<Open>,
-    /// Finished items of all open objects and arrays, each with its key.
-    items: Vec<(String, Value)>,
-    /// Keys whose value has not come.
-    keys: Vec<String>,
+    /// Finished items of all open objects and arrays.
+    items: Vec<Value>,
+    /// Keys of all open objects, the one whose value has not come included.
+    keys: Vec<(String, Place)>,
     root: Option<Value>,
     text: String,
     start: Option<Start>,
-    duplicates: Vec<Report>,
+    duplicates: Vec<Duplicate>,
     /// Bytes and items that one value may have, and what is left of them for the one under way.
     most: Option<(usize, usize)>,
     left: (usize, usize),
@@ -41,15 +42,13 @@ pub struct Builder {
 /// An open object or array.
 #[derive(Clone, Debug)]
 struct Open {
-    /// Where its items start.
-    first: usize,
     object: bool,
-    /// The items so far of an object that has many.
-    large: Option<Map<String, Value>>,
+    /// Where its items and keys start.
+    items: usize,
+    keys: usize,
+    /// Its keys, once it has many.
+    index: Option<Box<Keys>>,
 }
-
-/// Keys of an object up to which each new one is compared with all before.
-const FEW: usize = 16;
 
 /// Bytes of a string up to which it is copied into a buffer of its length.
 const SHORT: usize = 4 << 10;
@@ -74,6 +73,13 @@ impl Builder {
         self.over
     }
 
+    /// Bytes and items of the last value, or of the one under way so far, as a limited builder counts them.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        let (bytes, items) = self.most.unwrap_or_default();
+        (bytes - self.left.0.min(bytes), items - self.left.1.min(items))
+    }
+
     /// Counts what an event adds. Whether there is still room.
     fn has_room(&mut self, event: &JsonEvent<'_>) -> bool {
         if let JsonEvent::ValueStart(_) = event {
@@ -87,7 +93,7 @@ impl Builder {
             JsonEvent::StringDelta(text) => (text.len(), 0),
             JsonEvent::Key { text, .. } => (text.len(), 1),
             JsonEvent::StringStart | JsonEvent::ObjectStart | JsonEvent::ArrayStart => (0, 1),
-            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => (0, 1),
+            JsonEvent::Number(_) | JsonEvent::Digits(_) | JsonEvent::Bool(_) | JsonEvent::Null => (0, 1),
             _ => (0, 0),
         };
         match (self.left.0.checked_sub(bytes), self.left.1.checked_sub(items)) {
@@ -113,7 +119,7 @@ impl Builder {
             }
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
-            JsonEvent::Key { text, place, .. } => self.key(text, place),
+            JsonEvent::Key { text, place, .. } => self.key(text, place.get()),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.close(),
             JsonEvent::StringStart => self.text.clear(),
             JsonEvent::StringDelta(text) => self.text.push_str(text),
@@ -124,72 +130,59 @@ impl Builder {
                 self.put(Value::String(text));
             }
             JsonEvent::Number(number) => self.put(Value::Number(number.clone())),
+            // As a double, like any reader of values.
+            JsonEvent::Digits(digits) => self.put(serde_json::from_str(digits).unwrap_or_default()),
             JsonEvent::Bool(value) => self.put(Value::Bool(value)),
             JsonEvent::Null => self.put(Value::Null),
             JsonEvent::ValueEnd(end) => {
                 let value = self.root.take()?;
                 let start = self.start.take()?;
-                return Some(Built { value, start, end, duplicates: std::mem::take(&mut self.duplicates) });
+                let mut duplicates = std::mem::take(&mut self.duplicates);
+                keys::ended(&mut duplicates, 0, end.offset);
+                return Some(Built { value, start, end, duplicates });
             }
         }
         None
     }
 
     fn open(&mut self, object: bool) {
-        self.open.push(Open { first: self.items.len(), object, large: None });
+        self.open.push(Open { object, items: self.items.len(), keys: self.keys.len(), index: None });
     }
 
-    fn key(&mut self, text: &str, at: KeyPlace<'_>) {
+    fn key(&mut self, text: &str, place: Place) {
+        let depth = self.open.len();
+        keys::ended(&mut self.duplicates, depth, place.offset);
         let Some(open) = self.open.last_mut() else { return };
-        let few = &self.items[open.first..];
-        let twice = match &open.large {
-            Some(map) => map.contains_key(text),
-            None => few.iter().any(|(key, _)| key == text),
-        };
-        if twice && self.duplicates.len() < FEW {
-            let message = format!("the key `{}` stands twice", shown(text));
-            let place = at.get();
-            let report = Report::new(&rules::DUPLICATE_KEY, place, place.offset, message);
-            self.duplicates.push(report.repaired("kept the last value"));
+        let keys = &self.keys[open.keys..];
+        let twice = keys::find(keys.len(), |at| keys[at].0.as_str(), text, &mut open.index, true);
+        if let Some(at) = twice {
+            let end = keys.get(at + 1).map_or(place.offset, |(_, next)| next.offset);
+            Duplicate::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
         }
-        if open.large.is_none() && few.len() >= FEW {
-            open.large = Some(self.items.drain(open.first..).collect());
-        }
-        self.keys.push(text.to_owned());
+        self.keys.push((text.to_owned(), place));
     }
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        let value = match open.large {
-            Some(map) => Value::Object(map),
-            None if open.object => {
-                let mut map = Map::with_capacity(self.items.len() - open.first);
-                map.extend(self.items.drain(open.first..));
-                Value::Object(map)
-            }
-            None => Value::Array(self.items.drain(open.first..).map(|(_, item)| item).collect()),
+        let items = self.items.drain(open.items..);
+        let value = if open.object {
+            let keys = self.keys.drain(open.keys..).map(|(key, _)| key);
+            let mut map = Map::with_capacity(items.len());
+            map.extend(keys.zip(items));
+            Value::Object(map)
+        } else {
+            Value::Array(items.collect())
         };
         self.put(value);
     }
 
     fn put(&mut self, value: Value) {
-        let Some(open) = self.open.last_mut() else {
+        if self.open.is_empty() {
             self.root = Some(value);
-            return;
-        };
-        let key = if open.object { self.keys.pop().unwrap_or_default() } else { String::new() };
-        match &mut open.large {
-            Some(map) => {
-                map.insert(key, value);
-            }
-            None => self.items.push((key, value)),
+        } else {
+            self.items.push(value);
         }
     }
-}
-
-/// A key, short enough for a message.
-fn shown(key: &str) -> String {
-    if key.chars().count() <= 40 { key.to_owned() } else { key.chars().take(39).chain(['…']).collect() }
 }
 
 /// Keeps every value, every report and the text around; the simplest sink.
@@ -210,7 +203,7 @@ impl JsonSink for Values {
             self.text.push_str(text);
         }
         if let Some(built) = self.builder.see(&event) {
-            self.reports.extend(built.duplicates.iter().cloned());
+            self.reports.extend(built.duplicates.iter().map(Duplicate::last_kept));
             self.values.push(built);
         }
     }

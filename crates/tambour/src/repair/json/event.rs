@@ -40,6 +40,8 @@ pub enum JsonEvent<'a> {
     StringEnd,
     /// A number.
     Number(&'a Number),
+    /// A number as it is written, from a reader that keeps all digits ([`Reader::exact`](super::Reader::exact)).
+    Digits(&'a str),
     /// `true` or `false`.
     Bool(bool),
     /// `null`, also in the place of a missing value.
@@ -118,8 +120,9 @@ pub trait JsonSink {
     /// A bracket opens at this place, or closed before it; comes before its event.
     fn bracket(&mut self, _place: KeyPlace<'_>) {}
 
-    /// The number before has more digits than were kept. By RFC 8259 that is no fault.
-    fn rounded(&mut self) {}
+    /// The number that comes next has more digits than are kept; it stands from `place` to the offset `end`. By RFC 8259
+    /// that is no fault.
+    fn rounded(&mut self, _place: Place, _end: usize) {}
 }
 
 /// Knows at every moment which key of the outermost object is being read.

@@ -1,7 +1,8 @@
 //! Reads the JSON of models: incrementally, mending faults in the same pass, in any text around it.
 //!
 //! [`Reader`] takes text in pieces and hands [`JsonEvent`]s to a [`JsonSink`] as they are known; [`Builder`] makes
-//! values of them. [`find`] is the whole case: the one value of a chatty text. [`strict`] mends nothing.
+//! values of them. [`find`] is the whole case: the one value of a chatty text. [`strict`] mends nothing. [`find_text`] and
+//! [`strict_text`] give the value as text, of any size and with all digits.
 //!
 //! What does not belong here: what a value means, or which of several candidates a dialect takes.
 //!
@@ -14,17 +15,22 @@
 //! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without value gets
 //!   `null`, half an escape is left out. [`End::closed_by_us`] says so (P-027).
 //! - An unquoted text in an object ends before a comma or line break that a key follows, in an array at either.
-//! - Numbers with leading zeros are kept as strings, since the zeros say something; so are numbers no double can hold.
+//! - Numbers with leading zeros are kept as strings, since the zeros say something; so are numbers no double can hold,
+//!   unless the reader keeps digits ([`Reader::exact`]).
 
 mod bare;
 mod bracket;
 mod build;
+mod candidates;
 mod escape;
 mod event;
 mod find;
+mod keys;
+mod make;
 mod number;
 mod outside;
 mod peek;
+mod print;
 mod quote;
 mod reader;
 mod string;
@@ -32,5 +38,6 @@ mod structure;
 
 pub use build::{Builder, Built, Values};
 pub use event::{End, JsonEvent, JsonSink, KeyPlace, Origin, Start, TopKey};
-pub use find::{Found, find, find_in_string, strict};
+pub use find::{Found, find, find_in_string, find_text, strict, strict_text};
+pub use keys::Duplicate;
 pub use reader::{HELD, Reader};

@@ -41,30 +41,67 @@ pub(super) fn cut_literal(word: &str) -> Option<Literal> {
     Some(Literal { value, exact: false })
 }
 
-/// The number `word` means, and whether it is written in a way JSON does not know.
-pub(super) fn read(word: &str) -> Option<(Number, bool)> {
+/// A number that was read.
+pub(super) struct Read {
+    pub(super) number: Number,
+    /// As JSON writes it, where that is not what stands there.
+    pub(super) text: Option<String>,
+    /// Whether it is written in a way JSON does not know.
+    pub(super) odd: bool,
+    /// Whether digits of it are lost.
+    pub(super) rounded: bool,
+}
+
+/// The number `word` means. When it is kept as it is written (`exact`), what it comes to does not matter.
+pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
         return None;
     }
-    if is_json(bytes) {
-        // The common case: few digits and nothing else.
-        if bytes.len() < 18 && bytes[0] != b'-' && bytes.iter().all(u8::is_ascii_digit) {
-            let value = bytes.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
-            return Some((Number::from(value), false));
-        }
-        return serde_json::from_str(word).ok().map(|number| (number, false));
+    if !is_json(bytes) {
+        let text = odd(word)?;
+        let read = read(&text, exact)?;
+        return Some(Read { text: Some(text), odd: true, ..read });
     }
-    odd(word).map(|number| (number, true))
+    let plain = |number| Some(Read { number, text: None, odd: false, rounded: false });
+    if exact {
+        return plain(Number::from(0));
+    }
+    // The common case: few digits and nothing else.
+    if bytes.len() < 18 && bytes.iter().all(u8::is_ascii_digit) {
+        let value = bytes.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
+        return plain(Number::from(value));
+    }
+    let number: Number = serde_json::from_str(word).ok()?;
+    let rounded = number.is_f64() && is_rounded(word);
+    Some(Read { number, text: None, odd: false, rounded })
 }
 
-/// Whether digits of a number are lost: a double keeps 17 of them, whole numbers of 64 bits are kept whole.
-pub(super) fn is_rounded(word: &str, number: &Number) -> bool {
-    let mantissa = word.split(['e', 'E']).next().unwrap_or(word);
-    let digits = || mantissa.bytes().filter(u8::is_ascii_digit);
-    let zeros = digits().take_while(|&digit| digit == b'0').count();
-    let last = digits().enumerate().filter(|(_, digit)| *digit != b'0').last().map_or(0, |(at, _)| at + 1);
-    number.is_f64() && last.saturating_sub(zeros) > 17
+/// Digits that every double keeps, and exponents within which it does.
+const KEPT: (usize, i64) = (15, 290);
+
+/// Whether a double does not keep all digits of a number of JSON.
+fn is_rounded(word: &str) -> bool {
+    let (digits, exponent) = digits(word);
+    if digits.is_empty() || digits.len() <= KEPT.0 && exponent.abs() <= KEPT.1 {
+        return false;
+    }
+    // What is printed is the shortest number that reads as the same double.
+    let back = word.parse::<f64>().map(|double| format!("{double:e}")).unwrap_or_default();
+    self::digits(&back) != (digits, exponent)
+}
+
+/// The digits of a number without zeros at either end, and the exponent of the first one. Those of zero are none.
+fn digits(word: &str) -> (Vec<u8>, i64) {
+    let (mantissa, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
+    let mantissa = mantissa.trim_start_matches(['-', '+']);
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+    digits.drain(..zeros);
+    digits.truncate(digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1));
+    let exponent = exponent.parse::<i64>().unwrap_or(i64::MAX / 2);
+    (digits, exponent.saturating_add(whole.len() as i64 - zeros as i64 - 1))
 }
 
 /// Whether `bytes` is a number by RFC 8259.
@@ -98,15 +135,15 @@ fn is_json(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-`. Leading zeros make it no number: they say something.
-fn odd(word: &str) -> Option<Number> {
+/// `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-` as JSON writes them. Leading zeros make it no number: they say something.
+fn odd(word: &str) -> Option<String> {
     let (negative, digits) = match word.strip_prefix(['+', '-']) {
         Some(rest) => (word.starts_with('-'), rest),
         None => (false, word),
     };
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         let value = i64::from_str_radix(hex, 16).ok().filter(|_| !hex.starts_with(['+', '-']))?;
-        return Some(Number::from(if negative { -value } else { value }));
+        return Some(if negative { -value } else { value }.to_string());
     }
     let mut plain = String::with_capacity(word.len() + 3);
     if negative {
@@ -138,7 +175,7 @@ fn odd(word: &str) -> Option<Number> {
     if plain.ends_with(['.', 'e', 'E', '+', '-']) {
         plain.push('0');
     }
-    is_json(plain.as_bytes()).then(|| serde_json::from_str(&plain).ok()).flatten()
+    is_json(plain.as_bytes()).then_some(plain)
 }
 
 /// Whether `word` can name a function.

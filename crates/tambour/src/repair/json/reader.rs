@@ -60,8 +60,13 @@ pub struct Reader {
     pub(super) calls: usize,
     /// A line break came since the last token.
     pub(super) newline: bool,
-    /// Whether words that are neither key nor value were just skipped.
-    pub(super) stray: bool,
+    /// Words that are neither key nor value and were just skipped: where they begin, and the offset after them.
+    pub(super) stray: Option<(Place, usize)>,
+    /// Where the comment under way begins; `None` while a line is skipped.
+    pub(super) comment_at: Option<Place>,
+    /// Bytes of the longest number, and whether numbers are handed out as they are written.
+    pub(super) number: usize,
+    pub(super) exact: bool,
     /// Bytes from the start of a held word that are known to belong to it.
     pub(super) seen: usize,
     pub(super) outside: super::outside::Outside,
@@ -214,7 +219,10 @@ impl Reader {
             comma: Mark::Was(Place::START),
             calls: 0,
             newline: false,
-            stray: false,
+            stray: None,
+            comment_at: None,
+            number: NUMBER,
+            exact: false,
             seen: 0,
             outside: super::outside::Outside::default(),
             index: 0,
@@ -229,6 +237,14 @@ impl Reader {
     pub fn starting_at(mut self, place: Place) -> Reader {
         self.base = place;
         self.known = (0, place);
+        self
+    }
+
+    /// Hands out numbers of any length as they are written, as [`JsonEvent::Digits`]. A number is held until its end.
+    #[must_use]
+    pub fn exact(mut self) -> Reader {
+        self.number = usize::MAX;
+        self.exact = true;
         self
     }
 
@@ -311,7 +327,7 @@ impl Reader {
             let flow = match self.lexeme {
                 Lexeme::String => self.string(c, sink),
                 Lexeme::Bare => self.bare_text(c, sink),
-                Lexeme::LineComment | Lexeme::BlockComment => self.comment(c),
+                Lexeme::LineComment | Lexeme::BlockComment => self.comment(c, sink),
                 Lexeme::None if self.stack.is_empty() && self.mode != Mode::Document => self.text(c, sink),
                 Lexeme::None => self.structure(c, sink),
             };
@@ -328,7 +344,7 @@ impl Reader {
     }
 
     /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
-    fn settle(&mut self, text: &str) {
+    pub(super) fn settle(&mut self, text: &str) {
         // Only the comma before an item still to come is ever asked for.
         if let (Mark::At(at), Expect::Item) = (self.comma, self.expect) {
             self.comma = Mark::Was(self.place_at(text, at));
@@ -439,11 +455,20 @@ impl Reader {
 
     /// Goes on after a value whose last byte is before `at`.
     pub(super) fn after_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+        self.stray_over(sink);
         self.expect = Expect::Next;
-        self.stray = false;
         self.newline = false;
         if self.stack.is_empty() {
             self.complete(c, at, sink);
+        }
+    }
+
+    /// Reports the words that were just skipped, now that something else comes.
+    #[inline]
+    pub(super) fn stray_over<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
+        if let Some((place, end)) = self.stray.take() {
+            let what = ("words that are neither key nor value", "left them out");
+            self.mend_at(place, end - place.offset, &rules::STRAY_TEXT, what, sink);
         }
     }
 

@@ -48,7 +48,6 @@ impl Reader {
         in_key: bool,
         sink: &mut S,
     ) {
-        self.stray = false;
         self.newline = false;
         self.string = StringState {
             quote,
@@ -272,7 +271,9 @@ impl Reader {
             let place = self.key_place(c.text);
             if self.key_cut {
                 let what = ("the key is longer than the limit", "cut the key");
-                self.mend_at(place.get(), 0, &rules::LIMIT_EXCEEDED, what, sink);
+                let place = place.get();
+                let length = self.base.offset + to - place.offset;
+                self.mend_at(place, length, &rules::LIMIT_EXCEEDED, what, sink);
             }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }

@@ -43,7 +43,7 @@ impl Reader {
                     self.expect = Expect::Item;
                     self.comma = Mark::At(at);
                     self.newline = false;
-                    self.stray = false;
+                    self.stray_over(sink);
                     c.at += 1;
                     Ok(())
                 }
@@ -175,14 +175,17 @@ impl Reader {
         length: usize,
         sink: &mut S,
     ) {
-        let span = (c.at, c.at + length);
-        self.mend(c, span, &rules::COMMENT, ("a comment", "left it out"), sink);
+        self.stray_over(sink);
+        // Reported when its end is known.
+        self.end.repaired = true;
+        self.settle(c.text);
+        self.comment_at = Some(self.place_at(c.text, c.at));
         self.lexeme = if line { Lexeme::LineComment } else { Lexeme::BlockComment };
         c.at += length;
     }
 
     /// Skips a comment.
-    pub(super) fn comment(&mut self, c: &mut Cursor<'_>) -> Flow {
+    pub(super) fn comment<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let rest = &c.bytes()[c.at..];
         let end = if self.lexeme == Lexeme::LineComment {
             memchr::memchr(b'\n', rest)
@@ -198,6 +201,10 @@ impl Reader {
                 c.at += rest.len() - usize::from(half);
                 return Flow::Wait;
             }
+        }
+        if let Some(place) = self.comment_at.take() {
+            let length = self.base.offset + c.at - place.offset;
+            self.mend_at(place, length, &rules::COMMENT, ("a comment", "left it out"), sink);
         }
         self.lexeme = Lexeme::None;
         Flow::Go
@@ -248,7 +255,7 @@ impl Reader {
     }
 
     fn comma<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, length: usize, sink: &mut S) {
-        self.stray = false;
+        self.stray_over(sink);
         if self.expect == Expect::Next && !self.stack.is_empty() {
             self.expect = Expect::Item;
             self.comma = Mark::At(at);
@@ -300,6 +307,7 @@ impl Reader {
 
     /// What an item that begins at `at` is; mends the comma or colon before it.
     pub(super) fn slot<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) -> Slot {
+        self.stray_over(sink);
         let object = match self.stack.last() {
             None => {
                 self.begin(c, at, sink);

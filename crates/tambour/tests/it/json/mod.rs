@@ -3,6 +3,7 @@
 mod finding;
 mod hostile;
 mod repairs;
+mod text;
 mod valid;
 
 use serde_json::Value;

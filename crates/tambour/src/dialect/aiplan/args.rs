@@ -1,0 +1,130 @@
+//! Arguments of a call that stand in another form than `args`, or under another name (P-031, R-76).
+
+use serde_json::{Map, Value};
+
+use crate::finding::Report;
+use crate::limits::Limits;
+use crate::repair::json::{Builder, Duplicate, JsonEvent, JsonSink, Reader};
+use crate::repair::rules as json_rules;
+use crate::span::Place;
+
+/// Other names of `args`.
+const ARGS: &[&str] = &["arguments", "parameters"];
+
+/// Puts name and arguments of a call where they belong, if they stand under other names, the right names are absent, and
+/// nothing else may be meant. Gives what was read as what, in words.
+pub(super) fn rename(call: &mut Map<String, Value>) -> Option<String> {
+    if call.contains_key("args") {
+        return None;
+    }
+    if !call.contains_key("name") {
+        return function(call);
+    }
+    let key = only(call, ARGS)?;
+    let args = call.shift_remove(key)?;
+    call.insert("args".to_owned(), args);
+    Some(format!("`{key}` stands for `args`"))
+}
+
+/// OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
+fn function(call: &mut Map<String, Value>) -> Option<String> {
+    let function =
+        call.get("function")?.as_object().filter(|_| ARGS.iter().all(|&key| !call.contains_key(key)))?;
+    let name = function.get("name").filter(|name| name.is_string())?.clone();
+    let args = function.get(only(function, &["args", ARGS[0], ARGS[1]])?)?.clone();
+    call.shift_remove("function");
+    call.insert("name".to_owned(), name);
+    call.insert("args".to_owned(), args);
+    Some("`function` holds `name` and `args`".to_owned())
+}
+
+/// The one of these keys that is there, if arguments stand under it.
+fn only<'k>(fields: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
+    let mut found = keys.iter().filter(|&&key| fields.contains_key(key));
+    let key = found.next()?;
+    (found.next().is_none() && fields.get(*key).is_some_and(is_args)).then_some(*key)
+}
+
+/// Whether a value may be arguments: an object, or a text with one.
+fn is_args(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::String(text) => text.trim_start().starts_with('{'),
+        _ => false,
+    }
+}
+
+/// Whether a value may be arguments that stand under another key than `args`.
+pub(super) fn holds_args(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",
+        _ => false,
+    }
+}
+
+/// Arguments that were written as a text.
+pub(super) enum Decoded {
+    Object(Value, Vec<Duplicate>),
+    /// The text holds no object, or is no JSON.
+    None,
+    /// It holds one that cannot be used, for this reason.
+    Unusable(String),
+}
+
+/// Reads arguments that were written as a text. `room` is what is left of `limits.value` and `limits.items`.
+pub(super) fn decode(text: &str, limits: &Limits, room: &mut (usize, usize)) -> Decoded {
+    let mut inner =
+        Inner { builder: Builder::limited(room.0, room.1), value: None, fault: None, rounded: false };
+    let mut reader = Reader::document(limits);
+    reader.push(text, &mut inner);
+    reader.finish(&mut inner);
+    let (bytes, items) = inner.builder.size();
+    *room = (room.0 - bytes.min(room.0), room.1 - items.min(room.1));
+    if inner.builder.over() {
+        *room = (0, 0);
+        return Decoded::Unusable("more text or more values than the limits allow".to_owned());
+    }
+    match (inner.fault, inner.value) {
+        (Some(fault), _) if fault.rule.code == json_rules::LIMIT_EXCEEDED.code => {
+            Decoded::Unusable(fault.message)
+        }
+        (None, Some((value @ Value::Object(_), duplicates))) => {
+            if inner.rounded {
+                return Decoded::Unusable("a number with more digits than are kept".to_owned());
+            }
+            Decoded::Object(value, duplicates)
+        }
+        _ => Decoded::None,
+    }
+}
+
+/// The one value of a text, and what is odd about it.
+struct Inner {
+    builder: Builder,
+    value: Option<(Value, Vec<Duplicate>)>,
+    fault: Option<Report>,
+    rounded: bool,
+}
+
+impl JsonSink for Inner {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        if let (JsonEvent::ValueStart(start), Some(_)) = (&event, &self.value) {
+            let (place, message) = (start.place, "a second value");
+            self.fault = Some(Report::new(&json_rules::SEVERAL_VALUES, place, place.offset, message));
+        }
+        if self.fault.is_none()
+            && let Some(built) = self.builder.see(&event)
+        {
+            self.value = Some((built.value, built.duplicates));
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.fault.get_or_insert(report);
+    }
+
+    fn rounded(&mut self, _: Place, _: usize) {
+        self.rounded = true;
+    }
+}

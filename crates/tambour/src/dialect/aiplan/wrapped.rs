@@ -1,0 +1,55 @@
+//! A plan in a list or under one other key.
+
+use serde_json::Value;
+
+use super::check::FIELDS;
+
+/// Keys under which a plan is none that should be carried out.
+const ASIDE: &[&str] = &[
+    "analysis",
+    "draft",
+    "drafts",
+    "example",
+    "examples",
+    "reasoning",
+    "reflection",
+    "scratchpad",
+    "think",
+    "thinking",
+    "thoughts",
+];
+
+/// What stands around a plan.
+pub(super) enum Wrapper {
+    List,
+    Key(String),
+}
+
+/// Takes a plan out of a list that holds nothing else, or of an object that has no other key.
+pub(super) fn unwrap(value: Value) -> (Value, Option<Wrapper>) {
+    match value {
+        Value::Array(mut items) if items.len() == 1 && is_plan(&items[0]) => {
+            (items.pop().unwrap_or_default(), Some(Wrapper::List))
+        }
+        Value::Object(fields) if fields.len() == 1 && fields.iter().all(|(key, value)| wraps(key, value)) => {
+            match fields.into_iter().next() {
+                Some((key, value)) => (value, Some(Wrapper::Key(key))),
+                None => (Value::Null, None),
+            }
+        }
+        value => (value, None),
+    }
+}
+
+fn wraps(key: &str, value: &Value) -> bool {
+    let aside = ASIDE.iter().any(|name| name.eq_ignore_ascii_case(key.trim()));
+    !FIELDS.contains(&key) && !aside && is_plan(value)
+}
+
+/// Whether a value has enough fields of plans to be one.
+fn is_plan(value: &Value) -> bool {
+    FIELDS.iter().filter(|&&field| value.get(field).is_some()).count() >= LEAST
+}
+
+/// Fields that make a plan of an object inside another value.
+pub(super) const LEAST: usize = 2;

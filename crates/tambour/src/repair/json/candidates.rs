@@ -1,0 +1,381 @@
+//! The values of a text, and which of them is meant.
+//!
+//! Of all that is read only the best one is kept, and the list of all as long as they may be one array.
+
+use super::build::Built;
+use super::event::{End, JsonEvent, JsonSink, Origin, Start};
+use super::find::Found;
+use super::keys::Duplicate;
+use super::make::Make;
+use crate::finding::Report;
+use crate::limits::Limits;
+use crate::repair::rules;
+use crate::span::{Place, Span};
+
+/// What stands between two values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    Blank,
+    /// Commas.
+    Comma,
+    /// Closing brackets.
+    Brackets,
+    /// Fence marks.
+    Fence,
+    Prose,
+}
+
+/// What counts in the choice: it stands in a fence for JSON and is strong, it is strong, its end is not ours. A strong one
+/// holds a quoted string or key, or values that hold some.
+type Rank = (bool, bool, bool);
+
+/// Sees all values of a text.
+pub(super) struct Candidates<M: Make> {
+    maker: M,
+    limits: Limits,
+    /// What the value under way is.
+    shape: Shape,
+    /// Reports since the last value, and the most of all.
+    reports: Vec<Report>,
+    reported: usize,
+    /// Values so far, those in thinking too.
+    pub(super) count: usize,
+    /// Text since the last value, and the gap before the one under way.
+    text: String,
+    before: Gap,
+    /// The values since the last thinking ended, and those before.
+    now: Block<M>,
+    thought: Block<M>,
+}
+
+/// What is known of the value under way.
+struct Shape {
+    start: Start,
+    depth: usize,
+    array: bool,
+    brackets: bool,
+    /// Something stands in it; in an array, something stands in an item.
+    filled: bool,
+    nested: bool,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        let start = Start { index: 0, place: Place::START, origin: Origin::Bare };
+        Shape { start, depth: 0, array: false, brackets: false, filled: false, nested: false }
+    }
+}
+
+/// The best of some values, and all of them.
+struct Block<M: Make> {
+    best: Option<Best<M>>,
+    /// Values of it.
+    count: usize,
+    /// The gap before the first, the greatest one between two, and whether all those are commas.
+    first: Gap,
+    between: Gap,
+    commas: bool,
+    list: List<M>,
+}
+
+impl<M: Make> Default for Block<M> {
+    fn default() -> Self {
+        let (first, between) = (Gap::Blank, Gap::Blank);
+        Block { best: None, count: 0, first, between, commas: true, list: List::default() }
+    }
+}
+
+/// The best value so far.
+struct Best<M: Make> {
+    /// `None` if it is larger than the limits.
+    made: Option<M::Made>,
+    rank: Rank,
+    reports: Vec<Report>,
+    closed_by_us: bool,
+    repaired: bool,
+    place: Place,
+    end: usize,
+    /// Its number in the text, and the gap before it.
+    index: usize,
+    gap: Gap,
+}
+
+/// All values, from the second one on.
+struct List<M: Make> {
+    made: M::List,
+    reports: Vec<Report>,
+    span: Span,
+    start: Place,
+    closed_by_us: bool,
+    /// Bytes and items.
+    size: (usize, usize),
+    over: bool,
+}
+
+impl<M: Make> Default for List<M> {
+    fn default() -> Self {
+        List {
+            made: M::List::default(),
+            reports: Vec::new(),
+            span: Span::default(),
+            start: Place::START,
+            closed_by_us: false,
+            size: (0, 0),
+            over: false,
+        }
+    }
+}
+
+impl<M: Make> Candidates<M> {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Candidates {
+            maker: M::new(limits),
+            limits: limits.clone(),
+            shape: Shape::default(),
+            reports: Vec::new(),
+            reported: 0,
+            count: 0,
+            text: String::new(),
+            before: Gap::Blank,
+            now: Block::default(),
+            thought: Block::default(),
+        }
+    }
+
+    /// A value has ended.
+    fn value(&mut self, built: Option<Built<M::Made>>, end: End) {
+        let mut reports = std::mem::take(&mut self.reports);
+        let (made, duplicates) =
+            built.map_or((None, Vec::new()), |built| (Some(built.value), built.duplicates));
+        let room = self.limits.findings.saturating_sub(self.reported);
+        self.reported += duplicates.len();
+        reports.extend(duplicates.iter().take(room).map(Duplicate::last_kept));
+        let place = self.shape.start.place;
+        if made.is_none() {
+            reports.push(self.too_large(place, end.offset));
+        }
+        let candidate = Best {
+            made,
+            rank: self.shape.rank(&end),
+            reports,
+            closed_by_us: end.closed_by_us,
+            repaired: end.repaired,
+            place,
+            end: end.offset,
+            index: self.count,
+            gap: self.before,
+        };
+        self.count += 1;
+        let most = (self.limits.value, self.limits.items);
+        self.now.add(candidate, self.maker.size(), most);
+    }
+
+    fn too_large(&self, place: Place, end: usize) -> Report {
+        let Limits { value, items, .. } = self.limits;
+        let message = format!("the value has more than {value} bytes of text or {items} values");
+        Report::new(&rules::LIMIT_EXCEEDED, place, end, message)
+    }
+
+    /// What the text holds.
+    pub(super) fn choose(mut self, text: &str) -> Found<M::Made> {
+        let after = gap(&self.text);
+        let used = if self.now.count > 0 { &mut self.now } else { &mut self.thought };
+        let Block { best, count, first, between, commas, list } = std::mem::take(used);
+        let Some(best) = best else { return Found::default() };
+        if count > 1 && (commas || between.max(first).max(after) <= Gap::Comma) {
+            return self.several(text, list, first, after);
+        }
+        let Best { made, mut reports, closed_by_us, repaired, place, end, index, gap, .. } = best;
+        let span = Span { start: place.offset, end };
+        text_before(if index == 0 { gap } else { Gap::Prose }, span.start, &mut reports);
+        text_after(text, if index + 1 == self.count { after } else { Gap::Prose }, span.end, &mut reports);
+        Found { value: made, candidates: self.count, reports, closed_by_us, repaired, span }
+    }
+
+    /// Values that stand one after the other, as an array.
+    fn several(&self, text: &str, list: List<M>, first: Gap, after: Gap) -> Found<M::Made> {
+        let List { made, mut reports, span, start, closed_by_us, over, .. } = list;
+        text_before(first, span.start, &mut reports);
+        text_after(text, after, span.end, &mut reports);
+        if over {
+            reports.push(self.too_large(start, span.end));
+        }
+        let value = (!over).then(|| M::array(made));
+        Found { value, candidates: self.count, reports, closed_by_us, repaired: true, span }
+    }
+}
+
+impl Shape {
+    /// Follows the value.
+    fn see(&mut self, event: &JsonEvent<'_>) {
+        match event {
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.depth -= 1,
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => {
+                self.array |= self.depth == 0 && *event == JsonEvent::ArrayStart;
+                self.brackets = true;
+                self.holds();
+                self.depth += 1;
+            }
+            JsonEvent::StringDelta(_) | JsonEvent::StringEnd | JsonEvent::ValueEnd(_) => {}
+            _ => self.holds(),
+        }
+    }
+
+    fn holds(&mut self) {
+        self.filled |= self.depth > 0;
+        self.nested |= self.depth > 1;
+    }
+
+    fn rank(&self, end: &End) -> Rank {
+        let strong = (self.filled || !self.brackets) && (end.quoted || self.array && self.nested);
+        (self.start.origin == Origin::JsonFence && strong, strong, !end.closed_by_us)
+    }
+}
+
+impl<M: Make> Block<M> {
+    /// Takes the next value, of so many bytes and items of the `most` that all may have.
+    fn add(&mut self, value: Best<M>, (bytes, items): (usize, usize), most: (usize, usize)) {
+        self.count += 1;
+        if self.count == 1 {
+            self.first = value.gap;
+            self.list.size = (bytes, items);
+            self.best = Some(value);
+            return;
+        }
+        self.between = self.between.max(value.gap);
+        self.commas &= value.gap == Gap::Comma;
+        if self.commas || self.between <= Gap::Comma {
+            let list = &mut self.list;
+            if let Some(first) = self.best.as_ref().filter(|_| self.count == 2) {
+                list.start(first, &value);
+            }
+            list.size = (list.size.0 + bytes, list.size.1 + items);
+            list.over |= list.size.0 > most.0 || list.size.1 > most.1;
+            list.add(&value);
+        } else {
+            self.list = List::default();
+        }
+        if self.best.as_ref().is_none_or(|best| value.rank > best.rank) {
+            self.best = Some(value);
+        }
+    }
+
+    /// Takes the values of a later block of thinking. Those of both are no list.
+    fn join(&mut self, later: Block<M>) {
+        if self.count == 0 {
+            *self = later;
+            return;
+        }
+        if let Some(best) = later.best {
+            self.list = List::default();
+            (self.commas, self.between) = (false, Gap::Prose);
+            self.count += later.count;
+            if self.best.as_ref().is_none_or(|own| best.rank > own.rank) {
+                self.best = Some(best);
+            }
+        }
+    }
+}
+
+impl<M: Make> List<M> {
+    /// A second value came: the list begins with the first one.
+    fn start(&mut self, first: &Best<M>, second: &Best<M>) {
+        self.start = first.place;
+        self.span.start = first.place.offset;
+        self.add(first);
+        let message = "several values where one belongs";
+        let report = Report::new(&rules::SEVERAL_VALUES, second.place, second.end, message);
+        self.reports.push(report.repaired("made an array of them"));
+    }
+
+    fn add(&mut self, value: &Best<M>) {
+        self.span.end = value.end;
+        self.closed_by_us |= value.closed_by_us;
+        self.reports.extend(value.reports.iter().cloned());
+        match &value.made {
+            Some(made) if !self.over => M::add(&mut self.made, made.clone()),
+            _ => {
+                self.over = true;
+                self.made = M::List::default();
+            }
+        }
+    }
+}
+
+impl<M: Make> JsonSink for Candidates<M> {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::Text(text) => self.text.push_str(text),
+            JsonEvent::ThoughtEnd => {
+                self.text.clear();
+                let thought = std::mem::take(&mut self.now);
+                self.thought.join(thought);
+            }
+            JsonEvent::ValueStart(start) => {
+                self.before = gap(&self.text);
+                self.text.clear();
+                self.shape = Shape { start, ..Shape::default() };
+            }
+            _ => self.shape.see(&event),
+        }
+        let built = self.maker.see(&event);
+        if let JsonEvent::ValueEnd(end) = event {
+            self.value(built, end);
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.reports.push(report);
+        self.reported += 1;
+    }
+
+    fn rounded(&mut self, place: Place, end: usize) {
+        if self.reported < self.limits.findings {
+            let message = "a number with more digits than are kept";
+            self.report(Report::new(&rules::NUMBER, place, end, message).repaired("rounded"));
+        }
+    }
+}
+
+fn text_before(gap: Gap, start: usize, reports: &mut Vec<Report>) {
+    if gap == Gap::Prose {
+        let report = Report::new(&rules::TEXT_AROUND, Place::START, start, "text before the value");
+        reports.insert(0, report.repaired("read only the value"));
+    }
+}
+
+fn text_after(text: &str, gap: Gap, end: usize, reports: &mut Vec<Report>) {
+    let (rule, message) = match gap {
+        Gap::Prose => (&rules::TEXT_AROUND, "text after the value"),
+        Gap::Brackets => (&rules::EXTRA_BRACKET, "closing brackets after the value"),
+        Gap::Comma => (&rules::EXTRA_COMMA, "a comma after the value"),
+        Gap::Blank | Gap::Fence => return,
+    };
+    let place = Place::START.after(&text[..end]);
+    reports.push(Report::new(rule, place, text.len(), message).repaired("read only the value"));
+}
+
+/// What `text` between two values is.
+fn gap(text: &str) -> Gap {
+    let mut gap = Gap::Blank;
+    let mut rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    while let Some(&byte) = rest.as_bytes().first() {
+        let (found, length) = match byte {
+            b',' | b';' => (Gap::Comma, 1),
+            b'}' | b']' | b')' => (Gap::Brackets, 1),
+            b'`' | b'~' => {
+                let marks = rest.bytes().take_while(|&mark| mark == byte).count();
+                if marks < 3 {
+                    return Gap::Prose;
+                }
+                let tag = |&byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(&byte);
+                (Gap::Fence, marks + rest.as_bytes()[marks..].iter().take_while(|byte| tag(byte)).count())
+            }
+            _ => return Gap::Prose,
+        };
+        gap = gap.max(found);
+        rest = rest[length..].trim_start();
+    }
+    gap
+}

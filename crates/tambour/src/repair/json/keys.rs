@@ -1,0 +1,158 @@
+//! Keys that stand twice in one object (P-030).
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::finding::Report;
+use crate::repair::rules;
+use crate::span::Place;
+
+/// A key that came again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Duplicate {
+    /// The key, up to 40 characters of it.
+    pub key: String,
+    /// Where it stood before, and the offset of what comes after the value it had there.
+    pub first: (Place, usize),
+    /// Where it stands again, and the offset of what comes after its value.
+    pub again: (Place, usize),
+    /// Further keys that stand twice and have no entry of their own; both ranges cover them too.
+    pub more: usize,
+    /// Open brackets around it.
+    depth: usize,
+}
+
+/// Entries of one value.
+const MOST: usize = 16;
+
+impl Duplicate {
+    fn new(key: &str, first: (Place, usize), again: Place, depth: usize) -> Duplicate {
+        let key = match key.char_indices().nth(40) {
+            None => key.to_owned(),
+            Some(_) => key.chars().take(39).chain(['…']).collect(),
+        };
+        Duplicate { key, first, again: (again, 0), more: 0, depth }
+    }
+
+    /// Adds one to the list of a value.
+    pub(super) fn add(
+        list: &mut Vec<Duplicate>,
+        key: &str,
+        first: (Place, usize),
+        again: Place,
+        depth: usize,
+    ) {
+        if list.len() < MOST {
+            return list.push(Duplicate::new(key, first, again, depth));
+        }
+        let last = &mut list[MOST - 1];
+        last.more += 1;
+        last.first = (last.first.0.min(first.0), last.first.1.max(first.1));
+        // Its end is not known yet.
+        last.again.1 = 0;
+        last.depth = last.depth.min(depth);
+    }
+
+    /// The report when the last value is kept: it covers the one that is left out.
+    #[must_use]
+    pub fn last_kept(&self) -> Report {
+        self.report(self.first).repaired("kept the last value")
+    }
+
+    /// The report when the first value is kept, since it was sent.
+    #[must_use]
+    pub fn first_kept(&self) -> Report {
+        self.report(self.again).repaired("kept the first value, which was sent")
+    }
+
+    /// The report on one of the two, without a repair.
+    #[must_use]
+    pub fn report(&self, (place, end): (Place, usize)) -> Report {
+        let more = match self.more {
+            0 => String::new(),
+            more => format!(", and {more} more keys"),
+        };
+        let message = format!("the key `{}` stands twice{more}", self.key);
+        Report::new(&rules::DUPLICATE_KEY, place, end, message)
+    }
+}
+
+/// The values of keys that came again at this depth, or deeper, end here.
+#[inline]
+pub(super) fn ended(duplicates: &mut [Duplicate], depth: usize, end: usize) {
+    for duplicate in duplicates.iter_mut().filter(|one| one.again.1 == 0 && one.depth >= depth) {
+        duplicate.again.1 = end;
+    }
+}
+
+/// Keys of an object up to which each new one is compared with all before.
+const FEW: usize = 16;
+
+/// The keys of a large object: where the last one of each name stands among them, in an open hash table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keys {
+    hasher: RandomState,
+    /// One more than the place of a key, or zero. Their number is a power of two.
+    slots: Vec<u32>,
+    used: usize,
+}
+
+impl Keys {
+    /// Takes the key at `at`; where the one of its name before it is, whose place it takes if it `moves`.
+    fn add<'k>(
+        &mut self,
+        at: usize,
+        name: &str,
+        key: &impl Fn(usize) -> &'k str,
+        moves: bool,
+    ) -> Option<usize> {
+        if 2 * self.used >= self.slots.len() {
+            let places = std::mem::take(&mut self.slots).into_iter().filter(|&slot| slot > 0);
+            let places: Vec<u32> = places.collect();
+            self.slots = vec![0; (4 * places.len()).next_power_of_two().max(4 * FEW)];
+            for place in places {
+                let slot = self.slot(key(place as usize - 1), key);
+                self.slots[slot] = place;
+            }
+        }
+        let slot = self.slot(name, key);
+        let last = self.slots[slot];
+        if last == 0 || moves {
+            self.slots[slot] = u32::try_from(at + 1).unwrap_or(u32::MAX);
+        }
+        self.used += usize::from(last == 0);
+        last.checked_sub(1).map(|last| last as usize)
+    }
+
+    /// Where a key of that name is in the table, or belongs.
+    fn slot<'k>(&self, name: &str, key: &impl Fn(usize) -> &'k str) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hasher.hash_one(name) as usize & mask;
+        while self.slots[slot] > 0 && key(self.slots[slot] as usize - 1) != name {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+}
+
+/// Where the last key called `name` stands among the `count` keys so far, of which `key` gives each. Where it comes again, it
+/// is the next of them (`moves`), or stays in its place.
+pub(super) fn find<'k>(
+    count: usize,
+    key: impl Fn(usize) -> &'k str,
+    name: &str,
+    index: &mut Option<Box<Keys>>,
+    moves: bool,
+) -> Option<usize> {
+    if count < FEW {
+        return (0..count).rev().find(|&at| key(at) == name);
+    }
+    let index = index.get_or_insert_with(|| {
+        let mut index = Box::<Keys>::default();
+        for at in 0..count {
+            index.add(at, key(at), &key, true);
+        }
+        index
+    });
+    index.add(count, name, &key, moves)
+}

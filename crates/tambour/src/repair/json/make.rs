@@ -1,0 +1,90 @@
+//! What a value is made into: a tree, within the limits, or its text.
+
+use serde_json::Value;
+
+use crate::limits::Limits;
+
+use super::build::{Builder, Built};
+use super::event::JsonEvent;
+use super::print::Printer;
+
+/// Makes values of events.
+pub(super) trait Make {
+    /// What a value becomes.
+    type Made: Clone;
+    /// Several of them.
+    type List: Default;
+    /// Whether numbers are kept as they are written.
+    const EXACT: bool;
+
+    fn new(limits: &Limits) -> Self;
+    fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<Self::Made>>;
+    /// Whether the last value was larger than the limits, and how large it was.
+    fn over(&self) -> bool;
+    fn size(&self) -> (usize, usize);
+    fn add(list: &mut Self::List, made: Self::Made);
+    /// The list as one value, an array.
+    fn array(list: Self::List) -> Self::Made;
+}
+
+impl Make for Builder {
+    type Made = Value;
+    type List = Vec<Value>;
+    const EXACT: bool = false;
+
+    fn new(limits: &Limits) -> Builder {
+        Builder::limited(limits.value, limits.items)
+    }
+
+    fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
+        Builder::see(self, event)
+    }
+
+    fn over(&self) -> bool {
+        Builder::over(self)
+    }
+
+    fn size(&self) -> (usize, usize) {
+        Builder::size(self)
+    }
+
+    fn add(list: &mut Vec<Value>, value: Value) {
+        list.push(value);
+    }
+
+    fn array(list: Vec<Value>) -> Value {
+        Value::Array(list)
+    }
+}
+
+impl Make for Printer {
+    type Made = String;
+    type List = String;
+    const EXACT: bool = true;
+
+    fn new(_: &Limits) -> Printer {
+        Printer::default()
+    }
+
+    fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
+        Printer::see(self, event)
+    }
+
+    fn over(&self) -> bool {
+        Printer::over(self)
+    }
+
+    fn size(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
+    fn add(list: &mut String, text: String) {
+        list.push(if list.is_empty() { '[' } else { ',' });
+        list.push_str(&text);
+    }
+
+    fn array(mut list: String) -> String {
+        list.push(']');
+        list
+    }
+}
