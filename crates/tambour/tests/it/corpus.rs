@@ -17,8 +17,9 @@ fn dialects() -> impl Iterator<Item = &'static str> {
         .filter(|name| DIALECTS.iter().any(|entry| entry.name == *name))
 }
 
-/// Injected faults that break no rule a machine can decide.
-const UNDECIDABLE: [&str; 2] = ["fraction", "bare_ampersand"];
+/// Injected faults that break no rule a machine can decide, and one that is none any more: the default key of either language
+/// is read (S-052).
+const UNDECIDABLE: [&str; 3] = ["fraction", "bare_ampersand", "response_english_key"];
 
 fn read(reply: &Reply, dialect: &str, profile: Profile, cuts: Cuts<'_>) -> Result<Reading, String> {
     let mut options = Options::default();

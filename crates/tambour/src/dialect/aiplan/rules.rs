@@ -73,7 +73,7 @@ rules! {
     MULTIPLE_PLANS = "multiple_plans" ["P-032"] Should "A reply has one plan.",
         broken concat!(fenced!(chat!()), fenced!(chat!())), correct CHAT;
     PLAN_MISSING = "plan_missing" ["P-017", "R-70"] Must "A reply has a plan.",
-        broken "I will create the document.", correct CHAT;
+        broken "[1, 2]", correct CHAT;
     PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009", "R-07"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct CHAT;
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",

@@ -170,6 +170,9 @@ impl<'b> Cursor<'b> {
     }
 }
 
+/// Repairs that are always reported: whoever lists fewer counts the rest.
+const FEW: usize = 64;
+
 impl Reader {
     /// A reader of values in chatty text: objects and arrays with prose, fences and a leading `<think>` around them.
     #[must_use]
@@ -195,7 +198,7 @@ impl Reader {
             mode,
             depth: limits.depth,
             hold: limits.hold,
-            findings: limits.findings,
+            findings: limits.findings.max(FEW),
             held: String::new(),
             base: Place::START,
             known: (0, Place::START),
