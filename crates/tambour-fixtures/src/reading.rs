@@ -1,7 +1,7 @@
 //! Reading one input under any cutting.
 
 use tambour::contract::{CheckOptions, Checker};
-use tambour::event::Sink;
+use tambour::event::{Sink, push_joined};
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 /// The "dialect" of transcripts, which the checker reads instead of a pipeline.
@@ -44,19 +44,7 @@ pub struct Reading {
 
 impl Sink for Reading {
     fn event(&mut self, event: Event<'_>) {
-        match (self.events.last_mut(), &event) {
-            (Some(Event::FinalDelta { text: all }), Event::FinalDelta { text })
-            | (Some(Event::DraftDelta { text: all }), Event::DraftDelta { text }) => {
-                all.to_mut().push_str(text);
-            }
-            (Some(Event::PhaseDelta { id: a, text: all }), Event::PhaseDelta { id: b, text }) if a == b => {
-                all.to_mut().push_str(text);
-            }
-            (Some(Event::Aside { kind: a, text: all }), Event::Aside { kind: b, text }) if a == b => {
-                all.to_mut().push_str(text);
-            }
-            _ => self.events.push(event.into_owned()),
-        }
+        push_joined(&mut self.events, &event);
     }
 
     fn finding(&mut self, finding: Finding) {

@@ -1,9 +1,10 @@
 //! Running one fixture and comparing what comes out with what must.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind};
+use tambour::event::{Completed, EventKind, push_joined};
 use tambour::{Event, Options, Profile, Severity};
 
 use crate::fixture::{Expect, Fixture, LISTED};
@@ -276,9 +277,10 @@ pub fn events(reading: &Reading, extensions: bool) -> Vec<Value> {
         EventKind::Extension => extensions,
         EventKind::System => matches!(event, Event::Error(_)),
     };
-    let events = reading.events.iter().filter(wanted);
     // Deltas between which an event was left out are neighbours now.
-    joined(&events.map(|event| json!({ "event": event.name(), "data": event.data() })).collect::<Vec<_>>())
+    let mut events = Vec::new();
+    reading.events.iter().filter(wanted).for_each(|event| push_joined(&mut events, event));
+    events.iter().map(|event| json!({ "event": event.name(), "data": event.data() })).collect()
 }
 
 /// Codes of severity warning or error, or those of severity info.
@@ -288,23 +290,41 @@ pub fn codes(reading: &Reading, info: bool) -> BTreeSet<String> {
     wanted.map(|finding| finding.code.to_string()).collect()
 }
 
-/// The same events with neighbouring deltas of one section joined.
+/// The same events with pieces of one text joined.
 #[must_use]
 pub fn joined(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
+    // The last event, if it may go on.
+    let mut open: Vec<Event<'static>> = Vec::new();
     for event in events {
-        let delta = matches!(event["event"].as_str(), Some("phase_delta" | "final_delta" | "draft_delta"));
+        let Some(piece) = piece(event) else {
+            open.clear();
+            out.push(event.clone());
+            continue;
+        };
+        let before = open.len();
+        push_joined(&mut open, &piece);
         match out.last_mut() {
-            Some(last)
-                if delta && last["event"] == event["event"] && last["data"]["id"] == event["data"]["id"] =>
-            {
-                let text = [&*last, event].map(|event| event["data"]["text"].as_str().unwrap_or_default());
-                last["data"]["text"] = Value::from(text.concat());
-            }
+            Some(last) if before == open.len() => last["data"] = open[before - 1].data(),
             _ => out.push(event.clone()),
         }
     }
     out
+}
+
+/// An event of a fixture that is a piece of a text.
+fn piece(event: &Value) -> Option<Event<'static>> {
+    let (name, data) = (event["event"].as_str()?, &event["data"]);
+    let text = || Some(Cow::Owned(data["text"].as_str()?.to_owned()));
+    match name {
+        "phase_delta" | "final_delta" => Event::parse(name, data),
+        "draft_delta" => Some(Event::DraftDelta { text: text()? }),
+        "aside" => {
+            let kind = serde_json::from_value(data["kind"].clone()).ok()?;
+            Some(Event::Aside { kind, text: text()? })
+        }
+        _ => None,
+    }
 }
 
 fn without_space(mut event: Value) -> Value {

@@ -9,9 +9,12 @@ mod auto;
 mod draft;
 mod echo;
 mod jsonseq;
+mod marker;
 mod plain;
 mod preface;
 mod thinkingml;
+mod thoughts;
+mod unclosed;
 
 use std::borrow::Cow;
 

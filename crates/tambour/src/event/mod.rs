@@ -16,7 +16,7 @@ use crate::finding::Finding;
 pub use extension::{
     AsideKind, DecisionSource, ExitDecision, Notice, PlanOutcome, ToolCall, ToolError, ToolResult, ToolStart,
 };
-pub use sink::{Collected, Sink};
+pub use sink::{Collected, Sink, push_joined};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,30 +32,38 @@ impl Sink for Collected {
 }
 
 impl Collected {
-    /// The events with neighbouring deltas of one section (and pieces of thoughts) joined: the form in which two readings of the same
-    /// reply are equal however it was cut (J-038).
+    /// The events with pieces of one text joined: the form in which two readings of the same reply are equal however it was
+    /// cut (J-038).
     #[must_use]
     pub fn joined(&self) -> Vec<Event<'static>> {
-        let mut out: Vec<Event<'static>> = Vec::new();
-        for event in &self.events {
-            match (out.last_mut(), event) {
-                (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text })
-                | (Some(Event::DraftDelta { text: before }), Event::DraftDelta { text }) => {
-                    before.to_mut().push_str(text);
-                }
-                (Some(Event::PhaseDelta { id: a, text: before }), Event::PhaseDelta { id: b, text })
-                    if a == b =>
-                {
-                    before.to_mut().push_str(text);
-                }
-                // Thoughts stream; comments come whole.
-                (
-                    Some(Event::Aside { kind: AsideKind::Thought, text: before }),
-                    Event::Aside { kind: AsideKind::Thought, text },
-                ) => before.to_mut().push_str(text),
-                _ => out.push(event.clone()),
-            }
-        }
+        let mut out = Vec::new();
+        self.events.iter().for_each(|event| push_joined(&mut out, event));
         out
     }
+}
+
+/// Adds an event to a list; a piece of the text that the last event began is joined to that.
+pub fn push_joined(events: &mut Vec<Event<'static>>, event: &Event<'_>) {
+    if !events.last_mut().is_some_and(|last| join(last, event)) {
+        events.push(event.clone().into_owned());
+    }
+}
+
+/// Joins a piece to the one before it, if both are of one text: of the answer, of a phase, of drafts or of thoughts.
+/// Comments come whole, each as an event of its own.
+fn join(last: &mut Event<'static>, event: &Event<'_>) -> bool {
+    let (before, text) = match (last, event) {
+        (Event::FinalDelta { text: before }, Event::FinalDelta { text })
+        | (Event::DraftDelta { text: before }, Event::DraftDelta { text })
+        | (
+            Event::Aside { kind: AsideKind::Thought, text: before },
+            Event::Aside { kind: AsideKind::Thought, text },
+        ) => (before, text),
+        (Event::PhaseDelta { id: a, text: before }, Event::PhaseDelta { id: b, text }) if a == b => {
+            (before, text)
+        }
+        _ => return false,
+    };
+    before.to_mut().push_str(text);
+    true
 }

@@ -1,8 +1,9 @@
-//! Markup tokens: text, tags, comment marks and literal marks.
+//! Markup tokens: text, tags, comment marks and literal marks; on request also the marks of reasoning that are no tags.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
 
+use super::marks::{self, Mark, Seen, Word, is_name};
 use super::scan;
 use super::space::is_space;
 use crate::span::Place;
@@ -20,6 +21,8 @@ pub enum Token<'a> {
     CommentClose,
     /// The literal mark the lexer was given.
     Mark(&'a str),
+    /// A mark of reasoning that is no tag, outside of comments.
+    Reasoning(&'a str, Mark),
 }
 
 impl<'a> Token<'a> {
@@ -27,7 +30,7 @@ impl<'a> Token<'a> {
     #[must_use]
     pub fn raw(&self) -> &'a str {
         match self {
-            Token::Text(text) | Token::Mark(text) => text,
+            Token::Text(text) | Token::Mark(text) | Token::Reasoning(text, _) => text,
             Token::Tag(tag) => tag.raw,
             Token::CommentOpen => COMMENT_OPEN,
             Token::CommentClose => COMMENT_CLOSE,
@@ -131,6 +134,7 @@ enum State {
     Lt,
     Bang(u8),
     Mark(usize),
+    Word(Word),
     Slash,
     Name,
     Space,
@@ -150,6 +154,7 @@ enum Step {
     CommentOpen,
     CommentClose,
     Mark,
+    Reasoning(Mark),
     /// The byte does not fit: what came before it is text.
     Text,
 }
@@ -164,6 +169,8 @@ pub struct Markup {
     place: Place,
     mark: &'static str,
     limit: usize,
+    /// Whether marks of reasoning are told that are no tags.
+    reasoning: bool,
 }
 
 impl Markup {
@@ -177,7 +184,14 @@ impl Markup {
     /// A lexer that goes on at `place`.
     #[must_use]
     pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
-        Markup { state: State::Text, in_comment: false, carry: String::new(), place, mark, limit }
+        let carry = String::new();
+        Markup { state: State::Text, in_comment: false, carry, place, mark, limit, reasoning: false }
+    }
+
+    /// Tells marks of reasoning that are no tags, such as `[THINK]`, as [`Token::Reasoning`].
+    #[must_use]
+    pub fn with_reasoning(self) -> Markup {
+        Markup { reasoning: true, ..self }
     }
 
     /// Reads `text`; `out` gets each token with the place it starts at.
@@ -189,19 +203,18 @@ impl Markup {
         let mut at = 0;
         loop {
             if self.state == State::Text {
-                let found = if self.in_comment {
-                    scan::find2(b'<', b'-', &bytes[at..])
-                } else {
-                    scan::find(b'<', &bytes[at..])
-                };
-                let Some(found) = found else {
+                let Some(found) = self.find(&bytes[at..]) else {
                     self.text(&text[from..], out);
                     return;
                 };
                 at += found;
                 self.text(&text[from..at], out);
                 from = at;
-                self.state = if bytes[at] == b'<' { State::Lt } else { State::Dashes(1) };
+                self.state = match bytes[at] {
+                    b'<' => State::Lt,
+                    b'-' => State::Dashes(1),
+                    byte => State::Word(Word::default().after(byte)),
+                };
                 at += 1;
             }
             let Some(&byte) = bytes.get(at) else {
@@ -214,9 +227,12 @@ impl Markup {
                     at += 1;
                 }
                 Step::Text => {
-                    let literal_lt = matches!(self.state, State::Mark(_));
+                    let first = self.carry.bytes().next().unwrap_or(bytes[from]);
+                    let literal = matches!(self.state, State::Mark(_) | State::Word(_));
                     self.state = State::Text;
-                    if literal_lt {
+                    // A word may fail inside of a character.
+                    at = text.floor_char_boundary(at);
+                    if literal && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
                     } else {
                         self.token(&text[from..at], out, text_token);
@@ -233,7 +249,17 @@ impl Markup {
         }
     }
 
-    /// A failed literal mark: its first `<` is text, the second may begin a tag or a mark again.
+    /// Where the next token but text may begin.
+    #[inline]
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        match (self.in_comment, self.reasoning) {
+            (false, false) => scan::find(b'<', bytes),
+            (false, true) => find_mark(bytes),
+            (true, _) => scan::find2(b'<', b'-', bytes),
+        }
+    }
+
+    /// A failed literal mark: its first `<` is text, a later one may begin a tag or a mark again.
     fn split_mark(
         &mut self,
         text: &str,
@@ -243,8 +269,7 @@ impl Markup {
     ) -> (usize, usize) {
         if self.carry.is_empty() {
             self.text(&text[from..=from], out);
-            self.state = State::Lt;
-            return (from + 1, from + 2);
+            return (from + 1, from + 1);
         }
         // At most the mark's length is read again, and only its own characters.
         let mut held = std::mem::take(&mut self.carry);
@@ -302,7 +327,7 @@ impl Markup {
         &mut self,
         tail: &str,
         out: &mut impl FnMut(Token<'_>, Place),
-        make: for<'t> fn(&'t str) -> Token<'t>,
+        make: impl for<'t> Fn(&'t str) -> Token<'t>,
     ) {
         let start = self.place;
         if self.carry.is_empty() {
@@ -341,6 +366,10 @@ impl Markup {
                 }
             }
             Step::Mark => self.token(tail, out, mark_token),
+            Step::Reasoning(mark) => {
+                let mark = *mark;
+                self.token(tail, out, |raw| Token::Reasoning(raw, mark));
+            }
             Step::Go(_) | Step::Text => {}
         }
     }
@@ -359,6 +388,9 @@ impl Markup {
                 b'/' => Step::Go(State::Slash),
                 b'!' => Step::Go(State::Bang(0)),
                 b'<' if !self.mark.is_empty() => Step::Go(State::Mark(2)),
+                b'|' if self.reasoning && !self.in_comment => {
+                    Step::Go(State::Word(Word::default().after(b'<').after(b'|')))
+                }
                 b if b.is_ascii_alphabetic() => Step::Go(State::Name),
                 _ => Step::Text,
             },
@@ -376,6 +408,11 @@ impl Markup {
                     Step::Go(State::Mark(matched + 1))
                 }
             }
+            State::Word(mut word) => match word.byte(byte) {
+                Seen::No => Step::Text,
+                Seen::Part => Step::Go(State::Word(word)),
+                Seen::Mark(mark, _) => Step::Reasoning(mark),
+            },
             State::Slash if byte.is_ascii_alphabetic() => Step::Go(State::Name),
             State::Slash => Step::Text,
             State::Name => match byte {
@@ -440,8 +477,23 @@ fn mark_token(raw: &str) -> Token<'_> {
     Token::Mark(raw)
 }
 
-fn is_name(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':')
+/// Where a tag, a comment or a mark of reasoning may begin.
+fn find_mark(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += marks::find(&bytes[at..])?;
+        let next = bytes.get(at + 1);
+        let begins = match bytes[at] {
+            b'<' => true,
+            // Most brackets are told from marks at once, so that they do not cut the text.
+            b'[' => matches!(next, None | Some(b'T' | b'/')),
+            _ => bytes[at..].starts_with("◁".as_bytes()),
+        };
+        if begins {
+            return Some(at);
+        }
+        at += 1;
+    }
 }
 
 fn is_attribute_start(b: u8) -> bool {

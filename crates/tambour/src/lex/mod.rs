@@ -4,6 +4,7 @@
 pub mod code;
 pub mod entity;
 pub mod json;
+pub mod marks;
 pub mod markup;
 pub mod scan;
 pub mod space;

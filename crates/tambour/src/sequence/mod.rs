@@ -13,7 +13,7 @@ mod trim;
 use std::borrow::Cow;
 
 use crate::dialect::Intent;
-use crate::event::Event;
+use crate::event::{AsideKind, Event};
 use crate::lex::space::{self, is_blank};
 use crate::options::{Options, PlainThinking, Texts};
 
@@ -27,6 +27,8 @@ pub struct Sequencer {
     phase: u32,
     /// Text of a phase belongs to a new one.
     fresh: bool,
+    /// Whether this reply has a thought that came after thinking.
+    late: bool,
     answered: bool,
     queries: Option<Vec<String>>,
     trim: Trim,
@@ -53,6 +55,7 @@ impl Sequencer {
             summary: false,
             phase: 0,
             fresh: false,
+            late: false,
             answered: false,
             queries: None,
             trim: Trim::new(options.limits.hold),
@@ -93,6 +96,7 @@ impl Sequencer {
     /// answer is a paragraph of its own.
     pub fn next_reply(&mut self) {
         self.fresh = true;
+        self.late = false;
         if self.stage == Stage::Answer && self.answered {
             // Kept back, like all white space that may be the last.
             self.trim.push("\n\n", &mut |_| {});
@@ -117,7 +121,8 @@ impl Sequencer {
         self.trim.held()
     }
 
-    /// Carries out one intent; `out` gets the events it leads to. An intent that comes too late has none.
+    /// Carries out one intent; `out` gets the events it leads to. An intent that comes too late has none, but for thoughts:
+    /// those are asides.
     #[inline]
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {
@@ -201,11 +206,11 @@ impl Sequencer {
         });
     }
 
-    /// Text of the phase under way, or of a new one with the fallback title. After thinking it is not sent.
+    /// Text of the phase under way, or of a new one with the fallback title. After thinking it is an aside.
     #[inline]
     pub fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage >= Stage::Answer {
-            return;
+            return self.late_thought(text, out);
         }
         if self.phase == 0 || self.fresh {
             if is_blank(text) {
@@ -232,8 +237,25 @@ impl Sequencer {
         true
     }
 
+    /// Text of a phase that comes after thinking: it cannot be one any more.
+    fn late_thought(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage == Stage::Ended || text.is_empty() || !self.late && is_blank(text) {
+            return;
+        }
+        self.late = true;
+        self.send(Event::Aside { kind: AsideKind::Thought, text: Cow::Borrowed(text) }, out);
+    }
+
     fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage >= Stage::Answer {
+            let title = space::trim(title);
+            if self.late {
+                self.late_thought("\n", out);
+            }
+            if !title.is_empty() {
+                self.late_thought(title, out);
+                self.late_thought("\n", out);
+            }
             return;
         }
         if self.stage == Stage::Before {

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use serde_json::json;
-use tambour::event::{Collected, EventKind, Failure, FinishReason, ToolResult, ToolStart};
+use tambour::dialect::Intent;
+use tambour::event::{AsideKind, Collected, EventKind, Failure, FinishReason, Sink, ToolResult, ToolStart};
+use tambour::sequence::Sequencer;
 use tambour::{End, Event, Options, Pipeline, Severity, contract};
 
 const PLAN: &str = "```json\n{\"thought\": \"look first\", \"response_mode\": \"TOOL_EXECUTION\", \"direct_response\": null, \
@@ -102,6 +104,56 @@ fn answers_of_several_replies_are_paragraphs() {
     let texts = texts.iter().filter(|event| event.name() == "final_delta");
     let text: String = texts.map(|event| event.data()["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(text, "Let me look.\n\nIt is fine.");
+    assert_valid(&sink);
+}
+
+#[test]
+fn a_thought_after_the_answer_is_an_aside() {
+    let mut options = options();
+    options.set("aiplan.variant", "v2").unwrap();
+    let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
+    for size in [1, 4, 1000] {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("aiplan", &options).unwrap().extensions(true);
+        push(&mut pipeline, &first, size, &mut sink);
+        pipeline.finish(&End::stop(), &mut sink);
+        let mut next = pipeline.successor("aiplan", &options).unwrap();
+        push(&mut next, ANSWER, size, &mut sink);
+        next.finish(&End::stop(), &mut sink);
+        let asides: Vec<Event<'static>> =
+            sink.joined().into_iter().filter(|event| event.name() == "aside").collect();
+        // X-004, X-010: the first reply has answered, so that its thinking is over.
+        let text = Cow::Borrowed("now I know");
+        assert_eq!(asides, [Event::Aside { kind: AsideKind::Thought, text }]);
+        assert_valid(&sink);
+    }
+}
+
+#[test]
+fn late_phases_are_one_aside_in_each_reply() {
+    let mut sequencer = Sequencer::new(&options());
+    let mut sink = Collected::default();
+    let mut out = |event: Event<'_>| sink.event(event);
+    let place = tambour::span::Place::START;
+    let phase = |title: &'static str| Intent::Phase(title.into(), place);
+    for intent in [Intent::FinalText("Hi."), phase(" Goal "), Intent::PhaseText("a")] {
+        sequencer.apply(&intent, &mut out);
+    }
+    for intent in [Intent::PhaseText("b"), phase(""), Intent::PhaseText("c"), phase("Plan")] {
+        sequencer.apply(&intent, &mut out);
+    }
+    sequencer.apply(&Intent::FinalText(" Yes."), &mut out);
+    sequencer.next_reply();
+    sequencer.apply(&Intent::PhaseText("\n"), &mut out);
+    sequencer.apply(&Intent::PhaseText("d"), &mut out);
+    sequencer.finish(&mut out);
+    let texts: Vec<String> = sink
+        .joined()
+        .iter()
+        .filter(|event| event.name() == "aside")
+        .map(|event| event.data()["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(texts, ["Goal\nab\nc\nPlan\n", "d"]); // X-010, X-012
     assert_valid(&sink);
 }
 

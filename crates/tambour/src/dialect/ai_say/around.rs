@@ -54,13 +54,6 @@ impl Around {
         self.prose.get_or_insert(place);
     }
 
-    /// Everything so far was thinking.
-    pub(super) fn forget(&mut self) {
-        self.line.clear();
-        self.long = false;
-        self.prose = None;
-    }
-
     /// Where prose began since it was last asked for.
     pub(super) fn take(&mut self) -> Option<Place> {
         self.prose.take()

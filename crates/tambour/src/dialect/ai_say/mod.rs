@@ -15,10 +15,11 @@ mod write;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
-use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
+use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::dialogue::{Round, decide};
 use crate::event::Event;
 use crate::finding::Report;
+use crate::limits::Limits;
 use crate::options::{Language, Options};
 use crate::repair::json;
 use crate::span::Place;
@@ -42,6 +43,7 @@ struct AiSay {
     reader: json::Reader,
     answers: parse::Answers,
     preface: Preface,
+    limits: Limits,
     end: Place,
     round: Option<Round>,
     language: Language,
@@ -53,10 +55,11 @@ struct AiSay {
 impl AiSay {
     fn new(options: &Options) -> AiSay {
         AiSay {
-            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::chat(&options.limits),
             answers: parse::Answers::new(options),
             preface: Preface::new(options.limits.hold),
+            limits: options.limits.clone(),
             end: Place::START,
             round: options.round.clone(),
             language: options.texts.language,
@@ -67,9 +70,10 @@ impl AiSay {
 
     fn begin(&mut self, rest: &str, out: &mut dyn Output) {
         self.end = self.draft.place();
-        let reader = std::mem::replace(&mut self.reader, json::Reader::chat(&Default::default()));
-        self.reader = reader.starting_at(self.end);
+        self.reader.start_at(self.end);
+        self.answers.thoughts.found_in_draft(self.draft.found());
         self.answers.around.start_at(self.end);
+        self.preface.start_at(self.end.offset);
         self.read(rest, out);
     }
 
@@ -84,8 +88,8 @@ impl AiSay {
             return out.intent(Intent::FinalText(text));
         }
         let AiSay { preface, reader, answers, .. } = self;
-        let overflow = preface.push(text, |text| {
-            reader.push(text, &mut parse::Feed { answers, out: &mut *out });
+        let overflow = preface.push(text, |text, preface| {
+            reader.push(text, &mut parse::Feed { answers, preface, out: &mut *out });
             answers.begun
         });
         if let Some(Overflow { held, last, rest }) = overflow {
@@ -93,20 +97,9 @@ impl AiSay {
             let place = start.after(last);
             let report = Report::new(rules::LIMIT_EXCEEDED, place, place.offset, message);
             out.report(report.repaired("given as the message"));
-            self.unstructured(&held, out);
+            out.intent(Intent::FinalText(&held));
             out.intent(Intent::FinalText(rest));
         }
-    }
-
-    /// A reply without an answer object is the message as it stands. What a thought without a beginning ended
-    /// with is a draft.
-    fn unstructured(&self, preface: &str, out: &mut dyn Output) {
-        let ends = ["</think>", "</thinking>"].map(|tag| preface.rfind(tag).map_or(0, |at| at + tag.len()));
-        let thought = if self.answers.thought { ends[0].max(ends[1]) } else { 0 };
-        if thought > 0 {
-            out.intent(Intent::Draft(&preface[..thought]));
-        }
-        out.intent(Intent::FinalText(&preface[thought..]));
     }
 
     /// The end of a reply in which nothing looked like an answer.
@@ -116,10 +109,8 @@ impl AiSay {
             Report::new(rule, at, self.end.offset, message).repaired(repair)
         };
         let text = preface.trim();
-        if text == MARKER {
-            let message = "the model declared that it cannot answer in this form";
-            out.report(report(rules::PARSING_ERROR_MARKER, message, "fallback text"));
-            return out.fall_back("parsing_error");
+        if let Some(form) = marker::form(text) {
+            return rules::MARKER.declare(form, at, self.end.offset, out);
         }
         if text.is_empty() || placeholder::is_placeholder(text) {
             if !text.is_empty() {
@@ -132,7 +123,8 @@ impl AiSay {
             }
             return;
         }
-        self.unstructured(preface, out);
+        // It is the message as it stands.
+        out.intent(Intent::FinalText(preface));
         out.report(report(
             rules::UNSTRUCTURED,
             "the reply holds no answer object",
@@ -166,7 +158,14 @@ impl Dialect for AiSay {
             out.report(report.repaired("its text is the message"));
             out.fall_back("unstructured");
         } else {
-            self.reader.finish(&mut parse::Feed { answers: &mut self.answers, out });
+            let AiSay { answers, preface, .. } = self;
+            self.reader.finish(&mut parse::Feed { answers, preface, out });
+            if let Some((place, text)) = answers.thoughts.finish(self.end.offset, out) {
+                answers.around.start_at(place);
+                let mut reader = json::Reader::chat(&self.limits).without_thoughts().starting_at(place);
+                reader.push(&text, &mut parse::Feed { answers, preface, out });
+                reader.finish(&mut parse::Feed { answers, preface, out });
+            }
             match self.preface.take().filter(|_| !self.answers.begun) {
                 Some(preface) => self.without_answer(&preface, ending, out),
                 None => {

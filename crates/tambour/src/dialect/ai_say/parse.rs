@@ -9,9 +9,11 @@ use super::fields::{self, ASSESSMENT, Said, TOP, Whole};
 use super::message::{Message, Stand};
 use super::rules;
 use crate::dialect::Output;
+use crate::dialect::preface::Preface;
+use crate::dialect::thoughts::Thoughts;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, Duplicate, End, JsonEvent, JsonSink, Origin};
+use crate::repair::json::{Builder, Closing, Duplicate, End, JsonEvent, JsonSink, Origin};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -20,8 +22,7 @@ pub(super) struct Answers {
     pub(super) around: Around,
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
-    /// Whether a thought without a beginning has ended.
-    pub(super) thought: bool,
+    pub(super) thoughts: Thoughts,
     message: Message,
     object: Object,
     builder: Builder,
@@ -65,13 +66,14 @@ struct Object {
 /// Lends the objects to the JSON reader.
 pub(super) struct Feed<'a> {
     pub(super) answers: &'a mut Answers,
+    pub(super) preface: &'a mut Preface,
     pub(super) out: &'a mut dyn Output,
 }
 
 impl JsonSink for Feed<'_> {
     #[inline]
     fn event(&mut self, event: JsonEvent<'_>) {
-        self.answers.see(&event, self.out);
+        self.answers.see(&event, self.preface, self.out);
     }
 
     fn report(&mut self, report: Report) {
@@ -96,7 +98,7 @@ impl Answers {
         Answers {
             around: Around::default(),
             begun: false,
-            thought: false,
+            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
             message: Message::new(options.limits.hold),
             object: Object::default(),
             builder: Builder::limited(options.limits.value, options.limits.items),
@@ -108,7 +110,7 @@ impl Answers {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.message.held()
+        self.message.held() + self.thoughts.held()
     }
 
     pub(super) fn is_sent(&self) -> bool {
@@ -116,22 +118,18 @@ impl Answers {
     }
 
     #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         if let JsonEvent::StringDelta(text) = event
             && self.object.text
         {
             return self.message.push(text, self.object.key_at, out);
         }
+        if self.thoughts.see(event, self.begun, Some(preface), out) {
+            return self.thought(event);
+        }
         let object = &mut self.object;
         match event {
             JsonEvent::Text(text) => return self.around.push(text),
-            JsonEvent::ThoughtEnd => {
-                self.thought = true;
-                if let Some(answer) = &mut self.answer {
-                    answer.thought = true;
-                }
-                return self.around.forget();
-            }
             JsonEvent::ValueStart(start) => {
                 self.around.end_line();
                 let late = self.message.is_sent();
@@ -171,6 +169,27 @@ impl Answers {
             (Some(built), _) => self.value(built.value, &built.end, built.duplicates, out),
             // There is no value of one that was too large.
             (None, JsonEvent::ValueEnd(end)) => self.value(Value::Null, end, Vec::new(), out),
+            _ => {}
+        }
+    }
+
+    /// A thought begins or ends in the text around.
+    fn thought(&mut self, event: &JsonEvent<'_>) {
+        match event {
+            JsonEvent::ThoughtStart(_) => self.around.end_line(),
+            JsonEvent::ThoughtEnd(mark, closing) => {
+                if *closing == Closing::Unopened {
+                    self.around.end_line();
+                    if let Some(answer) = &mut self.answer {
+                        answer.thought = true;
+                    }
+                    if !self.begun {
+                        // It is a draft.
+                        self.around.take();
+                    }
+                }
+                self.around.start_at(mark.end());
+            }
             _ => {}
         }
     }
@@ -319,7 +338,7 @@ impl Answers {
             places: object.places,
             placeholders: object.placeholders,
             cut,
-            thought: false,
+            thought: self.thoughts.found(),
         };
         if self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent() {
             self.answer = Some(whole);

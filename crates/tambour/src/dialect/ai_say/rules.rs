@@ -1,5 +1,6 @@
 //! The rules of the answer of a dialogue round (S-051 to S-055).
 
+use crate::dialect::{draft, marker};
 use crate::finding::rules;
 
 /// An answer: the assessment, the response and what follows it, each as it stands in the JSON.
@@ -42,6 +43,16 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>The user has got it.\n", good!()),
         correct concat!("<think>The user has got it.</think>\n", good!());
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+        broken "```\n<ParsingError>.\n```", correct GOOD;
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
+        broken concat!("<think>Which one?</thinking>\n", good!()),
+        correct concat!("<think>Which one?</think>\n", good!());
+    THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
+        broken concat!("Which one?</think>\n", good!()),
+        correct concat!("<think>Which one?</think>\n", good!());
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+        broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;
     UNSTRUCTURED = "unstructured" ["S-054"] Must "The reply is an answer object.",
         broken "sorry, no JSON", correct GOOD;
     FENCED_REPLY = "fenced_reply" ["S-053"] Must "The answer is not wrapped in a code fence.",
@@ -93,3 +104,16 @@ rules! {
             good!()
         ), correct GOOD;
 }
+
+/// What reasoning may break.
+pub(super) const DRAFT: draft::Rules = draft::Rules {
+    unclosed: DRAFT_UNCLOSED,
+    mismatched: THINK_MISMATCHED,
+    unopened: THINK_UNOPENED,
+    late: THINK_LATE,
+    fields: &["response", "assessment"],
+};
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

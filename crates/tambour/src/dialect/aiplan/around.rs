@@ -31,10 +31,9 @@ pub(super) struct Around {
     /// Language of the last fence.
     said: String,
     at: Place,
-    /// The tag under way, without its `<`, and whether a thought is open by the tags so far.
-    tag: Option<String>,
+    /// Whether what comes stands in a thought that is not closed.
     thinking: bool,
-    /// The draft in front of everything.
+    /// Drafts before the plan.
     draft: Left,
     /// What is neither fence nor white space nor a plan: before the object that may be the plan, and since.
     before: Left,
@@ -49,13 +48,10 @@ pub(super) struct Frame {
     start: Place,
     origin: Origin,
     language: String,
-    /// Whether it stands in a thought that was begun in the middle of the reply.
+    /// Whether it stands in a thought that is not closed.
     pub(super) thinking: bool,
     before: Left,
 }
-
-/// Bytes of a tag that are kept.
-const TAG: usize = 32;
 
 /// Bytes of a fence's language that are kept.
 const LANGUAGE: usize = 32;
@@ -68,6 +64,28 @@ impl Around {
     /// Says that a draft came first.
     pub(super) fn led_by(&mut self, draft: Place) {
         self.draft = Some((draft, self.at.offset));
+    }
+
+    /// Says that a thought ended here, which began there if it stands before the plan.
+    pub(super) fn thought(&mut self, start: Option<Place>, end: Place) {
+        self.end_run();
+        self.draft = join(self.draft, start.map(|start| (start, end.offset)));
+        self.at = end;
+        self.line_start = false;
+    }
+
+    /// Says that what comes stands in a thought that is not closed.
+    pub(super) fn in_thought(&mut self, place: Place) {
+        self.end_run();
+        self.at = place;
+        self.thinking = true;
+        self.line_start = true;
+    }
+
+    /// Everything so far was a draft.
+    pub(super) fn drafted(&mut self) {
+        self.prose = false;
+        self.draft = join(join(self.draft, self.before.take()), self.since.take());
     }
 
     /// Says that a value is no plan.
@@ -84,7 +102,6 @@ impl Around {
         // Up to where in `text` the place is counted.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
-            self.tag(c);
             if c == '`' || (c == '~' && (self.line_start || self.run.0 == '~')) {
                 if self.run.0 != c {
                     self.end_run();
@@ -123,24 +140,6 @@ impl Around {
         self.at.advance(&text[counted..]);
     }
 
-    /// Follows `<think>` and `<thinking>`; in a code span they are only spoken of.
-    fn tag(&mut self, c: char) {
-        if c == '<' {
-            self.tag = (self.run.1 == 0).then(String::new);
-            return;
-        }
-        let Some(tag) = &mut self.tag else { return };
-        if c != '>' && tag.len() < TAG {
-            return tag.push(c.to_ascii_lowercase());
-        }
-        match tag.split_whitespace().next() {
-            Some("think" | "thinking") if c == '>' => self.thinking = true,
-            Some("/think" | "/thinking") if c == '>' => self.thinking = false,
-            _ => {}
-        }
-        self.tag = None;
-    }
-
     /// What a run of backticks or tildes was.
     fn end_run(&mut self) {
         let (mark, length) = std::mem::take(&mut self.run);
@@ -168,7 +167,6 @@ impl Around {
         // A second value in a fence: its language was judged with the first one.
         let language = self.language.take().unwrap_or_else(|| self.said.clone());
         self.said.clone_from(&language);
-        self.tag = None;
         let before = join(self.before, self.since);
         Frame { start: start.place, origin: start.origin, language, thinking: self.thinking, before }
     }

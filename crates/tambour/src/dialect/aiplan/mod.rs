@@ -20,9 +20,10 @@ mod write;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
-use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output, echo};
+use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::event::{Event, PlanOutcome};
 use crate::finding::Report;
+use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json;
 use crate::repair::rules as json_rules;
@@ -52,29 +53,34 @@ struct AiPlan {
     preface: Preface,
     texts: Texts,
     looping: bool,
+    limits: Limits,
     end: Place,
 }
 
 impl AiPlan {
     fn new(options: &Options) -> AiPlan {
         AiPlan {
-            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::chat(&options.limits),
             plans: Plans::new(options),
             preface: Preface::new(options.limits.hold),
             texts: options.texts.clone(),
             looping: options.tool_loop,
+            limits: options.limits.clone(),
             end: Place::START,
         }
     }
 
     fn begin(&mut self, rest: &str, out: &mut dyn Output) {
         self.end = self.draft.place();
-        let reader = std::mem::replace(&mut self.reader, json::Reader::chat(&Default::default()));
-        self.reader = reader.starting_at(self.end);
+        self.reader.start_at(self.end);
+        self.preface.start_at(self.end.offset);
         self.plans.around = Around::starting_at(self.end);
         if let Some(place) = self.draft.opened() {
             self.plans.around.led_by(place);
+        }
+        if self.draft.found() {
+            self.plans.around.in_thought(self.end);
         }
         self.read(rest, out);
     }
@@ -90,8 +96,8 @@ impl AiPlan {
             return out.intent(Intent::FinalText(text));
         }
         let AiPlan { preface, reader, plans, .. } = self;
-        let overflow = preface.push(text, |text| {
-            reader.push(text, &mut Feed { plans, out: &mut *out });
+        let overflow = preface.push(text, |text, preface| {
+            reader.push(text, &mut Feed { plans, preface, out: &mut *out });
             plans.begun
         });
         if let Some(Overflow { held, last, rest }) = overflow {
@@ -104,14 +110,9 @@ impl AiPlan {
         }
     }
 
-    /// Prose is the answer. What a thought without a beginning ended with is a draft.
+    /// Prose is the answer.
     fn prose(&mut self, text: &str, out: &mut dyn Output) {
-        let ends = ["</think>", "</thinking>"].map(|tag| text.rfind(tag).map_or(0, |at| at + tag.len()));
-        let thought = if self.plans.thinking { ends[0].max(ends[1]) } else { 0 };
-        if thought > 0 {
-            out.intent(Intent::Draft(&text[..thought]));
-        }
-        out.intent(Intent::FinalText(&text[thought..]));
+        out.intent(Intent::FinalText(text));
         self.plans.answered = true;
     }
 
@@ -163,11 +164,8 @@ impl AiPlan {
 
     /// The end of a reply in which nothing looks like a plan.
     fn without_plan(&mut self, preface: &str, cut: bool, out: &mut dyn Output) {
-        if preface.trim() == MARKER {
-            let message = "the model declared that it cannot answer in this form";
-            let place = self.draft.place();
-            let report = Report::new(rules::PARSING_ERROR_MARKER, place, self.end.offset, message);
-            out.report(report.repaired("the safe fallback"));
+        if let Some(form) = marker::form(preface) {
+            rules::MARKER.declare(form, self.draft.place(), self.end.offset, out);
             return self.fall_back("parsing_error", out);
         }
         if !self.plans.around.is_prose() || self.plans.cut {
@@ -228,7 +226,14 @@ impl Dialect for AiPlan {
         if self.preface.is_plain() {
             return self.answered_in_prose(out);
         }
-        self.reader.finish(&mut Feed { plans: &mut self.plans, out });
+        let AiPlan { plans, preface, .. } = self;
+        self.reader.finish(&mut Feed { plans, preface, out });
+        if let Some((place, text)) = plans.thoughts.finish(self.end.offset, out) {
+            plans.around.in_thought(place);
+            let mut reader = json::Reader::chat(&self.limits).without_thoughts().starting_at(place);
+            reader.push(&text, &mut Feed { plans, preface, out });
+            reader.finish(&mut Feed { plans, preface, out });
+        }
         match self.preface.take().filter(|_| !self.plans.begun) {
             Some(preface) => self.without_plan(&preface, ending.cut, out),
             None => self.conclude(ending.cut, out),

@@ -12,11 +12,13 @@ use super::modes::{Text, mode};
 use super::object::Object;
 use super::rules;
 use super::wrapped::{Wrapper, unwrap};
+use crate::dialect::preface::Preface;
+use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, End, JsonEvent, JsonSink, TopKey};
+use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, JsonSink, TopKey};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
@@ -30,8 +32,9 @@ pub(super) struct Plans {
     object: Option<Object>,
     /// Whether something that looks like a plan has begun.
     pub(super) begun: bool,
-    /// Whether a thought without a beginning has ended.
-    pub(super) thinking: bool,
+    pub(super) thoughts: Thoughts,
+    /// Where the last thought began.
+    thought_at: Place,
     /// Whether an object was cut before it could look like a plan.
     pub(super) cut: bool,
     /// The plan, once it is known which object that is.
@@ -76,13 +79,14 @@ const COSMETIC: &[&str] = &[
 /// Lends the plans to the JSON reader.
 pub(super) struct Feed<'a> {
     pub(super) plans: &'a mut Plans,
+    pub(super) preface: &'a mut Preface,
     pub(super) out: &'a mut dyn Output,
 }
 
 impl JsonSink for Feed<'_> {
     #[inline]
     fn event(&mut self, event: JsonEvent<'_>) {
-        self.plans.see(&event, self.out);
+        self.plans.see(&event, self.preface, self.out);
     }
 
     fn report(&mut self, report: Report) {
@@ -116,7 +120,8 @@ impl Plans {
             top: TopKey::default(),
             object: None,
             begun: false,
-            thinking: false,
+            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
+            thought_at: Place::START,
             cut: false,
             chosen: None,
             first: None,
@@ -132,15 +137,17 @@ impl Plans {
             true => self.builder.size().0,
             false => object.held.len(),
         });
-        waiting + self.first.as_ref().map_or(0, |first| first.unsent.len())
+        waiting + self.thoughts.held() + self.first.as_ref().map_or(0, |first| first.unsent.len())
     }
 
     #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         self.top.see(event);
+        if self.thoughts.see(event, self.begun, Some(preface), out) {
+            return self.around_thought(event);
+        }
         match event {
             JsonEvent::Text(text) => return self.around.text(text),
-            JsonEvent::ThoughtEnd => return self.thought_end(),
             JsonEvent::ValueStart(start) => {
                 let frame = self.around.value(start);
                 self.object = Some(Object::new(frame, start.place, self.chosen.is_some()));
@@ -169,9 +176,29 @@ impl Plans {
         }
     }
 
+    /// A thought begins or ends in the text around.
+    fn around_thought(&mut self, event: &JsonEvent<'_>) {
+        match event {
+            JsonEvent::ThoughtStart(mark) => self.thought_at = mark.place,
+            JsonEvent::ThoughtEnd(mark, Closing::Unopened) => {
+                self.around.thought(None, mark.end());
+                if self.begun {
+                    self.all_thought();
+                } else {
+                    self.first = None;
+                    self.around.drafted();
+                }
+            }
+            JsonEvent::ThoughtEnd(mark, _) => {
+                let early = !self.begun;
+                self.around.thought(early.then_some(self.thought_at), mark.end());
+            }
+            _ => {}
+        }
+    }
+
     /// What came so far was thinking, plans too; only an answer that was sent stays.
-    fn thought_end(&mut self) {
-        self.thinking = true;
+    fn all_thought(&mut self) {
         match &mut self.chosen {
             Some(Read { sent: true, checked, start, end, .. }) => {
                 if checked.valid && checked.acts {

@@ -1,5 +1,6 @@
 //! The rules of plans (P-001 to P-037).
 
+use crate::dialect::{draft, marker};
 use crate::finding::rules;
 
 /// A plan in its fence.
@@ -79,6 +80,16 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer with a plan.\n", fenced!(chat!())),
         correct CHAT;
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+        broken "```\n<ParsingError>.\n```", correct CHAT;
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
+        broken concat!("<think>Which one?</thinking>\n", fenced!(chat!())),
+        correct CHAT;
+    THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
+        broken concat!("Which one?</think>\n", fenced!(chat!())),
+        correct CHAT;
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+        broken concat!(fenced!(chat!()), "\n<think>Was it that?</think>\n"), correct CHAT;
     FIELD_MISSING = "field_missing" ["P-002", "R-30"] Must
         "`thought`, `response_mode`, `direct_response` and `tool_calls` are all there.",
         broken fenced!("{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}"),
@@ -145,3 +156,16 @@ rules! {
         with [concat!("examples=", fenced!(chat!()))],
         broken CHAT, correct fenced!(plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Good morning!\"", "[]"));
 }
+
+/// What reasoning may break.
+pub(super) const DRAFT: draft::Rules = draft::Rules {
+    unclosed: DRAFT_UNCLOSED,
+    mismatched: THINK_MISMATCHED,
+    unopened: THINK_UNOPENED,
+    late: THINK_LATE,
+    fields: &["response_mode", "direct_response", "tool_calls"],
+};
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -15,10 +15,11 @@ mod write;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
-use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
+use super::{Dialect, Ending, Entry, Examples, Output, echo, marker};
 use crate::dialect::Intent;
 use crate::finding::Report;
 use crate::lex::space::is_blank;
+use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json;
 use crate::span::Place;
@@ -42,16 +43,18 @@ struct JsonSeq {
     reader: json::Reader,
     lines: parse::Lines,
     preface: Preface,
+    limits: Limits,
     end: Place,
 }
 
 impl JsonSeq {
     fn new(options: &Options) -> JsonSeq {
         JsonSeq {
-            draft: LeadingThink::new(rules::DRAFT_UNCLOSED),
+            draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::lines(&options.limits),
             lines: parse::Lines::new(options),
             preface: Preface::new(options.limits.hold),
+            limits: options.limits.clone(),
             end: Place::START,
         }
     }
@@ -67,8 +70,8 @@ impl JsonSeq {
             return out.intent(Intent::FinalText(text));
         }
         let JsonSeq { preface, reader, lines, .. } = self;
-        let overflow = preface.push(text, |text| {
-            reader.push(text, &mut parse::Feed { lines, out: &mut *out });
+        let overflow = preface.push(text, |text, preface| {
+            reader.push(text, &mut parse::Feed { lines, preface, out: &mut *out });
             lines.told.begun()
         });
         if let Some(Overflow { held, last, rest }) = overflow {
@@ -103,7 +106,14 @@ impl Dialect for JsonSeq {
             return out.fall_back("events_missing");
         }
         self.lines.finishing = true;
-        self.reader.finish(&mut parse::Feed { lines: &mut self.lines, out });
+        let JsonSeq { lines, preface, .. } = self;
+        self.reader.finish(&mut parse::Feed { lines, preface, out });
+        if let Some((place, text)) = lines.thoughts.finish(self.end.offset, out) {
+            lines.text.start_at(place);
+            let mut reader = json::Reader::lines(&self.limits).without_thoughts().starting_at(place);
+            reader.push(&text, &mut parse::Feed { lines, preface, out });
+            reader.finish(&mut parse::Feed { lines, preface, out });
+        }
         self.lines.end_text(self.end, out);
         match self.preface.take().filter(|_| !self.lines.told.begun()) {
             Some(preface) if !is_blank(&preface) => self.without_events(&preface, out),
@@ -131,10 +141,8 @@ impl JsonSeq {
         let report = |rule, message: &str, repair: &str| {
             Report::new(rule, place, self.end.offset, message).repaired(repair)
         };
-        if reply.trim() == MARKER {
-            let message = "the model declared that it cannot answer in this form";
-            out.report(report(rules::PARSING_ERROR_MARKER, message, "fallback text"));
-            return out.fall_back("parsing_error");
+        if let Some(form) = marker::form(reply) {
+            return rules::MARKER.declare(form, place, self.end.offset, out);
         }
         out.intent(Intent::FinalText(reply));
         out.report(report(rules::EVENTS_MISSING, "the reply holds no event", "its text is the answer"));
@@ -143,9 +151,9 @@ impl JsonSeq {
 
     fn begin(&mut self, rest: &str, out: &mut dyn Output) {
         self.end = self.draft.place();
-        let reader = std::mem::replace(&mut self.reader, json::Reader::lines(&Default::default()));
-        self.reader = reader.starting_at(self.end);
+        self.reader.start_at(self.end);
         self.lines.text.start_at(self.end);
+        self.preface.start_at(self.end.offset);
         self.read(rest, out);
     }
 }

@@ -8,9 +8,11 @@ use super::rules;
 use super::text::{Between, Named};
 use super::told::Told;
 use crate::dialect::Output;
+use crate::dialect::preface::Preface;
+use crate::dialect::thoughts::Thoughts;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Start};
+use crate::repair::json::{Builder, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Start};
 use crate::span::Place;
 
 /// The lines of one reply.
@@ -18,6 +20,7 @@ pub(super) struct Lines {
     pub(super) order: Order,
     pub(super) text: Between,
     pub(super) told: Told,
+    pub(super) thoughts: Thoughts,
     /// Whether the input has ended.
     pub(super) finishing: bool,
     builder: Builder,
@@ -87,13 +90,14 @@ struct Done {
 /// Lends the lines to the JSON reader.
 pub(super) struct Feed<'a> {
     pub(super) lines: &'a mut Lines,
+    pub(super) preface: &'a mut Preface,
     pub(super) out: &'a mut dyn Output,
 }
 
 impl JsonSink for Feed<'_> {
     #[inline]
     fn event(&mut self, event: JsonEvent<'_>) {
-        self.lines.see(&event, self.out);
+        self.lines.see(&event, self.preface, self.out);
     }
 
     fn report(&mut self, report: Report) {
@@ -115,6 +119,7 @@ impl Lines {
             order: Order::new(options),
             text: Between::default(),
             told: Told::new(limits.findings),
+            thoughts: Thoughts::new(rules::DRAFT, limits),
             finishing: false,
             builder: Builder::limited(limits.hold, limits.items),
             outer: Outer::default(),
@@ -128,11 +133,12 @@ impl Lines {
     /// Bytes of text that have come and not been sent.
     pub(super) fn held(&self) -> usize {
         // Before the first event all text is held anyway.
-        self.order.held() + if self.told.begun() { self.line.waiting } else { 0 }
+        let thoughts = self.thoughts.held();
+        self.order.held() + thoughts + if self.told.begun() { self.line.waiting } else { 0 }
     }
 
     #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         if let JsonEvent::StringDelta(text) = event
             && self.line.streaming
         {
@@ -140,7 +146,32 @@ impl Lines {
             self.line.filled = true;
             return self.order.delta(target, text, self.line.at, out);
         }
-        if self.line.depth > 0 { self.inside(event, out) } else { self.outside(event, out) }
+        if self.line.depth > 0 {
+            self.inside(event, out);
+        } else if self.thoughts.see(event, self.told.begun(), Some(preface), out) {
+            self.thought(event, out);
+        } else {
+            self.outside(event, out);
+        }
+    }
+
+    /// A thought begins or ends between the objects.
+    fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+        match event {
+            JsonEvent::ThoughtStart(_) => {
+                let ended = self.text.thought_begins(&mut self.told, out);
+                self.frame_ended(ended, out);
+            }
+            JsonEvent::ThoughtEnd(mark, closing) => {
+                if *closing == Closing::Unopened {
+                    // What came so far is a draft, not lines.
+                    self.text.forget();
+                    self.told.forget();
+                }
+                self.text.start_at(mark.end());
+            }
+            _ => {}
+        }
     }
 
     /// What stands outside of the objects.

@@ -1,5 +1,6 @@
 //! The rules of JSON Lines written by a model (J-050 to J-053), and those of the events in them (J-002 to J-024).
 
+use crate::dialect::{draft, marker};
 use crate::finding::{Level, Rule, rules};
 
 /// One event of the examples.
@@ -61,6 +62,16 @@ rules! {
     DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
         broken concat!("<think>I will answer in events.\n", good!()),
         correct concat!("<think>I will answer in events.</think>\n", good!());
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+        broken "```\n<ParsingError>.\n```", correct GOOD;
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
+        broken concat!("<think>Which one?</thinking>\n", good!()),
+        correct concat!("<think>Which one?</think>\n", good!());
+    THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
+        broken concat!("Which one?</think>\n", good!()),
+        correct concat!("<think>Which one?</think>\n", good!());
+    THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
+        broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;
     EVENTS_MISSING = "events_missing" ["X-013"] Must "The reply holds events.",
         broken "Just a sentence.", correct GOOD;
     FENCED_REPLY = "fenced_reply" ["J-048"] Must "The lines are not wrapped in a code fence.",
@@ -193,6 +204,19 @@ rules! {
         broken GOOD,
         correct concat!(thinking!(), ev!("final_delta", "\"text\":\"# Another plan\""), ev!("final_end"));
 }
+
+/// What reasoning may break.
+pub(super) const DRAFT: draft::Rules = draft::Rules {
+    unclosed: DRAFT_UNCLOSED,
+    mismatched: THINK_MISMATCHED,
+    unopened: THINK_UNOPENED,
+    late: THINK_LATE,
+    fields: &["event"],
+};
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
 /// A field that the contract does not know, in an event that has fields: what it says is lost, but nothing forbids it.
 pub(super) const FIELD_EXTRA: &Rule = &Rule { level: Level::Should, ..*FIELD_UNEXPECTED };

@@ -105,6 +105,22 @@ impl Between {
         self.at = place;
     }
 
+    /// A thought begins. What stands in front of it on its line is a line of its own. Gives a frame that has ended
+    /// without data.
+    pub(super) fn thought_begins(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
+        let line = self.take();
+        let text = line.trim();
+        let ended = if text.is_empty() { None } else { self.judge(text, told, out) };
+        self.long = false;
+        ended
+    }
+
+    /// The line under way is no line.
+    pub(super) fn forget(&mut self) {
+        self.take();
+        self.long = false;
+    }
+
     /// The end of a line, or of the input.
     pub(super) fn end_line(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let line = self.take();

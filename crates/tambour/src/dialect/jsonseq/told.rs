@@ -30,6 +30,13 @@ impl Told {
         }
     }
 
+    /// What came so far is no part of the reply: findings that wait are about nothing.
+    pub(super) fn forget(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.clear();
+        }
+    }
+
     /// Whether an event has come.
     pub(super) fn begun(&self) -> bool {
         self.waiting.is_none()

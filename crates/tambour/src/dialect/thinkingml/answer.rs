@@ -93,7 +93,7 @@ impl Reader {
             return;
         }
         match token {
-            Token::Text(text) => self.answer_text(text, out),
+            Token::Text(text) | Token::Reasoning(text, _) => self.answer_text(text, out),
             Token::CommentOpen => {
                 self.in_comment = true;
                 self.answer.comment = Some(Comment {

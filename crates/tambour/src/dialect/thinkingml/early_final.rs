@@ -121,7 +121,7 @@ impl Reader {
                     _ => {}
                 }
             }
-            Token::Text(_) | Token::Mark(_) => {}
+            Token::Text(_) | Token::Mark(_) | Token::Reasoning(..) => {}
         }
         let raw = token.raw();
         let room = self.options.limits.hold.saturating_sub(hold.raw.len());

@@ -3,7 +3,7 @@
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
-use crate::dialect::{Intent, MARKER, Output};
+use crate::dialect::{Intent, MARKER, Output, marker};
 use crate::finding::Report;
 use crate::lex::markup::{TagKind, Token};
 use crate::span::Place;
@@ -123,20 +123,19 @@ impl Reader {
 
     /// A reply without `<final>`: what stands outside is the answer, or there is none.
     pub(super) fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
-        let declared = self.outside.text().trim() == MARKER && self.seen.is_empty();
+        let alone = self.seen.iter().all(|name| *name == "think");
+        let declared = marker::form(self.outside.text()).filter(|_| alone);
         let marker = self.marker.take();
-        match marker {
-            Some(at) if declared => {
-                let message = "the model declared that it cannot answer in this form";
-                let report = Report::new(rules::PARSING_ERROR_MARKER, at, at.offset + MARKER.len(), message);
-                out.report(report.repaired("fallback text"));
-                out.fall_back("parsing_error");
+        match (declared, marker) {
+            (Some(form), _) => {
+                let (at, end) = self.outside.range();
+                rules::MARKER.declare(form, at, end, out);
             }
-            Some(at) => self.embedded_marker(at, "escaped", out),
-            None => {}
+            (None, Some(at)) => self.embedded_marker(at, "escaped", out),
+            (None, None) => {}
         }
         let structured = self.seen.contains(&"thinking");
-        if declared {
+        if declared.is_some() {
             self.outside.take();
         } else if !self.outside.is_blank() {
             if !structured && let Some(fence) = &self.fence.clone() {

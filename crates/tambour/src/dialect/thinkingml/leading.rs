@@ -74,7 +74,7 @@ impl Reader {
             Token::CommentOpen => self.in_comment = true,
             Token::CommentClose => self.in_comment = false,
             Token::Mark(_) => self.embedded_marker(at, "kept as text", out),
-            Token::Text(_) | Token::Tag(_) => {}
+            Token::Text(_) | Token::Tag(_) | Token::Reasoning(..) => {}
         }
     }
 

@@ -180,7 +180,7 @@ impl Reader {
                 return;
             }
             Token::Tag(tag) if !self.in_comment && self.outside_tag(&tag, at, out) => return,
-            Token::Tag(_) | Token::Text(_) => {}
+            Token::Tag(_) | Token::Text(_) | Token::Reasoning(..) => {}
         }
         self.keep_outside(&token, at, out);
     }

@@ -1,5 +1,6 @@
 //! The rules of ThinkingML (T-001 to T-067).
 
+use crate::dialect::marker;
 use crate::finding::rules;
 
 // Parts of the examples, so that each shows its own fault and nothing else.
@@ -120,6 +121,9 @@ rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["T-025", "T-060"] Must
         "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct GOOD;
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should
+        "The failure marker is written as it is, and nothing else.",
+        broken "```\n<ParsingError>.\n```", correct GOOD;
     PARSING_ERROR_EMBEDDED = "parsing_error_embedded" ["T-026", "T-060"] Must
         "The failure marker does not occur together with anything else.",
         broken concat!(thinking!(), answer!("Sorry. <<ParsingError>>\n")), correct GOOD;
@@ -176,6 +180,10 @@ rules! {
         with [concat!("examples=", good!())],
         broken GOOD, correct concat!(thinking!(), answer!("Stretch your ankles.\n"));
 }
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
 /// T-040 with `thinkingml.serp_block=optional`.
 pub(super) const SERP_BLOCK_OPTIONAL: &crate::finding::Rule =

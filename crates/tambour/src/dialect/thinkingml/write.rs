@@ -80,7 +80,7 @@ fn escape_tags(text: &str) -> String {
             unfinished = None;
             out.push_str(token.raw());
         }
-        Token::Text(text) => {
+        Token::Text(text) | Token::Reasoning(text, _) => {
             unfinished = text.starts_with('<').then(|| unfinished.unwrap_or(out.len()));
             out.push_str(text);
         }

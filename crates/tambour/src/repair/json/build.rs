@@ -110,7 +110,10 @@ impl Builder {
             return None;
         }
         match *event {
-            JsonEvent::Text(_) | JsonEvent::ThoughtEnd => {}
+            JsonEvent::Text(_)
+            | JsonEvent::ThoughtStart(_)
+            | JsonEvent::Thought(_)
+            | JsonEvent::ThoughtEnd(..) => {}
             JsonEvent::ValueStart(start) => {
                 self.start = Some(start);
                 self.open.clear();
@@ -199,8 +202,10 @@ pub struct Values {
 
 impl JsonSink for Values {
     fn event(&mut self, event: JsonEvent<'_>) {
-        if let JsonEvent::Text(text) = event {
-            self.text.push_str(text);
+        match &event {
+            JsonEvent::Text(text) | JsonEvent::Thought(text) => self.text.push_str(text),
+            JsonEvent::ThoughtStart(mark) | JsonEvent::ThoughtEnd(mark, _) => self.text.push_str(mark.text),
+            _ => {}
         }
         if let Some(built) = self.builder.see(&event) {
             self.reports.extend(built.duplicates.iter().map(Duplicate::last_kept));

@@ -3,7 +3,7 @@
 //! Of all that is read only the best one is kept, and the list of all as long as they may be one array.
 
 use super::build::Built;
-use super::event::{End, JsonEvent, JsonSink, Origin, Start};
+use super::event::{Closing, End, JsonEvent, JsonSink, Origin, Start};
 use super::find::Found;
 use super::keys::Duplicate;
 use super::make::Make;
@@ -44,6 +44,8 @@ pub(super) struct Candidates<M: Make> {
     /// Text since the last value, and the gap before the one under way.
     text: String,
     before: Gap,
+    /// Whether thinking has begun and not ended.
+    pub(super) thinking: bool,
     /// The values since the last thinking ended, and those before.
     now: Block<M>,
     thought: Block<M>,
@@ -138,6 +140,7 @@ impl<M: Make> Candidates<M> {
             count: 0,
             text: String::new(),
             before: Gap::Blank,
+            thinking: false,
             now: Block::default(),
             thought: Block::default(),
         }
@@ -307,7 +310,11 @@ impl<M: Make> JsonSink for Candidates<M> {
     fn event(&mut self, event: JsonEvent<'_>) {
         match event {
             JsonEvent::Text(text) => self.text.push_str(text),
-            JsonEvent::ThoughtEnd => {
+            JsonEvent::ThoughtStart(_) => self.thinking = true,
+            JsonEvent::Thought(_) => {}
+            JsonEvent::ThoughtEnd(_, Closing::Own | Closing::Foreign) => self.thinking = false,
+            // Everything so far was thinking.
+            JsonEvent::ThoughtEnd(_, Closing::Unopened) => {
                 self.text.clear();
                 let thought = std::mem::take(&mut self.now);
                 self.thought.join(thought);

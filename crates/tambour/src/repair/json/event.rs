@@ -11,8 +11,12 @@ use crate::span::Place;
 pub enum JsonEvent<'a> {
     /// Text outside of values, in pieces. White space too.
     Text(&'a str),
-    /// The text so far was thinking: a `</think>` came without its start.
-    ThoughtEnd,
+    /// Thinking begins outside of values, with this mark. No value is looked for in it.
+    ThoughtStart(ThoughtMark<'a>),
+    /// Text of the thinking under way, in pieces.
+    Thought(&'a str),
+    /// Thinking ends, with this mark. If it has not begun, the text so far was thinking.
+    ThoughtEnd(ThoughtMark<'a>, Closing),
     /// A value begins (a *candidate* in chatty text).
     ValueStart(Start),
     /// `{`
@@ -48,6 +52,34 @@ pub enum JsonEvent<'a> {
     Null,
     /// The value is complete.
     ValueEnd(End),
+}
+
+/// A mark of thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThoughtMark<'a> {
+    /// As it is written.
+    pub text: &'a str,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl ThoughtMark<'_> {
+    /// The place after it.
+    #[must_use]
+    pub fn end(&self) -> Place {
+        self.place.after(self.text)
+    }
+}
+
+/// What a mark closes that ends thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// What began with a mark of the same name.
+    Own,
+    /// What began with a mark of another name.
+    Foreign,
+    /// Nothing that has begun.
+    Unopened,
 }
 
 /// Where a key or bracket stands. Lines are counted only when asked for.

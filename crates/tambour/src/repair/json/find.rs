@@ -94,6 +94,13 @@ fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     let mut reader = exact::<M>(Reader::chat(limits));
     reader.push(text, &mut candidates);
     reader.finish(&mut candidates);
+    if candidates.count == 0 && candidates.thinking {
+        // Thinking that is never closed: what looks like its mark is only text.
+        candidates = Candidates::<M>::new(limits);
+        reader = exact::<M>(Reader::chat(limits)).without_thoughts();
+        reader.push(text, &mut candidates);
+        reader.finish(&mut candidates);
+    }
     if candidates.count == 0 {
         return scalar::<M>(text, limits);
     }

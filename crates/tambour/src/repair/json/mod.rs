@@ -37,7 +37,7 @@ mod string;
 mod structure;
 
 pub use build::{Builder, Built, Values};
-pub use event::{End, JsonEvent, JsonSink, KeyPlace, Origin, Start, TopKey};
+pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark, TopKey};
 pub use find::{Found, find, find_in_string, find_text, strict, strict_text};
 pub use keys::Duplicate;
 pub use reader::{HELD, Reader};

@@ -1,8 +1,9 @@
-//! Text around values: where the next value starts, fences, a leading block of thinking.
+//! Text around values: where the next value starts, fences, thinking.
 
 use crate::lex::json::{self, PROSE, Quote, is_word};
+use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 
-use super::event::{JsonEvent, JsonSink, Origin};
+use super::event::{Closing, JsonEvent, JsonSink, Origin, ThoughtMark};
 use super::peek::{Key, More, Peek, WINDOW};
 use super::reader::{Cursor, Flow, Mode, Reader};
 
@@ -16,18 +17,32 @@ pub(super) struct Outside {
     pub(super) fence: Option<(u8, usize, Origin)>,
     /// Only white space came since the text, its fence or its thinking began.
     fresh: bool,
-    /// Nothing but white space came at all.
-    leading: bool,
     /// Only white space came since the line began.
     pub(super) line: bool,
-    thinking: bool,
+    /// The thinking under way, in which no value is looked for.
+    thinking: Option<Open>,
+    /// The mark that ended the last thinking, and the offset in the whole text after it.
+    closed: Option<(Mark, usize)>,
+    /// Offset in the whole text after the last run of one or two backticks: what it quotes is only spoken of.
+    quoting: usize,
+    /// Whether marks of thinking are only text.
+    pub(super) unmarked: bool,
     /// Text up to the next line break is skipped, since the limits were exceeded on this line.
     pub(super) skipping: bool,
 }
 
 impl Default for Outside {
     fn default() -> Outside {
-        Outside { fence: None, fresh: true, leading: true, line: true, thinking: false, skipping: false }
+        Outside {
+            fence: None,
+            fresh: true,
+            line: true,
+            thinking: None,
+            closed: None,
+            quoting: usize::MAX,
+            unmarked: false,
+            skipping: false,
+        }
     }
 }
 
@@ -55,7 +70,6 @@ impl Outside {
         self.line = (after.is_some() || self.line) && blank(&text[after.unwrap_or(0)..]);
         if self.fresh && !blank(text) {
             self.fresh = false;
-            self.leading = false;
         }
     }
 }
@@ -64,15 +78,20 @@ impl Outside {
 enum Found {
     Nothing,
     Value(usize),
-    /// A fence begins or ends, or thinking begins: so many bytes of text.
+    /// A fence begins or ends: so many bytes of text.
     Marker(usize),
-    /// Thinking ends.
-    ThoughtEnd(usize),
+    /// Thinking begins.
+    Thought(Open, usize),
+    /// A mark of so many bytes ends thinking that has ended with another one already, or has not begun.
+    ThoughtEnd(usize, Closing),
 }
 
 impl Reader {
     /// Hands out text until a value starts.
     pub(super) fn text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
+        if let Some(open) = self.outside.thinking {
+            return self.thought(c, open, sink);
+        }
         let bytes = c.bytes();
         let start = c.at;
         let mut at = c.at;
@@ -102,10 +121,21 @@ impl Reader {
                     at += length;
                     passed = at;
                 }
-                Ok(Found::ThoughtEnd(length)) => {
-                    c.at = at + length;
-                    sink_text(c, start, c.at, sink);
-                    sink.event(JsonEvent::ThoughtEnd);
+                Ok(Found::Thought(open, length)) => {
+                    sink_text(c, start, at, sink);
+                    let mark = self.mark(c, at, length);
+                    self.outside.thinking = Some(open);
+                    sink.event(JsonEvent::ThoughtStart(mark));
+                    return Flow::Go;
+                }
+                Ok(Found::ThoughtEnd(length, closing)) => {
+                    sink_text(c, start, at, sink);
+                    let mark = self.mark(c, at, length);
+                    if closing == Closing::Unopened {
+                        self.outside.fence = None;
+                    }
+                    self.outside.fresh = true;
+                    sink.event(JsonEvent::ThoughtEnd(mark, closing));
                     return Flow::Go;
                 }
                 Ok(Found::Value(length)) => {
@@ -127,15 +157,64 @@ impl Reader {
         Flow::Wait
     }
 
+    /// A mark at `at` of the text being read, which goes on after it.
+    fn mark<'b>(&mut self, c: &mut Cursor<'b>, at: usize, length: usize) -> ThoughtMark<'b> {
+        c.at = at + length;
+        ThoughtMark { text: &c.text[at..c.at], place: self.place_at(c.text, at) }
+    }
+
+    /// Hands out the text of thinking until it ends.
+    fn thought<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, mut open: Open, sink: &mut S) -> Flow {
+        let bytes = c.bytes();
+        let start = c.at;
+        let mut at = c.at;
+        let mut flow = Flow::Wait;
+        let mut end = None;
+        loop {
+            let Some(found) = marks::find(&bytes[at..]) else {
+                at = bytes.len();
+                break;
+            };
+            at += found;
+            self.work += marks::LONGEST as u64;
+            match marks::at(&bytes[at..]) {
+                Seen::Part if !c.last => break,
+                Seen::No | Seen::Part => at += 1,
+                Seen::Mark(mark, length) => match open.see(mark) {
+                    Effect::Text => at += length,
+                    effect => {
+                        let foreign = effect == Effect::CloseForeign;
+                        end = Some((length, if foreign { Closing::Foreign } else { Closing::Own }));
+                        self.outside.closed = Some((mark, self.base.offset + at + length));
+                        flow = Flow::Go;
+                        break;
+                    }
+                },
+            }
+        }
+        self.outside.thinking = Some(open);
+        if at > start {
+            sink.event(JsonEvent::Thought(&c.text[start..at]));
+        }
+        c.at = at;
+        if let Some((length, closing)) = end {
+            let mark = self.mark(c, at, length);
+            self.outside.thinking = None;
+            self.outside.fresh = true;
+            sink.event(JsonEvent::ThoughtEnd(mark, closing));
+        }
+        flow
+    }
+
     fn look(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
         self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, last);
         let byte = bytes[at];
-        if byte == b'<' {
-            return self.tag(&p, at);
-        }
-        if self.outside.thinking {
-            return Ok(Found::Nothing);
+        if matches!(byte, b'<' | b'[' | 0xE2) && !self.outside.unmarked {
+            let found = self.thinking(bytes, at, last)?;
+            if !matches!(found, Found::Nothing) {
+                return Ok(found);
+            }
         }
         match byte {
             b'`' | b'~' => self.fence_mark(&p, at, byte),
@@ -152,36 +231,23 @@ impl Reader {
         }
     }
 
-    /// `<think>` and `<thinking>` as the first thing of the text, and their ends anywhere outside of values.
-    fn tag(&mut self, p: &Peek<'_>, at: usize) -> Result<Found, More> {
-        let mut name = [0; 8];
-        let close = p.byte(at + 1)? == Some(b'/');
-        let from = at + 1 + usize::from(close);
-        let mut length = 0;
-        while let Some(byte) = p.byte(from + length)? {
-            if !byte.is_ascii_alphabetic() || length == name.len() {
-                break;
+    /// A mark of thinking outside of it. One in a code span is only spoken of.
+    fn thinking(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
+        let (mark, length) = match marks::at(&bytes[at..]) {
+            Seen::Part if !last => return Err(More),
+            Seen::No | Seen::Part => return Ok(Found::Nothing),
+            Seen::Mark(mark, length) => (mark, length),
+        };
+        Ok(match mark.kind {
+            _ if self.base.offset + at == self.outside.quoting => Found::Nothing,
+            Kind::Open => Found::Thought(Open::new(mark), length),
+            // Some thinking ends in two marks.
+            Kind::Close if self.outside.closed == Some((mark.as_own(), self.base.offset + at)) => {
+                Found::ThoughtEnd(length, Closing::Own)
             }
-            name[length] = byte.to_ascii_lowercase();
-            length += 1;
-        }
-        if !matches!(&name[..length], b"think" | b"thinking") || p.byte(from + length)? != Some(b'>') {
-            return Ok(Found::Nothing);
-        }
-        let outside = &mut self.outside;
-        let length = from + length + 1 - at;
-        if close {
-            outside.thinking = false;
-            outside.fence = None;
-            outside.fresh = true;
-            outside.leading = true;
-            Ok(Found::ThoughtEnd(length))
-        } else if outside.leading {
-            outside.thinking = true;
-            Ok(Found::Marker(length))
-        } else {
-            Ok(Found::Nothing)
-        }
+            Kind::Close => Found::ThoughtEnd(length, Closing::Unopened),
+            Kind::CloseOwn => Found::Nothing,
+        })
     }
 
     /// A run of three or more backticks, or of tildes at the start of a line.
@@ -194,6 +260,9 @@ impl Reader {
         if length < 3 || tilde_inside {
             // A short run is passed as a whole: its later characters are no fence either.
             self.outside.passed(b"x");
+            if byte == b'`' {
+                self.outside.quoting = self.base.offset + at + length;
+            }
             return Ok(if length > 1 { Found::Marker(length) } else { Found::Nothing });
         }
         if let Some((open, least, _)) = self.outside.fence {

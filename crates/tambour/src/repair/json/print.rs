@@ -87,7 +87,10 @@ impl Printer {
     /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the text.
     pub(super) fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
         match *event {
-            JsonEvent::Text(_) | JsonEvent::ThoughtEnd => {}
+            JsonEvent::Text(_)
+            | JsonEvent::ThoughtStart(_)
+            | JsonEvent::Thought(_)
+            | JsonEvent::ThoughtEnd(..) => {}
             JsonEvent::ValueStart(start) => {
                 self.start = Some(start);
                 self.text.clear();

@@ -238,8 +238,20 @@ impl Reader {
     /// Starts counting places at `place` instead of the first one. To be called before the first push.
     #[must_use]
     pub fn starting_at(mut self, place: Place) -> Reader {
+        self.start_at(place);
+        self
+    }
+
+    /// As [`Reader::starting_at`].
+    pub fn start_at(&mut self, place: Place) {
         self.base = place;
         self.known = (0, place);
+    }
+
+    /// Takes marks of thinking for text, and looks for values everywhere.
+    #[must_use]
+    pub fn without_thoughts(mut self) -> Reader {
+        self.outside.unmarked = true;
         self
     }
 

@@ -1,0 +1,140 @@
+//! Thoughts in the text around JSON: drafts in front of the structure, asides behind it. Nothing in them acts.
+
+use super::draft::{Rules, mismatched, unclosed};
+use super::preface::Preface;
+use super::unclosed::Reasoning;
+use super::{Intent, Output};
+use crate::event::AsideKind;
+use crate::finding::Report;
+use crate::limits::Limits;
+use crate::repair::json::{Closing, JsonEvent, ThoughtMark};
+use crate::span::Place;
+
+/// The thoughts of one reply behind its leading draft.
+#[derive(Clone, Debug)]
+pub(super) struct Thoughts {
+    rules: Rules,
+    limits: Limits,
+    open: Option<Open>,
+    /// Whether the structure was found in a thought that is not closed.
+    found: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    at: Place,
+    /// Offset after what was read of it.
+    end: usize,
+    /// Its text, if it stands before the structure.
+    early: Option<Box<Reasoning>>,
+}
+
+impl Thoughts {
+    pub(super) fn new(rules: Rules, limits: &Limits) -> Thoughts {
+        Thoughts { rules, limits: limits.clone(), open: None, found: false }
+    }
+
+    /// Bytes held back.
+    pub(super) fn held(&self) -> usize {
+        let early = self.open.as_ref().and_then(|open| open.early.as_ref());
+        early.map_or(0, |reasoning| reasoning.held())
+    }
+
+    /// Whether the structure was found in a thought that is not closed: nothing of it may act.
+    pub(super) fn found(&self) -> bool {
+        self.found
+    }
+
+    /// Says that the structure was found in the leading draft.
+    pub(super) fn found_in_draft(&mut self, found: bool) {
+        self.found = found;
+    }
+
+    /// Carries out what the reader says of thoughts; whether the event was one of those. `late` is whether the structure
+    /// has begun; until then the text is in `preface`. What a mark without its beginning makes of earlier text, beside
+    /// that, is up to the caller.
+    #[inline]
+    pub(super) fn see(
+        &mut self,
+        event: &JsonEvent<'_>,
+        late: bool,
+        preface: Option<&mut Preface>,
+        out: &mut dyn Output,
+    ) -> bool {
+        // What came before a structure that has begun is no preface any more.
+        let mut preface = preface.filter(|_| !late);
+        match event {
+            JsonEvent::ThoughtStart(mark) => {
+                let end = mark.place.offset + mark.text.len();
+                hide(&mut preface, mark.place.offset, end);
+                let early = (!late).then(|| Reasoning::new(mark.end(), self.rules.fields, &self.limits));
+                self.open = Some(Open { at: mark.place, end, early: early.map(Box::new) });
+            }
+            JsonEvent::Thought(text) => {
+                let Some(open) = &mut self.open else { return true };
+                hide(&mut preface, open.end, open.end + text.len());
+                open.end += text.len();
+                match &mut open.early {
+                    Some(early) => early.push(text, &mut |text| out.intent(Intent::Draft(text))),
+                    None => out.intent(Intent::Aside { kind: AsideKind::Thought, text }),
+                }
+            }
+            JsonEvent::ThoughtEnd(mark, closing) => self.end(mark, *closing, preface, out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn end(
+        &mut self,
+        mark: &ThoughtMark<'_>,
+        closing: Closing,
+        mut preface: Option<&mut Preface>,
+        out: &mut dyn Output,
+    ) {
+        let (at, end) = (mark.place, mark.place.offset + mark.text.len());
+        hide(&mut preface, at.offset, end);
+        if closing == Closing::Unopened {
+            let message = format!("`{}` closes nothing", mark.text);
+            let report = Report::new(self.rules.unopened, at, end, message);
+            out.report(report.repaired("what stands before it is read as reasoning"));
+            if let Some(preface) = preface {
+                preface.thought_before(end, &mut |text| out.intent(Intent::Draft(text)));
+            }
+            return;
+        }
+        let Some(open) = self.open.take() else { return };
+        match open.early {
+            Some(mut early) => early.close(&mut |text| out.intent(Intent::Draft(text))),
+            None => self.late(open.at, end, out),
+        }
+        if closing == Closing::Foreign {
+            out.report(mismatched(self.rules.mismatched, mark.text, at));
+        }
+    }
+
+    fn late(&self, at: Place, end: usize, out: &mut dyn Output) {
+        let report = Report::new(self.rules.late, at, end, "reasoning after the reply has begun");
+        out.report(report.repaired("told beside the answer"));
+    }
+
+    /// The end of the reply. Gives the structure, if a thought that is not closed ends with one, and where it starts.
+    pub(super) fn finish(&mut self, end: usize, out: &mut dyn Output) -> Option<(Place, String)> {
+        let open = self.open.take()?;
+        let Some(early) = open.early else {
+            out.report(unclosed(self.rules, open.at, end, false));
+            self.late(open.at, end, out);
+            return None;
+        };
+        let (place, structure) = early.finish(&mut |text| out.intent(Intent::Draft(text)));
+        self.found = structure.is_some();
+        out.report(unclosed(self.rules, open.at, if self.found { place.offset } else { end }, self.found));
+        Some((place, structure?))
+    }
+}
+
+fn hide(preface: &mut Option<&mut Preface>, from: usize, to: usize) {
+    if let Some(preface) = preface {
+        preface.thought(from, to);
+    }
+}
