@@ -164,6 +164,8 @@ pub struct Markup {
     place: Place,
     mark: &'static str,
     limit: usize,
+    /// Whether `<!--` begins a comment.
+    comments: bool,
 }
 
 impl Markup {
@@ -177,7 +179,21 @@ impl Markup {
     /// A lexer that goes on at `place`.
     #[must_use]
     pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
-        Markup { state: State::Text, in_comment: false, carry: String::new(), place, mark, limit }
+        Markup {
+            state: State::Text,
+            in_comment: false,
+            carry: String::new(),
+            place,
+            mark,
+            limit,
+            comments: true,
+        }
+    }
+
+    /// Reads what follows `<!--` like any text.
+    #[must_use]
+    pub fn without_comments(self) -> Markup {
+        Markup { comments: false, ..self }
     }
 
     /// Reads `text`; `out` gets each token with the place it starts at.
@@ -324,7 +340,7 @@ impl Markup {
         match done {
             Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
             Step::CommentOpen => {
-                self.in_comment = true;
+                self.in_comment = self.comments;
                 self.token(tail, out, |_| Token::CommentOpen);
             }
             Step::CommentClose => {
