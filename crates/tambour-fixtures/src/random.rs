@@ -57,6 +57,16 @@ impl Random {
         soup
     }
 
+    /// A ThinkingML reply in which markup stands where its neighbours could join to a tag, beside code and entities.
+    pub fn torn(&mut self) -> String {
+        let mut reply = (*self.pick(BEFORE)).to_owned();
+        for _ in 0..4 + self.below(18) {
+            let list = if self.below(3) == 0 { TAKEN_OUT } else { JOINING };
+            reply.push_str(self.pick::<&str>(list));
+        }
+        reply
+    }
+
     /// `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted.
     pub fn mutate(&mut self, input: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
@@ -93,6 +103,80 @@ impl Random {
         bytes
     }
 }
+
+/// Where torn replies begin.
+const BEFORE: &[&str] = &[
+    "",
+    "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\n",
+    "<thinking><phase id=\"1\"><title>t</title>a <final>\n",
+    "<thinking>a\n<final>\n",
+    "<thinking>a <final> b",
+    "<phase id=\"1\"><title>t</title>a</phase>",
+    "<serp>",
+];
+
+/// What is taken out of texts, or begins to be.
+const TAKEN_OUT: &[&str] = &[
+    "</final>",
+    "\n<final>\n",
+    "</phase>",
+    "<think>d</think>",
+    "<think>",
+    "</think>",
+    "<serp>s</serp>",
+    "<serp>",
+    "<!-- <serp_queries>\n[]\n</serp_queries> -->",
+    "\n<serp_queries>\n[\"q\"]\n</serp_queries>",
+    "<serp_queries>",
+    "\n[\"q\"]\n",
+    " -->",
+    "<b>",
+    "<phase id=\"2\" title=\"x\">",
+    "</thinking>",
+];
+
+/// What its neighbours may be.
+const JOINING: &[&str] = &[
+    "<",
+    "</",
+    "<b",
+    "<a x=",
+    "<a x=\"",
+    "<a x='y'",
+    "<!-",
+    "-",
+    "<!--",
+    "-->",
+    "b",
+    " c",
+    ">",
+    "\"",
+    "'",
+    "/",
+    "=",
+    "`",
+    "``",
+    "```\n",
+    "~~~\n",
+    "\n",
+    "\n>",
+    " ",
+    "text ",
+    "&lt;",
+    "&gt;",
+    "&amp;",
+    "&",
+    "&l",
+    "t;",
+    "script",
+    "<<Parsing",
+    "Error>>",
+    "think>",
+    "<thi",
+    "<c\n>",
+    "<c d='`'>",
+    "中",
+];
 
 /// What tag soup is made of.
 pub const PIECES: &[&str] = &[

@@ -53,11 +53,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Most bytes of text held back after any byte: an unfinished tag, with a line that has a tag in an open
-    /// code span or the 1,024 bytes that may come before the title of a phase, and the start of a marker or
-    /// character. What `hold` bounds comes on top, in the cases that need it.
+    /// Most bytes of text held back after any byte: an unfinished tag and another one before it, which may go on
+    /// behind a tag that is taken out; with a line that has a tag in an open code span, or the 1,024 bytes that may come
+    /// before the title of a phase; and the start of a marker or character. What `hold` bounds comes on top, in the cases
+    /// that need it.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.tag + self.line.max(1 << 10) + 64
+        2 * self.tag + self.line.max(1 << 10) + 64
     }
 }

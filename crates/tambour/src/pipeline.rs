@@ -401,14 +401,15 @@ impl Output for Wire<'_> {
         }
     }
 
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) {
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
         let State { policy, reporter, findings, .. } = &mut *self.state;
         let sink = &mut *self.sink;
         let queries =
             policy.queries(written, place, end, &mut |report| reporter.add(report, *findings, sink));
-        if let Some(queries) = queries {
-            self.intent(Intent::Queries(queries));
-        }
+        let queries = queries?;
+        let count = queries.len();
+        self.intent(Intent::Queries(queries));
+        Some(count)
     }
 
     fn report(&mut self, report: Report) {

@@ -8,6 +8,7 @@ mod examples;
 mod fields;
 mod lines;
 mod order;
+mod places;
 mod policy;
 pub mod queries;
 mod rules;

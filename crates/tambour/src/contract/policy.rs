@@ -62,14 +62,14 @@ impl Policy {
         let (queries, reports) = match written {
             Written::Value(value) => policy.clean(value, place, end),
             Written::Text(text) => match serde_json::from_str(text) {
-                Ok(value) => policy.clean(&value, place, end),
+                Ok(value) => policy.clean_text(&value, text, place, end),
                 Err(_) => {
                     let value = mend(text, &self.limits);
                     let repair = if value.is_some() { "JSON repaired" } else { "no queries are sent" };
                     let found =
                         Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
                     report(found.repaired(repair));
-                    policy.clean(&value?, place, end)
+                    policy.clean_text(&value?, text, place, end)
                 }
             },
         };

@@ -21,6 +21,7 @@ use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::fields::kind;
+use super::places;
 use super::rules::known;
 use crate::finding::Report;
 use crate::options::Sensitive;
@@ -62,7 +63,7 @@ impl Policy<'_> {
     #[must_use]
     pub fn read(&self, text: &str, place: Place, end: usize) -> (Option<Vec<String>>, Vec<Report>) {
         match serde_json::from_str(text) {
-            Ok(value) => self.clean(&value, place, end),
+            Ok(value) => self.clean_text(&value, text, place, end),
             Err(_) => {
                 let report = Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
                 (None, vec![report.repaired("no queries are sent")])
@@ -75,10 +76,43 @@ impl Policy<'_> {
     /// All reports have the same place, that of the value.
     #[must_use]
     pub fn clean(&self, value: &Value, place: Place, end: usize) -> (Option<Vec<String>>, Vec<Report>) {
-        let mut cleaning = Cleaning { policy: self, place, end, reports: Vec::new() };
+        self.clean_at(value, &[], place, end)
+    }
+
+    /// As [`Policy::clean`], of a value that was written as `text`, at `place`: reports on one query have its place.
+    pub(super) fn clean_text(
+        &self,
+        value: &Value,
+        text: &str,
+        place: Place,
+        end: usize,
+    ) -> (Option<Vec<String>>, Vec<Report>) {
+        let mut at = place;
+        let mut read = 0;
+        let spans: Vec<(Place, usize)> = places::items(text)
+            .into_iter()
+            .map(|item| {
+                at.advance(&text[read..item.start]);
+                read = item.start;
+                (at, at.offset + item.len())
+            })
+            .collect();
+        // Broken text may have been read otherwise.
+        let known = value.as_array().is_some_and(|values| values.len() == spans.len());
+        self.clean_at(value, if known { &spans } else { &[] }, place, end)
+    }
+
+    fn clean_at(
+        &self,
+        value: &Value,
+        spans: &[(Place, usize)],
+        place: Place,
+        end: usize,
+    ) -> (Option<Vec<String>>, Vec<Report>) {
+        let mut cleaning = Cleaning { policy: self, spans, place, end, reports: Vec::new() };
         let Value::Array(values) = value else {
             let message = format!("the queries are {}, not an array", kind(value));
-            cleaning.report("serp_queries_not_array", message, "no queries are sent");
+            cleaning.report(None, "serp_queries_not_array", message, "no queries are sent");
             return (None, cleaning.reports);
         };
         let queries = cleaning.run(values);
@@ -88,6 +122,8 @@ impl Policy<'_> {
 
 struct Cleaning<'a> {
     policy: &'a Policy<'a>,
+    /// Where each query stands, if that is known.
+    spans: &'a [(Place, usize)],
     place: Place,
     end: usize,
     reports: Vec<Report>,
@@ -96,17 +132,23 @@ struct Cleaning<'a> {
 impl Cleaning<'_> {
     fn run(&mut self, values: &[Value]) -> Vec<String> {
         let mut kept: Vec<String> = Vec::new();
+        let mut numbers = Vec::new();
         let mut seen = HashSet::new();
         let mut folded = HashSet::new();
         for (index, value) in values.iter().enumerate() {
             let number = index + 1;
             let Value::String(query) = value else {
                 let message = format!("query {number} is {}, not a string", kind(value));
-                self.report("serp_query_not_string", message, "query dropped");
+                self.report(Some(number), "serp_query_not_string", message, "query dropped");
                 continue;
             };
             if query.trim().is_empty() {
-                self.report("serp_query_empty", format!("query {number} is blank"), "query dropped");
+                self.report(
+                    Some(number),
+                    "serp_query_empty",
+                    format!("query {number} is blank"),
+                    "query dropped",
+                );
                 continue;
             }
             let Some(query) = self.harmless(number, query) else { continue };
@@ -115,26 +157,32 @@ impl Cleaning<'_> {
             let case = same.to_lowercase();
             if !seen.insert(same) {
                 let message = format!("query {number} repeats another one");
-                self.report("serp_queries_duplicate", message, "query dropped");
+                self.report(Some(number), "serp_queries_duplicate", message, "query dropped");
                 continue;
             }
             if !folded.insert(case) && kept.len() < MOST {
                 let message = format!("query {number} differs from another one only by upper and lower case");
-                self.note("serp_queries_case", message);
+                self.note(Some(number), "serp_queries_case", message);
             }
             kept.push(query);
+            numbers.push(number);
         }
         if values.len() > MOST {
             let message = format!("{} queries, at most {MOST} are allowed", values.len());
             let repair =
                 if kept.len() > MOST { "the first 5 kept" } else { "the others were dropped already" };
-            self.report("serp_queries_too_many", message, repair);
+            self.report(None, "serp_queries_too_many", message, repair);
+            if let (Some(&first), Some(report)) = (numbers.get(MOST), self.reports.last_mut())
+                && let (Some(&(place, _)), Some(&(_, end))) = (self.spans.get(first - 1), self.spans.last())
+            {
+                (report.place, report.end) = (place, end);
+            }
         } else if kept.len() > USUAL {
-            self.note("serp_queries_many", format!("{} queries, one to three are usual", kept.len()));
+            self.note(None, "serp_queries_many", format!("{} queries, one to three are usual", kept.len()));
         }
         kept.truncate(MOST);
         if values.is_empty() {
-            self.note("serp_queries_empty", "no queries");
+            self.note(None, "serp_queries_empty", "no queries");
         }
         kept
     }
@@ -147,11 +195,11 @@ impl Cleaning<'_> {
         if self.policy.sensitive == Sensitive::Generalise {
             let general = privacy.generalise(query);
             if privacy.first(&general).is_none() {
-                self.report("serp_query_sensitive", message, "data replaced by its kind");
+                self.report(Some(number), "serp_query_sensitive", message, "data replaced by its kind");
                 return Some(general);
             }
         }
-        self.report("serp_query_sensitive", message, "query dropped");
+        self.report(Some(number), "serp_query_sensitive", message, "query dropped");
         None
     }
 
@@ -164,26 +212,29 @@ impl Cleaning<'_> {
         let cut = cut(query.trim()).to_owned();
         let message = format!("query {number} has {length} characters, at most {LONGEST} are allowed");
         if cut.is_empty() {
-            self.report("serp_query_too_long", message, "query dropped");
+            self.report(Some(number), "serp_query_too_long", message, "query dropped");
             return None;
         }
-        self.report("serp_query_too_long", message, "query cut");
+        self.report(Some(number), "serp_query_too_long", message, "query cut");
         if let Some(found) = self.policy.privacy.first(&cut) {
             let message = format!("the rest of query {number} reads as sensitive data: {}", found.kind);
-            self.report("serp_query_sensitive", message, "query dropped");
+            self.report(Some(number), "serp_query_sensitive", message, "query dropped");
             return None;
         }
         Some(cut)
     }
 
-    fn report(&mut self, code: &str, message: impl Into<String>, repair: &str) {
-        self.note(code, message);
+    fn report(&mut self, number: Option<usize>, code: &str, message: impl Into<String>, repair: &str) {
+        self.note(number, code, message);
         let report = self.reports.pop().expect("a report was just added");
         self.reports.push(report.repaired(repair));
     }
 
-    fn note(&mut self, code: &str, message: impl Into<String>) {
-        let report = Report::new(known(code), self.place, self.end, message);
+    /// Reports on a query, or on all of them.
+    fn note(&mut self, number: Option<usize>, code: &str, message: impl Into<String>) {
+        let span = number.and_then(|number| self.spans.get(number - 1));
+        let (place, end) = span.copied().unwrap_or((self.place, self.end));
+        let report = Report::new(known(code), place, end, message);
         self.reports.push(match self.policy.source {
             Source::Block => report,
             Source::Event => on_event(report),

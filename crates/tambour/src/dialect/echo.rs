@@ -34,8 +34,9 @@ fn texts(example: &str, options: &Options, reader: fn(&Options) -> Box<dyn Diale
         fn intent(&mut self, intent: Intent<'_>) {
             each_text(&intent, &mut |text| self.0.push_str(text));
         }
-        fn queries(&mut self, written: Written<'_>, _: Place, _: usize) {
+        fn queries(&mut self, written: Written<'_>, _: Place, _: usize) -> Option<usize> {
             each_query(written, &mut |text| self.0.push_str(text));
+            None
         }
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
@@ -91,9 +92,9 @@ impl Output for Watched<'_> {
         self.out.intent(intent);
     }
 
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) {
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
         each_query(written, &mut |text| self.examples.iter_mut().for_each(|example| example.see(text)));
-        self.out.queries(written, place, end);
+        self.out.queries(written, place, end)
     }
 
     fn report(&mut self, report: Report) {

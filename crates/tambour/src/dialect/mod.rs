@@ -71,8 +71,9 @@ pub trait Output {
     /// The next intent.
     fn intent(&mut self, intent: Intent<'_>);
 
-    /// Search queries, to be cleaned by the policy. `end` is the offset after them.
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize);
+    /// Search queries, to be cleaned by the policy. `end` is the offset after them. Returns how many are used; `None` when
+    /// what was written is no list.
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize>;
 
     /// A broken or repaired rule.
     fn report(&mut self, report: Report);
@@ -190,7 +191,9 @@ pub fn detect(text: &str) -> &'static Entry {
     struct Deaf;
     impl Output for Deaf {
         fn intent(&mut self, _: Intent<'_>) {}
-        fn queries(&mut self, _: Written<'_>, _: Place, _: usize) {}
+        fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
+            None
+        }
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
     }

@@ -23,9 +23,9 @@ impl Entities {
             }
             rest = &rest[at..];
             match read(rest) {
-                Read::Entity(len, decoded) => {
+                Read::Entity(written, decoded) => {
                     out(decoded);
-                    rest = &rest[len..];
+                    rest = &rest[written.len()..];
                 }
                 Read::Partial => {
                     self.held.push_str(rest);
@@ -81,16 +81,21 @@ impl Entities {
     }
 }
 
-enum Read {
-    Entity(usize, &'static str),
+/// What a text that begins with `&` begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// An entity: as it is written, and the character it stands for.
+    Entity(&'static str, &'static str),
+    /// It may become one.
     Partial,
+    /// None.
     Text,
 }
 
-fn read(text: &str) -> Read {
+pub(super) fn read(text: &str) -> Read {
     for (entity, decoded) in TABLE {
         if text.starts_with(entity) {
-            return Read::Entity(entity.len(), decoded);
+            return Read::Entity(entity, decoded);
         }
         if entity.starts_with(text) {
             return Read::Partial;
@@ -107,6 +112,20 @@ pub fn decode(text: &str) -> String {
     entities.push(text, &mut |piece| out.push_str(piece));
     entities.flush(&mut |piece| out.push_str(piece));
     out
+}
+
+/// Writes text in which entities are literal: [`decode`] gives it back.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        out.push_str(if matches!(read(rest), Read::Entity(..)) { "&amp;" } else { "&" });
+        rest = &rest[1..];
+    }
+    out + rest
 }
 
 /// Writes text so that [`decode`] gives it back and nothing in it reads as a tag.

@@ -171,6 +171,8 @@ pub struct Markup {
     limit: usize,
     /// Whether marks of reasoning are told that are no tags.
     reasoning: bool,
+    /// Whether `<!--` begins a comment.
+    comments: bool,
 }
 
 impl Markup {
@@ -184,14 +186,28 @@ impl Markup {
     /// A lexer that goes on at `place`.
     #[must_use]
     pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
-        let carry = String::new();
-        Markup { state: State::Text, in_comment: false, carry, place, mark, limit, reasoning: false }
+        Markup {
+            state: State::Text,
+            in_comment: false,
+            carry: String::new(),
+            place,
+            mark,
+            limit,
+            reasoning: false,
+            comments: true,
+        }
     }
 
     /// Tells marks of reasoning that are no tags, such as `[THINK]`, as [`Token::Reasoning`].
     #[must_use]
     pub fn with_reasoning(self) -> Markup {
         Markup { reasoning: true, ..self }
+    }
+
+    /// Reads what follows `<!--` like any text.
+    #[must_use]
+    pub fn without_comments(self) -> Markup {
+        Markup { comments: false, ..self }
     }
 
     /// Reads `text`; `out` gets each token with the place it starts at.
@@ -349,7 +365,7 @@ impl Markup {
         match done {
             Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
             Step::CommentOpen => {
-                self.in_comment = true;
+                self.in_comment = self.comments;
                 self.token(tail, out, |_| Token::CommentOpen);
             }
             Step::CommentClose => {

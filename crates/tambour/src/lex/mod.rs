@@ -2,11 +2,13 @@
 //! caller's chunk.
 
 pub mod code;
+pub mod comment;
 pub mod entity;
 pub mod json;
 pub mod marks;
 pub mod markup;
 pub mod scan;
+pub mod seam;
 pub mod space;
 pub mod sse;
 pub mod utf8;

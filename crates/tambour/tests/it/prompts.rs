@@ -46,6 +46,13 @@ fn the_example_comes_before_the_rules() {
 }
 
 #[test]
+fn the_instructions_say_what_becomes_of_entities_in_code() {
+    for (_, prompt) in prompts().filter(|(name, _)| *name == "thinkingml") {
+        assert!(prompt.rules.contains("&lt; &gt; &amp; &quot; &apos;"), "{}", prompt.rules);
+    }
+}
+
+#[test]
 fn the_jsonseq_schema_describes_the_example() {
     let schema = entry("jsonseq").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -31,6 +31,7 @@ fn replies() -> Vec<Vec<u8>> {
     let mut random = Random::new(66);
     for _ in 0..cases() {
         all.push(random.soup(20).into_bytes());
+        all.push(random.torn().into_bytes());
     }
     for _ in 0..cases() {
         let reply = random.pick(&all).clone();

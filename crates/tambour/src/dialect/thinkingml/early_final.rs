@@ -1,17 +1,28 @@
 //! `<final>` before `</thinking>`: a closing tag that was forgotten, a remark, or the answer.
 
-use super::parse::{Mode, Reader};
+use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
-use super::thinking::Hold;
+use super::thinking::{Hold, Part};
 use crate::dialect::{MARKER, Output};
 use crate::finding::Profile;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::span::Place;
 
 impl Reader {
-    /// `<final>` directly in `<thinking>`: its closing tag was forgotten.
-    pub(super) fn forgotten_close(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+    /// `<final>` directly in `<thinking>`: its closing tag was forgotten, unless it is mentioned in the middle of a
+    /// line and another one comes at the start of one (R-75).
+    pub(super) fn final_in_thinking(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        if self.thinking.again {
+            self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
+        } else if self.line == Line::Text {
+            self.hold_from(tag.raw, at, true);
+        } else {
+            self.forgotten_close(exact, tag, at, out);
+        }
+    }
+
+    fn forgotten_close(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = "`<final>` begins before `</thinking>`";
         self.report(
             rules::FINAL_INSIDE_THINKING,
@@ -30,22 +41,26 @@ impl Reader {
 
     /// `<final>` in an open phase: text, unless no real one comes.
     pub(super) fn final_in_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        if self.thinking.literal {
+        let mentioned = self.line == Line::Text;
+        if self.thinking.again || self.thinking.literal && mentioned {
             return self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
         }
-        if self.options.lone_final_close && self.options.profile == Profile::Lenient && self.line_blank {
+        if self.options.lone_final_close && self.options.profile == Profile::Lenient && self.line_blank() {
             self.thinking.lone = Some((tag.raw.to_owned(), at));
             return;
         }
-        self.hold_from(tag.raw, at);
+        self.hold_from(tag.raw, at, mentioned);
     }
 
-    pub(super) fn hold_from(&mut self, raw: &str, at: Place) {
+    fn hold_from(&mut self, raw: &str, at: Place, mentioned: bool) {
+        let direct = self.thinking.part == Part::Direct;
         self.thinking.hold = Some(Hold {
             raw: raw.to_owned(),
             tag_len: raw.len(),
             at,
-            closed_phase: false,
+            mentioned,
+            direct,
+            closed_phase: direct,
             closed_thinking: false,
         });
         self.in_comment = false;
@@ -73,7 +88,7 @@ impl Reader {
         }
         let tag_len = raw.trim_end().len();
         let blanks = raw.split_off(tag_len);
-        self.hold_from(&raw, start);
+        self.hold_from(&raw, start, false);
         if !blanks.is_empty() {
             self.held_token(Token::Text(&blanks), start.after(&raw), out);
         }
@@ -94,7 +109,7 @@ impl Reader {
             out,
         );
         self.end_thinking(out);
-        self.thinking.forgotten = true;
+        self.thinking.forgotten = self.thinking.open;
         self.mode = Mode::Outside;
         self.begin(Name::Final, at, "<final>".len(), out);
     }
@@ -115,8 +130,11 @@ impl Reader {
                     }
                     // Thinking goes on, or the real answer begins: it was text.
                     Some((Name::Phase, _)) if !self.in_comment => return self.release(token, at, out),
-                    Some((Name::Final, _)) if !close && !self.in_comment && hold.closed_phase => {
-                        return self.release(token, at, out);
+                    Some((Name::Final, _)) if !close && !self.in_comment => {
+                        let closed = if hold.direct { hold.closed_thinking } else { hold.closed_phase };
+                        if closed || hold.mentioned && self.line != Line::Text {
+                            return self.release(token, at, out);
+                        }
                     }
                     _ => {}
                 }
@@ -136,6 +154,11 @@ impl Reader {
             };
             hold.raw.push_str(kept);
             let at = at.after(kept);
+            if hold.direct {
+                // None came at the start of a line: it is the answer.
+                self.accept(out);
+                return self.token(token, at, out);
+            }
             let message = "more text after `<final>` in a phase than `limits.hold`";
             self.report(rules::LIMIT_EXCEEDED, at, 0, message, "read as text of the phase", out);
             return self.release(token, at, out);
@@ -146,9 +169,12 @@ impl Reader {
     /// The held text is text of the phase; goes on with `token`.
     pub(super) fn release(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let Some(hold) = self.thinking.hold.take() else { return };
-        self.thinking.literal = true;
+        self.thinking.again = true;
         self.in_comment = false;
         self.replay(&hold.raw, hold.at, out);
+        self.thinking.again = false;
+        // Once thinking went on, a mention in the rest of the phase is text.
+        self.thinking.literal = self.thinking.part != Part::Direct;
         if hold.raw.to_ascii_lowercase().contains("</final>") {
             self.thinking.quoted = Some(hold);
         }
@@ -165,26 +191,32 @@ impl Reader {
     /// The input ends: a held `<final>` was the answer after all.
     pub(super) fn thinking_end_of_input(&mut self, end: Place, out: &mut dyn Output) {
         if let Some((raw, at)) = self.thinking.lone.take() {
-            self.hold_from(raw.trim_end(), at);
+            self.hold_from(raw.trim_end(), at, false);
         }
-        let Some(hold) = self.thinking.hold.take() else { return };
-        let message = "`<final>` begins inside a phase, and no other one comes";
-        let at = hold.at;
-        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
-        self.end_phase(at, out);
-        self.end_thinking(out);
-        self.thinking.phase_open_late = !hold.closed_phase;
-        self.thinking.thinking_open_late = !hold.closed_thinking;
-        self.mode = Mode::Outside;
-        self.answer.moved = true;
-        self.begin(Name::Final, at, hold.tag_len, out);
-        self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
+        self.accept(out);
         if self.thinking.phase_open_late {
             self.unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
         }
         if self.thinking.thinking_open_late {
             self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
+    }
+
+    /// A held `<final>` is the answer.
+    fn accept(&mut self, out: &mut dyn Output) {
+        let Some(hold) = self.thinking.hold.take() else { return };
+        let place = if hold.direct { "`<thinking>`" } else { "a phase" };
+        let message = format!("`<final>` begins inside {place}, and no other one comes");
+        let at = hold.at;
+        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
+        self.end_phase(at, out);
+        self.end_thinking(out);
+        self.thinking.phase_open_late = !hold.closed_phase;
+        self.thinking.thinking_open_late = !hold.closed_thinking && self.thinking.open;
+        self.mode = Mode::Outside;
+        self.answer.moved = true;
+        self.begin(Name::Final, at, hold.tag_len, out);
+        self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
     }
 
     /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.

@@ -9,19 +9,6 @@ use crate::lex::markup::{TagKind, Token};
 use crate::span::Place;
 
 impl Reader {
-    pub(super) fn dropped(&mut self, name: Name, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        let Token::Tag(tag) = token else { return };
-        match structure::find(tag.name) {
-            Some((found, _)) if found == name && tag.kind == TagKind::Close => self.mode = Mode::Outside,
-            Some((found, exact)) if found.is_top() && found != name && tag.kind == TagKind::Open => {
-                self.mode = Mode::Outside;
-                self.check_tag(found, exact, &tag, at, out);
-                self.begin(found, at, tag.raw.len(), out);
-            }
-            _ => {}
-        }
-    }
-
     pub(super) fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Token::Tag(tag) = token
             && let Some((name, _)) = structure::find(tag.name)
@@ -43,13 +30,17 @@ impl Reader {
             return carry == "<" && self.answer.comment_begins();
         }
         let expected: &[&str] = match self.mode {
+            Mode::Final if self.block.is_some() => &["</serp_queries>", "</final>"],
             Mode::Final => &["</final>", "<!--", "<serp_queries>"],
             Mode::Thinking => &["</phase>", "</title>", "</thinking>", "<phase id=", "<title>", "<final>"],
             Mode::Think => &["</think>"],
             Mode::Serp => &["</serp>"],
-            Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", MARKER],
+            Mode::Outside if self.block.is_some() => &["</serp_queries>"],
+            // What follows the answer is left out as text.
+            Mode::Outside if self.seen.contains(&"final") => &[],
+            Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", "<phase id=", MARKER],
             Mode::SecondThinking => &["</thinking>"],
-            Mode::Dropped(_) => &[],
+            Mode::Late => &["</thinking>", "</phase>", "</title>"],
         };
         expected
             .iter()
@@ -58,10 +49,11 @@ impl Reader {
 
     /// Leaves out a tag that was cut at the very end.
     pub(super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
-        if self.block.is_none() && self.mode != Mode::Outside {
-            let message = format!("the reply ends inside a tag: `{half}`");
-            self.report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
+        if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(half)) {
+            return block.closed_by(half);
         }
+        let message = format!("the reply ends inside a tag: `{half}`");
+        self.report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
     }
 
     /// The end of the input.
@@ -89,24 +81,27 @@ impl Reader {
                 out.report(report.repaired("left out"));
             }
         }
-        if !self.seen.contains(&"thinking") {
+        if !self.has_thinking_tag() {
+            let tagless = self.seen.contains(&"thinking");
+            let repair = if tagless { "read from its phases" } else { "a phase with the fallback title" };
             let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
-            out.report(report.repaired("a phase with the fallback title"));
+            out.report(report.repaired(repair));
         }
     }
 
     /// Closes whatever element is under way.
     pub(super) fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
         match self.mode {
-            Mode::Outside | Mode::Dropped(_) => {
-                if self.block.is_some() {
-                    self.end_block(end, false, out);
-                }
+            Mode::Outside => self.leave_block(end, out),
+            Mode::Late => {
+                self.end_late(end.offset, out);
+                // In an open `<thinking>` that is to be closed too.
+                self.close_at_end(end, out);
             }
             Mode::Think => self.unclosed(Name::Think, self.think_at, end.offset, out),
             Mode::Serp => {
                 self.unclosed(Name::Serp, self.serp.at, end.offset, out);
-                self.end_serp(out);
+                self.end_serp(end.offset, out);
             }
             Mode::Thinking | Mode::SecondThinking => {
                 self.close_thinking(end, out);
@@ -142,8 +137,11 @@ impl Reader {
                 self.outside.take_closing(fence);
             }
             // `</final>` in it, such as in a comment, ends nothing.
+            if !structured {
+                out.fall_back("structure_missing");
+            }
             self.answer.implied = true;
-            self.give_outside_as_answer(out);
+            self.give_outside_as_answer(end.offset, out);
             self.end_answer(end, out);
         }
         let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");

@@ -7,8 +7,59 @@ use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::entity;
 use crate::lex::markup::{TagKind, Token};
+use crate::lex::seam::{Joined, Seam};
 use crate::lex::space::is_blank;
+use crate::options::Options;
 use crate::span::Place;
+
+/// The summary under way.
+pub(super) struct Serp {
+    pub(super) at: Place,
+    text: String,
+    /// Bytes of it as it was written.
+    written: usize,
+    seam: Seam,
+    limit: usize,
+    /// Where it became too long.
+    full: Option<Place>,
+}
+
+impl Serp {
+    pub(super) fn new(options: &Options) -> Serp {
+        let limits = &options.limits;
+        let seam = Seam::new("", limits.tag);
+        Serp { at: Place::START, text: String::new(), written: 0, seam, limit: limits.hold, full: None }
+    }
+
+    /// Text. Where a tag was taken out of it, its neighbours make no new one.
+    fn text(&mut self, text: &str, at: Place) {
+        let text = self.room_for(text, at);
+        let Serp { text: kept, seam, .. } = self;
+        seam.text(text, at, &mut |joined| add(kept, joined));
+    }
+
+    /// Markup that is kept as text.
+    fn keep(&mut self, raw: &str, at: Place) {
+        let raw = self.room_for(raw, at);
+        let Serp { text: kept, seam, .. } = self;
+        seam.end(&mut |joined| add(kept, joined));
+        kept.push_str(raw);
+    }
+
+    /// The part of `text` that there is room for.
+    fn room_for<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
+        if self.full.is_some() {
+            return "";
+        }
+        let room = self.limit - self.written;
+        let kept = &text[..text.floor_char_boundary(room)];
+        self.written += kept.len();
+        if kept.len() < text.len() {
+            self.full = Some(at.after(kept));
+        }
+        kept
+    }
+}
 
 impl Reader {
     pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
@@ -44,7 +95,7 @@ impl Reader {
                     Some((name, exact))
                         if name.is_top() && name != Name::Think && tag.kind == TagKind::Open =>
                     {
-                        if self.line_blank {
+                        if self.line_blank() {
                             self.end_think(at, out);
                             self.check_tag(name, exact, &tag, at, out);
                             return self.begin(name, at, tag.raw.len(), out);
@@ -106,45 +157,49 @@ impl Reader {
 
     pub(super) fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         match token {
-            Token::Text(text) => self.serp_text(text, at, out),
+            Token::Text(text) if self.in_comment => self.serp.keep(text, at),
+            Token::Text(text) => self.serp.text(text, at),
             Token::Tag(tag) => match structure::find(tag.name) {
                 Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
                     self.check_tag(Name::Serp, exact, &tag, at, out);
-                    self.end_serp(out);
+                    self.end_serp(at.offset, out);
                 }
                 Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
                     self.unclosed(Name::Serp, self.serp.at, at.offset, out);
-                    self.end_serp(out);
+                    self.end_serp(at.offset, out);
                     self.check_tag(name, exact, &tag, at, out);
                     self.begin(name, at, tag.raw.len(), out);
                 }
-                _ if self.in_comment => self.serp_text(tag.raw, at, out),
+                _ if self.in_comment => self.serp.keep(tag.raw, at),
                 _ => self.tag_in_plain_text(tag.name, at, tag.raw.len(), "tag removed", out),
             },
             other => {
                 self.plain_token(&other, at, out);
-                self.serp_text(other.raw(), at, out);
+                self.serp.keep(other.raw(), at);
             }
         }
     }
 
-    pub(super) fn serp_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let limit = self.options.limits.hold;
-        if self.serp.text.len() > limit {
-            return;
-        }
-        let room = text.floor_char_boundary(limit - self.serp.text.len());
-        self.serp.text.push_str(&text[..room]);
-        if room < text.len() {
-            let message = "`<serp>` is longer than `limits.hold`";
-            self.report(rules::LIMIT_EXCEEDED, at.after(&text[..room]), 0, message, "the rest left out", out);
-            self.serp.text.push_str(&" ".repeat(limit + 1 - self.serp.text.len()));
-        }
-    }
-
-    pub(super) fn end_serp(&mut self, out: &mut dyn Output) {
+    pub(super) fn end_serp(&mut self, end: usize, out: &mut dyn Output) {
         self.mode = Mode::Outside;
         self.in_comment = false;
-        out.intent(Intent::Summary(entity::decode(&std::mem::take(&mut self.serp.text)).into()));
+        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));
+        serp.seam.end(&mut |joined| add(&mut serp.text, joined));
+        if let Some(full) = serp.full {
+            let message = "`<serp>` is longer than `limits.hold`";
+            let report = Report::new(rules::LIMIT_EXCEEDED, full, end, message);
+            out.report(report.repaired("the rest left out"));
+        }
+        out.intent(Intent::Summary(entity::decode(&serp.text).into()));
+    }
+}
+
+/// Adds text to a summary. A tag that was made of its neighbours is none with a blank in it.
+fn add(summary: &mut String, joined: Joined<'_>) {
+    match joined {
+        Joined::Text(text) => summary.push_str(text),
+        Joined::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
+        // The `<` behind it ends it.
+        Joined::Open(raw, _) => summary.push_str(raw),
     }
 }

@@ -1,7 +1,7 @@
 //! Text outside the elements: held until it is known whether a structure makes it superfluous (X-013, T-015), and
 //! the fence around a reply (T-018).
 
-use crate::lex::space::{is_blank, is_space};
+use crate::lex::space::is_space;
 use crate::span::Place;
 
 /// Text outside the elements, from its first character that is not blank.
@@ -12,8 +12,41 @@ pub(super) struct Outside {
     runs: Vec<Run>,
     /// The place after `text`.
     end: Place,
+    /// Where the text has come, so that it is not searched again for each element.
+    reach: Reach,
+    /// The same before the last `<!--`, which may belong to a queries block.
+    comment: Option<(usize, Reach)>,
     /// Offset after the last character that is not blank, once something did not fit.
     beyond: Option<usize>,
+}
+
+/// Most bytes of a line that opens a fence around the reply.
+const FENCE_LINE: usize = 256;
+
+const COMMENT: &str = "<!--";
+
+/// How far a text has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    /// Bytes up to the last character that is not blank, and where its line starts.
+    filled: usize,
+    line: usize,
+    /// Where the last line starts.
+    last_line: usize,
+}
+
+impl Reach {
+    /// Text was added at `from`.
+    fn add(&mut self, text: &str, from: usize) {
+        let inner = text.trim_end_matches(is_space);
+        if !inner.is_empty() {
+            self.filled = from + inner.len();
+            self.line = inner.rfind('\n').map_or(self.last_line, |at| from + at + 1);
+        }
+        if let Some(at) = text.rfind('\n') {
+            self.last_line = from + at + 1;
+        }
+    }
 }
 
 /// A run of text without a gap.
@@ -57,11 +90,20 @@ impl Outside {
             if self.text.is_empty() || self.end != place {
                 self.runs.push(Run { from: self.text.len(), at: place });
             }
-            self.text.push_str(kept);
+            self.add(kept);
             place.advance(kept);
             self.end = place;
         }
         (!rest.is_empty()).then_some((rest, place))
+    }
+
+    fn add(&mut self, text: &str) {
+        let from = self.text.len();
+        if text == COMMENT {
+            self.comment = Some((from, self.reach));
+        }
+        self.text.push_str(text);
+        self.reach.add(text, from);
     }
 
     /// Notes text that did not fit and is left out: only its end matters.
@@ -79,7 +121,7 @@ impl Outside {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        is_blank(&self.text) && self.beyond.is_none()
+        self.reach.filled == 0 && self.beyond.is_none()
     }
 
     pub(super) fn text(&self) -> &str {
@@ -100,7 +142,7 @@ impl Outside {
 
     /// Start, and offset after the last character that is not blank.
     pub(super) fn range(&self) -> (Place, usize) {
-        let len = self.text.trim_end_matches(is_space).len();
+        let len = self.reach.filled;
         let last = self.run(len.saturating_sub(1));
         (self.run(0).at, self.beyond.unwrap_or(last.at.offset + len - last.from))
     }
@@ -110,17 +152,26 @@ impl Outside {
         std::mem::take(self)
     }
 
-    /// Takes an open `<!--` from the end: it belongs to a queries block.
-    pub(super) fn take_comment(&mut self) -> String {
-        let before = self.text.trim_end().strip_suffix("<!--").map(str::len);
-        before.filter(|_| self.beyond.is_none()).map_or_else(String::new, |before| self.split_off(before))
+    /// Takes an open `<!--` from the end: it belongs to a queries block. Where it starts, or `at`.
+    pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
+        let last = |&(from, _): &(usize, Reach)| from + COMMENT.len() == self.reach.filled;
+        let Some((from, reach)) = self.comment.take().filter(last).filter(|_| self.beyond.is_none()) else {
+            return (String::new(), at);
+        };
+        let at = self.place(from);
+        (self.split_off(from, at, reach), at)
+    }
+
+    /// The last line that is not blank, if it is short enough for a fence: it is looked at for each element.
+    fn last_line(&self) -> Option<&str> {
+        let Reach { filled, line, .. } = self.reach;
+        (filled - line <= FENCE_LINE).then(|| &self.text[line..filled])
     }
 
     /// Removes a fence that opens on the last line, and returns it.
     pub(super) fn take_fence(&mut self) -> Option<Fence> {
-        let body = self.text.trim_end();
-        let line_at = body.rfind('\n').map_or(0, |at| at + 1);
-        let line = &body[line_at..];
+        let line_at = self.reach.line;
+        let line = self.last_line()?.trim_end();
         let indent = line.len() - line.trim_start().len();
         let line = line.trim_start();
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -129,19 +180,27 @@ impl Outside {
         if len < 3 || info.contains(mark) || info.contains(char::is_whitespace) {
             return None;
         }
-        let run = self.run(line_at + indent);
-        let place = run.at.after(&self.text[run.from..line_at + indent]);
+        let place = self.place(line_at + indent);
         let end = place.offset + line.len();
-        self.split_off(line_at);
+        let mut reach = Reach::default();
+        reach.add(&self.text[..line_at], 0);
+        self.split_off(line_at, place, reach);
         Some(Fence { mark, len, place, end })
     }
 
-    /// Removes the text from `at` on and returns it.
-    fn split_off(&mut self, at: usize) -> String {
-        let rest = self.text.split_off(at);
-        self.runs.retain(|run| run.from < at);
-        let last = self.run(at);
-        self.end = last.at.after(&self.text[last.from..]);
+    /// The place of a byte of the text.
+    fn place(&self, byte: usize) -> Place {
+        let run = self.run(byte);
+        run.at.after(&self.text[run.from..byte])
+    }
+
+    /// Removes the text from a byte on, which stands at `place`, and returns it. More text does not follow it directly.
+    fn split_off(&mut self, byte: usize, place: Place, reach: Reach) -> String {
+        let rest = self.text.split_off(byte);
+        while self.runs.last().is_some_and(|run| run.from >= byte) {
+            self.runs.pop();
+        }
+        (self.end, self.reach) = (place, reach);
         rest
     }
 
@@ -160,5 +219,35 @@ impl Outside {
             self.beyond = old.beyond;
         }
         closes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outside(text: &str) -> Outside {
+        let mut outside = Outside::default();
+        outside.push(text, Place::START, false, usize::MAX);
+        outside
+    }
+
+    #[test]
+    fn little_is_looked_at_for_each_element() {
+        // X-007: whatever came before, 256 bytes at most.
+        for text in ["`".repeat(64_000), "a ".repeat(32_000), "a".to_owned() + &"\n".repeat(64_000)] {
+            let outside = outside(&(text + " a b"));
+            assert!(outside.last_line().is_none_or(|line| line.len() <= FENCE_LINE), "{:?}", outside.reach);
+        }
+    }
+
+    #[test]
+    fn the_last_line_with_text_is_known_however_it_came() {
+        let text = "text\n a\n\n ```xml\n \n";
+        for cut in 0..text.len() {
+            let mut outside = outside(&text[..cut]);
+            outside.push(&text[cut..], Place::START.after(&text[..cut]), false, usize::MAX);
+            assert_eq!(outside.last_line(), Some(" ```xml"), "cut at {cut}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use super::answer::Answer;
 use super::block::Block;
+use super::late::Late;
+use super::leading::Serp;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
@@ -28,13 +30,16 @@ pub(super) struct Reader {
     pub(super) entities: Entities,
     /// Whether an HTML comment is open; its inside is text (T-027).
     pub(super) in_comment: bool,
-    /// Whether only white space came since the last line break.
-    pub(super) line_blank: bool,
+    /// What came since the last line break.
+    pub(super) line: Line,
     pub(super) think_at: Place,
     /// `<thinking>` inside `<think>`, until the next token tells what it is.
     pub(super) think_pending: Option<(String, Place)>,
     pub(super) serp: Serp,
     pub(super) thinking: Thinking,
+    /// The element under way that came too late.
+    pub(super) late: Option<Late>,
+    pub(super) had_late_thought: bool,
     pub(super) answer: Answer,
     /// The queries block under way, in or after the answer.
     pub(super) block: Option<Block>,
@@ -54,14 +59,19 @@ pub(super) enum Mode {
     /// A second `<thinking>`: text of the last phase, up to its end (T-008).
     SecondThinking,
     Final,
-    /// In an element that is left out, up to its end.
-    Dropped(Name),
+    /// In an element that came too late, up to its end.
+    Late,
 }
 
-#[derive(Default)]
-pub(super) struct Serp {
-    pub(super) at: Place,
-    pub(super) text: String,
+/// What a line has held so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// White space.
+    Blank,
+    /// A tag of the structure, and white space.
+    Tag,
+    /// Text.
+    Text,
 }
 
 impl Reader {
@@ -74,11 +84,13 @@ impl Reader {
             fence: None,
             entities: Entities::default(),
             in_comment: false,
-            line_blank: true,
+            line: Line::Blank,
             think_at: Place::START,
             think_pending: None,
-            serp: Serp::default(),
+            serp: Serp::new(options),
             thinking: Thinking::default(),
+            late: None,
+            had_late_thought: false,
             answer: Answer::new(options),
             block: None,
             marker: None,
@@ -98,17 +110,31 @@ impl Reader {
             Mode::Think => self.think_token(token, at, out),
             Mode::Serp => self.serp_token(token, at, out),
             Mode::SecondThinking => self.second_thinking(token, at, out),
-            Mode::Dropped(name) => self.dropped(name, token, at, out),
+            Mode::Late => self.late_token(token, at, out),
         }
-        self.line_blank = match token {
+        self.line = match token {
             // Most pieces end in a word.
-            Token::Text(text) if !text.ends_with([' ', '\n', '\t', '\r']) => false,
+            Token::Text(text) if !text.ends_with([' ', '\n', '\t', '\r']) => Line::Text,
             Token::Text(text) => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
-                Some(last) => is_blank(&text[last + 1..]),
-                None => self.line_blank && is_blank(text),
+                Some(last) if is_blank(&text[last + 1..]) => Line::Blank,
+                None if is_blank(text) => self.line,
+                _ => Line::Text,
             },
-            _ => false,
+            Token::Tag(tag)
+                if matches!(
+                    structure::find(tag.name),
+                    Some((Name::Thinking | Name::Phase | Name::Title, _))
+                ) =>
+            {
+                Line::Tag
+            }
+            _ => Line::Text,
         };
+    }
+
+    /// Whether only white space came since the last line break.
+    pub(super) fn line_blank(&self) -> bool {
+        self.line == Line::Blank
     }
 
     pub(super) fn held(&self) -> usize {
@@ -154,6 +180,11 @@ impl Reader {
         entities.flush(&mut |text| match self.mode {
             Mode::Think => out.intent(Intent::Draft(text)),
             Mode::Thinking => self.thinking.plain(text, out),
+            Mode::Late => {
+                if let Some(late) = &mut self.late {
+                    late.thought(text, out);
+                }
+            }
             _ => {}
         });
         self.entities = entities;
@@ -175,8 +206,14 @@ impl Reader {
                     self.embedded_marker(at, "left out", out);
                 }
             }
-            Token::Tag(tag) if after_final && tag.name == "serp_queries" && tag.kind == TagKind::Open => {
-                self.block = Some(Block::begin(&self.outside.take_comment(), at, false));
+            Token::Tag(tag)
+                if after_final
+                    && tag.name == "serp_queries"
+                    && tag.kind == TagKind::Open
+                    && !self.answer.no_blocks =>
+            {
+                let (opening, at) = self.outside.take_comment(at);
+                self.block = Some(Block::begin(&opening, tag.raw, at, false));
                 return;
             }
             Token::Tag(tag) if !self.in_comment && self.outside_tag(&tag, at, out) => return,
@@ -197,11 +234,16 @@ impl Reader {
         };
         if tag.kind == TagKind::Close && self.answer.moved && matches!(name, Name::Phase | Name::Thinking) {
             // These close what the answer interrupted.
+            self.check_tag(name, exact, tag, at, out);
             self.thinking.closed_late(name);
             return true;
         }
         if tag.kind == TagKind::Close && name == Name::Thinking && self.thinking.forgotten {
+            self.check_tag(name, exact, tag, at, out);
             self.thinking.forgotten = false;
+            return true;
+        }
+        if self.loose_tag(name, exact, tag, at, out) {
             return true;
         }
         if tag.kind == TagKind::Close && name == Name::Final {
@@ -235,6 +277,9 @@ impl Reader {
             return self.outside.overflow(rest, at);
         }
         // Too much to hold: it is the answer.
+        if !self.seen.contains(&"thinking") {
+            out.fall_back("structure_missing");
+        }
         self.report(
             rules::LIMIT_EXCEEDED,
             at,
@@ -245,22 +290,20 @@ impl Reader {
         );
         self.seen.push("final");
         self.answer.implied = true;
-        self.give_outside_as_answer(out);
-        self.answer.quiet = true;
+        // A tag has been looked at already.
+        self.give_outside_as_answer(at.offset + usize::from(whole), out);
         self.replay(rest, at, out);
-        self.answer.quiet = false;
     }
 
-    /// The text outside becomes answer text; what was wrong in it has been reported.
-    pub(super) fn give_outside_as_answer(&mut self, out: &mut dyn Output) {
+    /// The text outside becomes answer text; what was wrong in it, up to an offset, has been reported.
+    pub(super) fn give_outside_as_answer(&mut self, reported: usize, out: &mut dyn Output) {
         out.intent(Intent::ThinkingEnd);
         self.mode = Mode::Final;
-        self.answer.quiet = true;
-        (self.in_comment, self.line_blank) = (false, true);
+        self.answer.reported = reported;
+        (self.in_comment, self.line) = (false, Line::Blank);
         for (text, at) in self.outside.take().runs() {
             self.replay(text, at, out);
         }
-        self.answer.quiet = false;
     }
 
     /// A top-level element begins.
@@ -281,6 +324,7 @@ impl Reader {
             return;
         }
         if matches!(name, Name::Thinking | Name::Final) {
+            self.take_loose_text(out);
             self.drop_outside(name, out);
         }
         self.seen.push(name.text());
@@ -333,20 +377,21 @@ impl Reader {
         if !self.seen.contains(&text) {
             self.seen.push(text);
         }
-        let (mode, repair) = match name {
-            Name::Think => (Mode::Think, "read as a draft"),
-            Name::Thinking if !after_final => (Mode::SecondThinking, "read as text of the last phase"),
-            _ => (Mode::Dropped(name), "left out"),
-        };
-        let report = Report::new(rule, at, at.offset + len, message).repaired(repair);
-        // T-007: a summary before the draft.
-        let swapped = matches!((name, misfit), (Name::Think, Misfit::Late("serp")));
-        out.report(if swapped { report.row("T-007") } else { report });
-        self.mode = mode;
-        if mode == Mode::Think {
-            self.think_at = at;
-        } else if mode == Mode::SecondThinking {
-            out.intent(Intent::PhaseText("<thinking>"));
+        match name {
+            Name::Think => {
+                let report = Report::new(rule, at, at.offset + len, message).repaired("read as a draft");
+                // T-007: a summary before the draft.
+                let swapped = matches!(misfit, Misfit::Late("serp"));
+                out.report(if swapped { report.row("T-007") } else { report });
+                self.think_at = at;
+                self.mode = Mode::Think;
+            }
+            Name::Thinking if !after_final => {
+                self.report(rule, at, len, message, "read as text of the last phase", out);
+                self.mode = Mode::SecondThinking;
+                out.intent(Intent::PhaseText("<thinking>"));
+            }
+            _ => self.begin_late(Late::new(name, rule, message, at, len)),
         }
     }
 

@@ -19,6 +19,10 @@ impl Reader {
             let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text before the first phase");
             out.report(report.repaired("read as a phase with the fallback title"));
         }
+        let title =
+            tag.attributes().find(|attribute| attribute.name == "title").and_then(|title| title.value);
+        let title = title.map(entity::decode).filter(|title| !title.trim().is_empty());
+        self.thinking.attribute = title.map(|title| (title, at, tag.raw.len()));
         let id = self.phase_id(tag, at, out);
         let thinking = &mut self.thinking;
         thinking.last_id = id.unwrap_or(thinking.last_id.saturating_add(1));
@@ -36,15 +40,9 @@ impl Reader {
         let Some(id) = tag.attributes().find(|a| a.name == "id") else {
             let others = tag.attributes().next().is_some();
             self.report(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
-            if others {
-                self.report(
-                    rules::PHASE_ATTR_INVALID,
-                    at,
-                    len,
-                    "`<phase>` has another attribute",
-                    "left out",
-                    out,
-                );
+            if others && self.thinking.attribute.is_none() {
+                let message = "`<phase>` has another attribute";
+                self.report(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
             }
             return None;
         };
@@ -63,7 +61,8 @@ impl Reader {
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
         let written = tag.raw.trim_end_matches("/>").trim_end_matches('>');
-        if written.split_once("phase").is_none_or(|(_, rest)| rest != format!(" id=\"{value}\"")) {
+        let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
+        if !exact && self.thinking.attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
             self.report(rules::PHASE_ATTR_INVALID, at, len, message, "read as such", out);
         }
@@ -88,6 +87,7 @@ impl Reader {
                     out.report(report.repaired("kept as text of the phase"));
                 }
                 self.check_tag(Name::Title, exact, tag, at, out);
+                self.title_attribute("left out", out);
                 self.thinking.part = Part::Title { text: String::new(), at, before };
                 if tag.kind == TagKind::SelfClosing {
                     self.end_title(out);
@@ -109,34 +109,49 @@ impl Reader {
         let Part::Title { text, at, before } = std::mem::replace(&mut self.thinking.part, Part::Text) else {
             return;
         };
-        let mut title = entity::decode(&text);
+        let title = entity::decode(&text);
+        if title.trim().is_empty() {
+            let end = at.offset + "<title>".len() + text.len();
+            let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
+            out.report(report.repaired("fallback title"));
+        }
+        self.titled(title, at, out);
+        self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
+    }
+
+    /// A phase begins with this title.
+    fn titled(&mut self, mut title: String, at: Place, out: &mut dyn Output) {
         let rest = title.split_off(title.floor_char_boundary(TITLE_LIMIT));
         if !rest.is_empty() {
             let report =
                 Report::new(rules::LIMIT_EXCEEDED, at, at.offset, "a title is longer than 1,024 bytes");
             out.report(report.repaired("the rest is text of the phase"));
         }
-        if title.trim().is_empty() {
-            let end = at.offset + "<title>".len() + text.len();
-            let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
-            out.report(report.repaired("fallback title"));
-        }
         out.intent(Intent::Phase(title.into(), at));
         if !rest.is_empty() {
             out.intent(Intent::PhaseText(&rest));
         }
-        self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
-    /// No title came: the fallback title, and what came instead is text.
+    /// The title that `<phase>` carries as an attribute, if it does, and what became of it.
+    fn title_attribute(&mut self, repair: &str, out: &mut dyn Output) -> Option<String> {
+        let (title, at, len) = self.thinking.attribute.take()?;
+        let message = "`<phase>` carries a title as an attribute";
+        self.report(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
+        Some(title)
+    }
+
+    /// No title came: that of the attribute or the fallback title, and what came instead is text.
     pub(super) fn end_untitled(&mut self, out: &mut dyn Output) {
         let Part::Untitled { text, .. } = std::mem::replace(&mut self.thinking.part, Part::Text) else {
             return;
         };
         let at = self.thinking.phase_at;
+        let title = self.title_attribute("read as the title", out);
+        let repair = if title.is_some() { "the attribute is the title" } else { "fallback title" };
         let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
-        out.report(report.repaired("fallback title"));
-        out.intent(Intent::Phase("".into(), at));
+        out.report(report.repaired(repair));
+        self.titled(title.unwrap_or_default(), at, out);
         self.entities.push(&text, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
@@ -172,7 +187,9 @@ impl Reader {
             self.unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
             self.end_phase(end, out);
         }
-        self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
+        if self.thinking.open {
+            self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
+        }
         self.end_thinking(out);
     }
 }

@@ -1,5 +1,6 @@
 //! The inside of `<thinking>`: phases, titles, and what to do with a `<final>` that may be only text.
 
+use super::late::Late;
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
@@ -13,6 +14,12 @@ use crate::span::Place;
 #[derive(Default)]
 pub(super) struct Thinking {
     pub(super) at: Place,
+    /// Whether its tag is open.
+    pub(super) open: bool,
+    /// Whether phases stand outside of it.
+    pub(super) loose: bool,
+    /// Whether its tag never came.
+    pub(super) tagless: bool,
     pub(super) part: Part,
     /// Where the phase under way starts.
     pub(super) phase_at: Place,
@@ -23,14 +30,18 @@ pub(super) struct Thinking {
     /// Whether the text run under way, directly in `<thinking>`, has been reported.
     pub(super) stray: bool,
     pub(super) last_id: u64,
+    /// The title that `<phase>` carries as an attribute, and where the tag stands, until a `<title>` comes or none.
+    pub(super) attribute: Option<(String, Place, usize)>,
     /// Phases closed because another one began inside them: each may still bring its closing tag.
     pub(super) nested: u32,
     /// Whether `<final>` closed it; a closing tag that comes later belongs to it.
     pub(super) forgotten: bool,
     /// A `<final>` in a phase and what followed it.
     pub(super) hold: Option<Hold>,
-    /// Whether `<final>` in the phase under way is known to be text.
+    /// Whether `<final>` in the middle of a line of the phase under way is known to be text.
     pub(super) literal: bool,
+    /// Whether every `<final>` is, since it is read again.
+    pub(super) again: bool,
     /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
     pub(super) lone: Option<(String, Place)>,
     /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
@@ -58,6 +69,10 @@ pub(super) struct Hold {
     pub(super) raw: String,
     pub(super) tag_len: usize,
     pub(super) at: Place,
+    /// Whether it stands in the middle of a line, so that one at the start of a line goes before it.
+    pub(super) mentioned: bool,
+    /// Whether it stands directly in `<thinking>`.
+    pub(super) direct: bool,
     pub(super) closed_phase: bool,
     pub(super) closed_thinking: bool,
 }
@@ -70,7 +85,7 @@ const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
 
 impl Thinking {
     pub(super) fn begin(&mut self, at: Place) {
-        *self = Thinking { at, ..Thinking::default() };
+        *self = Thinking { at, open: true, ..Thinking::default() };
     }
 
     /// Decoded text of the phase under way.
@@ -200,6 +215,7 @@ impl Reader {
                     self.end_phase(at, out);
                 }
                 self.end_thinking(out);
+                self.thinking.open = false;
                 self.mode = Mode::Outside;
             }
             (Name::Phase, false) => {
@@ -224,18 +240,24 @@ impl Reader {
             (Name::Phase, true) if in_phase => {
                 self.check_tag(name, exact, tag, at, out);
                 self.end_phase(at, out);
+                self.after_phase();
             }
-            (Name::Phase, true) if self.thinking.nested > 0 => self.thinking.nested -= 1,
+            (Name::Phase, true) if self.thinking.nested > 0 => {
+                self.check_tag(name, exact, tag, at, out);
+                self.thinking.nested -= 1;
+            }
             (Name::Title, _) if in_phase => self.title_tag(exact, tag, at, out),
-            (Name::Final, false) if !in_phase => self.forgotten_close(exact, tag, at, out),
+            (Name::Final, false) if !in_phase => self.final_in_thinking(exact, tag, at, out),
             (Name::Final, false) => self.final_in_phase(tag, at, out),
             (Name::Final, true) => self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out),
             (Name::Serp, false) if !in_phase => {
-                let message = "`<serp>` stands before `<thinking>`";
-                self.report(rules::SERP_AFTER_THINKING, at, len, message, "left out", out);
-                self.thinking.part = Part::Direct;
-                self.mode = Mode::Dropped(Name::Serp);
+                let message = "`<serp>` stands before `<thinking>`".to_owned();
+                let late = Late::new(name, rules::SERP_AFTER_THINKING, message, at, len).in_thinking();
+                self.begin_late(late);
                 self.thinking.stray = false;
+                if tag.kind == TagKind::SelfClosing {
+                    self.end_late(at.offset + len, out);
+                }
             }
             (Name::Thinking, false)
                 if !in_phase && !self.thinking.phased && self.thinking.unphased.is_none() =>

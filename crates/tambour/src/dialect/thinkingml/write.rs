@@ -2,8 +2,13 @@
 
 use crate::dialect::MARKER;
 use crate::event::Event;
-use crate::lex::entity::encode;
+use crate::lex::code::{CodeEntities, CodeFilter, Piece};
+use crate::lex::comment::Comment;
+use crate::lex::entity::{encode, literal};
 use crate::lex::markup::{Markup, Token};
+use crate::lex::seam::{Joined, Seam};
+use crate::limits::Limits;
+use crate::span::Place;
 
 /// Writes the events of one reply as ThinkingML. Reading it gives the same events; a reply without
 /// queries gets an empty block, since the contract wants one.
@@ -59,7 +64,8 @@ impl Parts {
             }
             out.push_str("</phase>\n");
         }
-        let queries = serde_json::Value::from(self.queries);
+        // No tag in a query ends the block or the answer.
+        let queries = serde_json::Value::from(self.queries).to_string().replace("</", "<\\/");
         out.push_str("</thinking>\n<final>\n");
         out.push_str(&escape_tags(&self.answer));
         out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->\n</final>\n"));
@@ -67,39 +73,97 @@ impl Parts {
     }
 }
 
-/// Escapes what the parser would read as a tag, and nothing else.
+/// Escapes what the parser would read as a tag, and what it would decode in code; nothing else.
 fn escape_tags(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut comment = false;
-    // Where unfinished tags began, directly before this place: without the `<` that ended them they would be tags.
-    let mut unfinished = None;
-    let mut lexer = Markup::new(MARKER, text.len() + 1);
-    let mut add = |token: Token<'_>| match token {
-        Token::CommentOpen | Token::CommentClose => {
-            comment = matches!(token, Token::CommentOpen);
-            unfinished = None;
-            out.push_str(token.raw());
-        }
-        Token::Text(text) | Token::Reasoning(text, _) => {
-            unfinished = text.starts_with('<').then(|| unfinished.unwrap_or(out.len()));
-            out.push_str(text);
-        }
-        // Even in a comment the answer's own end counts, in any case (T-021), and a queries block.
-        Token::Tag(tag)
-            if comment && !tag.name.eq_ignore_ascii_case("final") && tag.name != "serp_queries" =>
-        {
-            unfinished = None;
-            out.push_str(tag.raw)
-        }
-        Token::Tag(_) | Token::Mark(_) => {
-            if let Some(start) = unfinished.take() {
-                let before = out.split_off(start);
-                out.push_str(&before.replace('<', "&lt;"));
-            }
-            out.push_str(&token.raw().replace('<', "&lt;").replace('>', "&gt;"));
-        }
+    let mut writer = Writer {
+        seam: Seam::new(MARKER, text.len() + 1),
+        filter: CodeFilter::new(Limits::default().line),
+        comment: Comment::default(),
+        out: String::with_capacity(text.len()),
     };
-    lexer.push(text, &mut |token, _| add(token));
-    lexer.finish(&mut |token, _| add(token));
-    out
+    writer.filter.entities(CodeEntities::Encode);
+    let mut lexer = Markup::new(MARKER, text.len() + 1);
+    lexer.push(text, &mut |token, at| writer.token(token, at));
+    lexer.finish(&mut |token, at| writer.token(token, at));
+    let Writer { seam, filter, comment, out } = &mut writer;
+    seam.end(&mut |joined| pass(joined, filter, comment, out));
+    filter.finish(&mut |piece| put(piece, comment, out));
+    writer.out
+}
+
+struct Writer {
+    /// An unfinished tag before one that is escaped must not go on behind it.
+    seam: Seam,
+    filter: CodeFilter<Kind>,
+    comment: Comment,
+    out: String,
+}
+
+/// What goes through the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A tag, or an unfinished one before a tag, that is text in a comment.
+    Tag,
+    /// One that counts everywhere: the end of the answer, in any case (T-021), the queries block, and the marker.
+    Always,
+    CommentOpen,
+}
+
+impl Writer {
+    fn token(&mut self, token: Token<'_>, at: Place) {
+        let Writer { seam, filter, comment, out } = self;
+        let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
+        let kind = match token {
+            Token::Text(_) | Token::Reasoning(..) | Token::CommentClose => {
+                return seam.text(token.raw(), at, &mut go);
+            }
+            Token::CommentOpen => {
+                seam.end(&mut go);
+                Kind::CommentOpen
+            }
+            Token::Tag(tag) if !tag.name.eq_ignore_ascii_case("final") && tag.name != "serp_queries" => {
+                seam.tag(&mut go);
+                Kind::Tag
+            }
+            Token::Tag(_) | Token::Mark(_) => {
+                seam.tag(&mut go);
+                Kind::Always
+            }
+        };
+        filter.text_tag(token.raw(), kind, &mut |piece| put(piece, comment, out));
+    }
+}
+
+fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Kind>, comment: &mut Comment, out: &mut String) {
+    match joined {
+        Joined::Text(text) => filter.text(text, &mut |piece| put(piece, comment, out)),
+        Joined::Open(raw, _) | Joined::Tag { raw, .. } => {
+            filter.text_tag(raw, Kind::Tag, &mut |piece| put(piece, comment, out));
+        }
+    }
+}
+
+fn put(piece: Piece<'_, Kind>, comment: &mut Comment, out: &mut String) {
+    let (raw, escape, in_code) = match piece {
+        Piece::Text(text) => {
+            comment.text(text);
+            return out.push_str(text);
+        }
+        Piece::Tag(raw, Kind::CommentOpen, in_code) => {
+            if !in_code {
+                comment.begin();
+            }
+            (raw, false, in_code)
+        }
+        Piece::Tag(raw, kind, in_code) => (raw, kind == Kind::Always || !comment.is_open(), in_code),
+    };
+    let text = match (escape, in_code) {
+        // What is decoded again is escaped as little as possible: a line that is held has its limit.
+        (true, true) => literal(raw).replace('<', "&lt;"),
+        (false, true) => literal(raw),
+        (true, false) => raw.replace('<', "&lt;").replace('>', "&gt;"),
+        (false, false) => raw.to_owned(),
+    };
+    comment.text(&text);
+    out.push_str(&text);
 }

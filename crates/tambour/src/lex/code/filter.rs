@@ -1,23 +1,50 @@
-//! Holds tags back until it is known whether they stand in code, then hands them on in order.
+//! Holds tags back until it is known whether they stand in code, then hands them on in order. Entities too, where those
+//! in code are changed.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::{Code, Decision, Inside};
+use super::{Code, Inside, Stop};
+use crate::lex::entity::{self, Read};
 
 /// Passes text through at once and tags as soon as it is decided whether they are in code. `T` is what the
 /// caller wants to get back with a tag.
 #[derive(Clone, Debug)]
 pub struct CodeFilter<T> {
     code: Code,
+    entities: CodeEntities,
     queue: VecDeque<Held<T>>,
     held: usize,
+    /// The beginning of what may be an entity.
+    ampersand: String,
     limit: usize,
+}
+
+/// What happens to the five entities in code. Elsewhere they stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CodeEntities {
+    /// They stay too.
+    #[default]
+    Keep,
+    /// They are decoded, since Markdown shows them literally.
+    Decode,
+    /// They are made literal, so that decoding gives them back.
+    Encode,
 }
 
 #[derive(Clone, Debug)]
 enum Held<T> {
     Text(String),
-    Tag { raw: String, with: T, runs: usize, in_code: bool },
+    Tag { raw: String, with: T, place: Place },
+    Entity { raw: &'static str, decoded: &'static str, place: Place },
+}
+
+/// Where something held stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Backtick runs open before it.
+    runs: usize,
+    in_code: bool,
 }
 
 /// What comes out of a [`CodeFilter`].
@@ -33,75 +60,200 @@ impl<T> CodeFilter<T> {
     /// A filter at the start of a Markdown text that holds back at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> CodeFilter<T> {
-        CodeFilter { code: Code::default(), queue: VecDeque::new(), held: 0, limit }
+        CodeFilter {
+            code: Code::default(),
+            entities: CodeEntities::Keep,
+            queue: VecDeque::new(),
+            held: 0,
+            ampersand: String::new(),
+            limit,
+        }
+    }
+
+    /// Says what happens to entities in code from here on.
+    pub fn entities(&mut self, entities: CodeEntities) {
+        self.entities = entities;
     }
 
     /// Text of the Markdown.
     #[inline]
     pub fn text(&mut self, text: &str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         let mut rest = text;
+        if !self.ampersand.is_empty() {
+            rest = self.resume(rest, out);
+        }
+        let ampersand = self.entities != CodeEntities::Keep;
         while !rest.is_empty() {
-            if self.queue.is_empty() {
-                let (read, _) = self.code.text(rest);
-                let (piece, after) = rest.split_at(read);
-                rest = after;
-                if !piece.is_empty() {
-                    out(Piece::Text(piece));
+            let (read, stop) = if self.queue.is_empty() {
+                let (read, stop) = self.code.text(rest, ampersand);
+                if read > 0 {
+                    out(Piece::Text(&rest[..read]));
                 }
-                continue;
+                (read, stop)
+            } else {
+                // Cut at the limit itself, so that the result does not depend on the chunks.
+                let room = rest.floor_char_boundary(self.limit.saturating_sub(self.held));
+                if room == 0 {
+                    self.flush(out);
+                    continue;
+                }
+                let (read, stop) = self.code.text(&rest[..room], ampersand);
+                self.keep_text(&rest[..read]);
+                (read, stop)
+            };
+            rest = &rest[read..];
+            match stop {
+                Some(Stop::Ampersand) => rest = self.ampersand(rest, out),
+                stop => self.decide(stop, out),
             }
-            // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = rest.floor_char_boundary(self.limit.saturating_sub(self.held));
-            if room == 0 {
-                self.flush(out);
-                continue;
-            }
-            let (read, decision) = self.code.text(&rest[..room]);
-            let (piece, after) = rest.split_at(read);
-            rest = after;
-            self.keep_text(piece);
-            self.decide(decision, out);
         }
     }
 
-    /// A tag of the Markdown.
-    pub fn tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
-        let decision = self.code.boundary();
-        self.decide(decision, out);
-        let inside = self.code.inside();
-        match inside {
-            Inside::Text | Inside::Fence if self.queue.is_empty() => {
-                out(Piece::Tag(raw, with, inside == Inside::Fence));
+    /// Text that begins with `&`, in what is or may be code; returns what follows.
+    fn ampersand<'a>(&mut self, text: &'a str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) -> &'a str {
+        match entity::read(text) {
+            Read::Entity(raw, decoded) => {
+                self.entity(raw, decoded, out);
+                &text[raw.len()..]
             }
-            _ => {
-                let runs = match inside {
-                    Inside::Undecided(runs) => runs,
-                    Inside::Text | Inside::Fence => 0,
-                };
-                let in_code = inside == Inside::Fence;
-                self.held += raw.len();
-                self.queue.push_back(Held::Tag { raw: raw.to_owned(), with, runs, in_code });
+            Read::Partial => {
+                self.ampersand.push_str(text);
+                ""
+            }
+            Read::Text => {
+                self.literal("&", out);
+                &text[1..]
             }
         }
+    }
+
+    /// Goes on with the beginning of an entity; returns what follows it.
+    fn resume<'a>(&mut self, text: &'a str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) -> &'a str {
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            self.ampersand.push(next);
+            match entity::read(&self.ampersand) {
+                Read::Partial => rest = &rest[next.len_utf8()..],
+                Read::Entity(raw, decoded) => {
+                    self.ampersand.clear();
+                    self.entity(raw, decoded, out);
+                    return &rest[next.len_utf8()..];
+                }
+                Read::Text => {
+                    // The new character is read again: it may begin something itself.
+                    self.ampersand.truncate(self.ampersand.len() - next.len_utf8());
+                    self.end_ampersand(out);
+                    return rest;
+                }
+            }
+        }
+        ""
+    }
+
+    /// What may have become an entity is text.
+    fn end_ampersand(&mut self, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        let text = std::mem::take(&mut self.ampersand);
+        if !text.is_empty() {
+            self.literal("&", out);
+            self.text(&text[1..], out);
+        }
+    }
+
+    /// An `&` that is only text.
+    fn literal(&mut self, text: &str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        self.code.text(text, false);
+        if self.held + text.len() > self.limit {
+            self.flush(out);
+        }
+        if self.queue.is_empty() { out(Piece::Text(text)) } else { self.keep_text(text) }
+    }
+
+    /// An entity in what is or may be code.
+    fn entity(
+        &mut self,
+        raw: &'static str,
+        decoded: &'static str,
+        out: &mut (impl FnMut(Piece<'_, T>) + ?Sized),
+    ) {
+        // Markdown sees what goes out.
+        self.code.text(if self.entities == CodeEntities::Decode { decoded } else { raw }, false);
+        let place = self.place();
+        self.hold(Held::Entity { raw, decoded, place }, raw.len(), place, out);
+        self.check_limit(out);
+    }
+
+    /// A tag of the Markdown, which comes back whole.
+    pub fn tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        self.markup(raw, with, out);
         // The tag's own line breaks count, its backticks do not.
         if raw.contains('\n') {
-            let (_, decision) = self.code.text("\n");
-            self.decide(decision, out);
+            let (_, stop) = self.code.text("\n", false);
+            self.decide(stop, out);
         }
+    }
+
+    /// A tag of the Markdown that stays, as it is or escaped. Its first backtick or line break may end code, or begin it:
+    /// from there on it comes back as text.
+    pub fn text_tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        let (tag, text) = raw.split_at(raw.find(['`', '\n']).unwrap_or(raw.len()));
+        self.markup(tag, with, out);
+        self.text(text, out);
+    }
+
+    fn markup(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        self.end_ampersand(out);
+        let stop = self.code.boundary();
+        self.decide(stop, out);
+        let place = self.place();
+        self.hold(Held::Tag { raw: raw.to_owned(), with, place }, raw.len(), place, out);
         self.check_limit(out);
     }
 
     /// Ends the Markdown: what is undecided is not code.
     pub fn finish(&mut self, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
-        let decision = self.code.boundary();
-        self.decide(decision, out);
+        self.end_ampersand(out);
+        let stop = self.code.boundary();
+        self.decide(stop, out);
         self.flush(out);
     }
 
     /// Bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held
+        self.held + self.ampersand.len()
+    }
+
+    /// What is known of the present place.
+    fn place(&self) -> Place {
+        match self.code.inside() {
+            Inside::Text => Place { runs: 0, in_code: false },
+            Inside::Fence => Place { runs: 0, in_code: true },
+            Inside::Undecided(runs) => Place { runs, in_code: false },
+        }
+    }
+
+    /// A tag in code as it goes out.
+    fn in_code<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        if self.entities == CodeEntities::Decode && raw.contains('&') {
+            entity::decode(raw).into()
+        } else {
+            raw.into()
+        }
+    }
+
+    /// Keeps a tag or an entity until its place is decided.
+    fn hold(
+        &mut self,
+        held: Held<T>,
+        len: usize,
+        place: Place,
+        out: &mut (impl FnMut(Piece<'_, T>) + ?Sized),
+    ) {
+        self.held += len;
+        self.queue.push_back(held);
+        if self.queue.len() == 1 && place.is_decided() {
+            self.pop(out);
+        }
     }
 
     fn keep_text(&mut self, piece: &str) {
@@ -113,24 +265,22 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    fn decide(&mut self, decision: Option<Decision>, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
-        match decision {
-            None => return,
-            Some(Decision::LineEnd) => return self.flush(out),
-            Some(Decision::Closed(run)) => {
+    fn decide(&mut self, stop: Option<Stop>, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
+        match stop {
+            None | Some(Stop::Ampersand) => return,
+            Some(Stop::LineEnd) => return self.flush(out),
+            Some(Stop::Closed(run)) => {
                 for held in &mut self.queue {
-                    if let Held::Tag { runs, in_code, .. } = held
-                        && *runs > run
-                    {
-                        *in_code = true;
+                    if let Held::Tag { place, .. } | Held::Entity { place, .. } = held {
+                        place.in_code |= place.runs > run;
                     }
                 }
             }
         }
-        // Everything up to the first tag that is still open can go.
+        // Everything up to the first one that is still open can go.
         while self.queue.front().is_some_and(|held| match held {
             Held::Text(_) => true,
-            Held::Tag { runs, in_code, .. } => *in_code || *runs == 0,
+            Held::Tag { place, .. } | Held::Entity { place, .. } => place.is_decided(),
         }) {
             self.pop(out);
         }
@@ -154,11 +304,29 @@ impl<T> CodeFilter<T> {
                 self.held -= text.len();
                 out(Piece::Text(&text));
             }
-            Some(Held::Tag { raw, with, in_code, .. }) => {
+            Some(Held::Tag { raw, with, place }) => {
                 self.held -= raw.len();
-                out(Piece::Tag(&raw, with, in_code));
+                let written = if place.in_code { self.in_code(&raw) } else { Cow::Borrowed(&*raw) };
+                out(Piece::Tag(&written, with, place.in_code));
+            }
+            Some(Held::Entity { raw, decoded, place }) => {
+                self.held -= raw.len();
+                match self.entities {
+                    CodeEntities::Decode if place.in_code => out(Piece::Text(decoded)),
+                    CodeEntities::Encode if place.in_code => {
+                        out(Piece::Text("&amp;"));
+                        out(Piece::Text(&raw[1..]));
+                    }
+                    _ => out(Piece::Text(raw)),
+                }
             }
             None => {}
         }
+    }
+}
+
+impl Place {
+    fn is_decided(self) -> bool {
+        self.in_code || self.runs == 0
     }
 }

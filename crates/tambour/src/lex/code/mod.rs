@@ -5,7 +5,7 @@
 
 mod filter;
 
-pub use filter::{CodeFilter, Piece};
+pub use filter::{CodeEntities, CodeFilter, Piece};
 
 use super::scan;
 
@@ -20,13 +20,15 @@ enum Inside {
     Undecided(usize),
 }
 
-/// What a piece of text decided about places before it.
+/// Why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
+enum Stop {
     /// The open run with this index closed: what follows it on the line is code.
     Closed(usize),
     /// The line ended: runs still open are text.
     LineEnd,
+    /// `&` comes next, where there is or may be code.
+    Ampersand,
 }
 
 /// Follows the code structure of a Markdown text. Linear, constant memory.
@@ -66,25 +68,40 @@ enum Line {
 const RUNS: usize = 32;
 
 impl Code {
-    /// Reads text up to the first decision; returns the bytes read.
+    /// Reads text up to the first stop; returns the bytes read. `ampersand`: whether it stops at `&` too. Outside of
+    /// code that is not looked for.
     #[inline]
-    fn text(&mut self, text: &str) -> (usize, Option<Decision>) {
+    fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             if matches!(self.line, Line::Inline) && self.run == 0 {
-                let found = if self.fence.is_some() {
-                    scan::find(b'\n', &bytes[at..])
-                } else {
-                    scan::find2(b'`', b'\n', &bytes[at..])
+                let rest = &bytes[at..];
+                let found = match (self.fence.is_some(), ampersand) {
+                    (true, true) => scan::find2(b'\n', b'&', rest),
+                    (true, false) => scan::find(b'\n', rest),
+                    (false, true) if !self.runs.is_empty() => scan::find3(b'`', b'\n', b'&', rest),
+                    (false, _) => scan::find2(b'`', b'\n', rest),
                 };
                 let Some(found) = found else { break };
                 at += found;
             }
-            if let Some(decision) = self.byte(bytes[at]) {
+            if ampersand && bytes[at] == b'&' {
+                let closed = self.end_run();
+                if closed.is_some() {
+                    return (at, closed);
+                }
+                if let Line::Mark { mark, len } = self.line {
+                    self.line = self.after_mark(mark, len);
+                }
+                if self.fence.is_some() || !self.runs.is_empty() {
+                    return (at, Some(Stop::Ampersand));
+                }
+            }
+            if let Some(stop) = self.byte(bytes[at]) {
                 // A closing run is noticed at the byte after it, which is not part of it.
-                let read = at + usize::from(decision == Decision::LineEnd);
-                return (read, Some(decision));
+                let read = at + usize::from(stop == Stop::LineEnd);
+                return (read, Some(stop));
             }
             at += 1;
         }
@@ -103,7 +120,7 @@ impl Code {
     }
 
     /// Ends a run of backticks, since what follows is not text.
-    fn boundary(&mut self) -> Option<Decision> {
+    fn boundary(&mut self) -> Option<Stop> {
         if let Line::Mark { mark, len } = self.line {
             self.line = self.after_mark(mark, len);
         }
@@ -113,7 +130,7 @@ impl Code {
         self.end_run()
     }
 
-    fn byte(&mut self, byte: u8) -> Option<Decision> {
+    fn byte(&mut self, byte: u8) -> Option<Stop> {
         if self.run > 0 && byte != b'`' {
             let closed = self.end_run();
             if closed.is_some() {
@@ -122,7 +139,7 @@ impl Code {
         }
         if byte == b'\n' {
             self.end_line();
-            return Some(Decision::LineEnd);
+            return Some(Stop::LineEnd);
         }
         match self.line {
             Line::Start => match byte {
@@ -161,7 +178,7 @@ impl Code {
         if len >= 3 { Line::Info { mark, len } } else { Line::Inline }
     }
 
-    fn end_run(&mut self) -> Option<Decision> {
+    fn end_run(&mut self) -> Option<Stop> {
         let len = std::mem::take(&mut self.run);
         if len == 0 {
             return None;
@@ -169,7 +186,7 @@ impl Code {
         // The leftmost open run of the same length closes; runs inside it were its content.
         if let Some(first) = self.runs.iter().position(|&open| open == len) {
             self.runs.truncate(first);
-            return Some(Decision::Closed(first));
+            return Some(Stop::Closed(first));
         }
         if self.runs.len() < RUNS {
             self.runs.push(len);

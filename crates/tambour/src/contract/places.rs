@@ -1,0 +1,43 @@
+//! Where the items of a JSON array stand in its text, so that a finding on one of them has its place.
+
+use std::ops::Range;
+
+/// The bytes of each item of the first array in `text`. Of text that is no JSON they may be others than a reader finds.
+pub(super) fn items(text: &str) -> Vec<Range<usize>> {
+    let mut items = Vec::new();
+    let Some(start) = text.find('[') else { return items };
+    let mut item: Option<Range<usize>> = None;
+    let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
+    for (offset, c) in text[start + 1..].char_indices() {
+        let at = start + 1 + offset;
+        let end = at + c.len_utf8();
+        if quote.is_some() {
+            if escaped {
+                escaped = false;
+            } else if c == '\\' {
+                escaped = true;
+            } else if quote == Some(c) {
+                quote = None;
+            }
+        } else {
+            match c {
+                ',' if depth == 0 => {
+                    items.extend(item.take());
+                    continue;
+                }
+                ']' if depth == 0 => break,
+                '"' => quote = Some('"'),
+                // Not in JSON, but often in its place.
+                '\'' if item.is_none() => quote = Some('\''),
+                '“' if item.is_none() => quote = Some('”'),
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ if c.is_whitespace() => continue,
+                _ => {}
+            }
+        }
+        item.get_or_insert(at..end).end = end;
+    }
+    items.extend(item);
+    items
+}

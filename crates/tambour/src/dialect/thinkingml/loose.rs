@@ -1,0 +1,106 @@
+//! Phases without `<thinking>` around them: thinking that lacks its tags.
+
+use super::parse::{Line, Mode, Reader};
+use super::rules;
+use super::structure::Name;
+use crate::dialect::Output;
+use crate::lex::markup::{Tag, TagKind};
+use crate::span::Place;
+
+impl Reader {
+    /// A tag at the top level that belongs to phases without `<thinking>`. Whether it is used up.
+    pub(super) fn loose_tag(
+        &mut self,
+        name: Name,
+        exact: bool,
+        tag: &Tag<'_>,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> bool {
+        let close = tag.kind == TagKind::Close;
+        match name {
+            // One that is only mentioned stands in the middle of a line.
+            Name::Phase if !close && (self.outside.is_blank() || self.line != Line::Text) => {
+                self.loose_phase(tag, at, out);
+                true
+            }
+            Name::Phase if close && self.thinking.nested > 0 && self.thinking.loose => {
+                self.check_tag(name, exact, tag, at, out);
+                self.thinking.nested -= 1;
+                true
+            }
+            Name::Thinking if self.thinking.loose && !self.seen.contains(&"final") => {
+                self.check_tag(name, exact, tag, at, out);
+                self.take_loose_text(out);
+                self.thinking.loose = false;
+                if !close {
+                    // The tag comes after its first phase.
+                    (self.thinking.open, self.thinking.tagless) = (true, false);
+                    self.thinking.at = at;
+                    self.mode = Mode::Thinking;
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn loose_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let len = tag.raw.len();
+        if self.seen.contains(&"final") {
+            self.late_phase(at, len);
+            if tag.kind == TagKind::SelfClosing {
+                self.end_late(at.offset + len, out);
+            }
+            return;
+        }
+        let further = self.seen.contains(&"thinking");
+        if !self.thinking.loose {
+            let message = "`<phase>` stands in `<thinking>`";
+            let repair =
+                if further { "read as a further phase" } else { "read as thinking that lacks its tag" };
+            self.report(rules::TAG_MISPLACED, at, len, message, repair, out);
+        }
+        if further {
+            self.thinking.loose = true;
+            self.take_loose_text(out);
+        } else {
+            self.begin(Name::Thinking, at, len, out);
+            self.thinking.open = false;
+            self.thinking.loose = true;
+            self.thinking.tagless = true;
+        }
+        self.mode = Mode::Thinking;
+        self.phase_tag(tag, at, out);
+        self.after_phase();
+    }
+
+    /// Text behind a phase without `<thinking>`, now that thinking goes on or the answer begins: text of that phase.
+    pub(super) fn take_loose_text(&mut self, out: &mut dyn Output) {
+        if !self.thinking.loose || self.seen.contains(&"final") {
+            return;
+        }
+        let mode = std::mem::replace(&mut self.mode, Mode::Thinking);
+        self.thinking.stray = false;
+        if !self.outside.is_blank() {
+            self.thinking.plain("\n", out);
+        }
+        for (text, at) in self.outside.take().runs() {
+            self.stray_text(text, at, out);
+        }
+        self.flush_entities(out);
+        self.mode = mode;
+    }
+
+    /// After a phase: without `<thinking>` around it the reader is at the top level again.
+    pub(super) fn after_phase(&mut self) {
+        if !self.thinking.open && self.thinking.part == super::thinking::Part::Direct {
+            self.mode = Mode::Outside;
+        }
+    }
+
+    /// Whether there is a `<thinking>` tag.
+    pub(super) fn has_thinking_tag(&self) -> bool {
+        self.seen.contains(&"thinking") && !self.thinking.tagless
+    }
+}

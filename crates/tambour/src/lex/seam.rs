@@ -1,0 +1,195 @@
+//! Text that goes out while markup is taken out of it: its neighbours must not join into a tag.
+//!
+//! In `<scr</final>ipt>` the lexer finds text, a tag and text. Without the tag the text would be a tag itself, and so
+//! would `<a b=` be one with what stands behind an escaped tag. A tag that ends because another `<` comes is a text token
+//! of its own that begins with `<`: from such a token on, text is read a second time, as it goes out.
+
+use super::markup::{Markup, Token};
+use crate::span::Place;
+
+/// Reads text as it goes out. What is taken out between two calls needs no call of its own.
+#[derive(Clone, Debug)]
+pub struct Seam {
+    /// In an unfinished tag, or at its start.
+    lexer: Markup,
+    /// Where that starts.
+    at: Place,
+    /// Unfinished tags directly before it. An escaped `<` does not end the value of an attribute, so that they may go on
+    /// behind it.
+    before: String,
+    before_at: Place,
+    /// Bytes of them that have gone out, since no tag is so long.
+    sent: usize,
+    limit: usize,
+}
+
+/// What goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined<'a> {
+    /// Text.
+    Text(&'a str),
+    /// An unfinished tag, with its place, that would go on behind what is escaped next: to be escaped too, unless it is
+    /// code.
+    Open(&'a str, Place),
+    /// A tag or mark that is none in the reply: to be escaped, unless it is code.
+    Tag {
+        /// As it goes out.
+        raw: &'a str,
+        /// Where it starts.
+        at: Place,
+        /// Offset after it.
+        end: usize,
+    },
+}
+
+impl Seam {
+    /// At the start of a text, for the same mark and limit as the lexer of the reply.
+    #[must_use]
+    pub fn new(mark: &'static str, limit: usize) -> Seam {
+        Seam {
+            // A comment that is made here is none.
+            lexer: Markup::new(mark, limit).without_comments(),
+            at: Place::START,
+            before: String::new(),
+            before_at: Place::START,
+            sent: 0,
+            limit,
+        }
+    }
+
+    /// A text token of the reply that goes out.
+    #[inline]
+    pub fn text(&mut self, text: &str, at: Place, out: &mut impl FnMut(Joined<'_>)) {
+        if self.held() == 0 && !text.starts_with('<') {
+            return out(Joined::Text(text));
+        }
+        self.read(text, at, out);
+    }
+
+    fn read(&mut self, text: &str, here: Place, out: &mut impl FnMut(Joined<'_>)) {
+        let Seam { lexer, at, before, before_at, sent, .. } = self;
+        let carried = lexer.carry().len();
+        if carried == 0 {
+            *at = here;
+        }
+        let mut reading = Reading { at, before, before_at, sent, text, here, carried, read: 0 };
+        lexer.push(text, &mut |token, _| reading.token(&token, out));
+        self.shorten(out);
+    }
+
+    /// A tag of the reply follows that is escaped unless it is code.
+    pub fn tag(&mut self, out: &mut impl FnMut(Joined<'_>)) {
+        let last = self.lexer.carry();
+        if last.starts_with("<<") || !(last.is_empty() || last.contains('=')) {
+            return self.end(out);
+        }
+        open(&mut self.before, &mut self.sent, self.before_at, out);
+        if !last.is_empty() {
+            out(Joined::Open(last, self.at));
+        }
+        self.lexer.drop_carry();
+    }
+
+    /// Something follows that goes out as it is, or the text ends: nothing joins.
+    pub fn end(&mut self, out: &mut impl FnMut(Joined<'_>)) {
+        if !self.lexer.carry().is_empty() {
+            // Half a mark may hold a whole tag.
+            let Seam { lexer, at, before, before_at, sent, .. } = self;
+            let (here, carried) = (*at, lexer.carry().len());
+            let mut reading = Reading { at, before, before_at, sent, text: "", here, carried, read: 0 };
+            lexer.finish(&mut |token, _| reading.token(&token, out));
+        }
+        release(&mut self.before, &mut self.sent, out);
+    }
+
+    /// Bytes held back.
+    #[inline]
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.before.len() - self.sent + self.lexer.carry().len()
+    }
+
+    /// Lets unfinished tags go from which a tag would be longer than the limit.
+    fn shorten(&mut self, out: &mut impl FnMut(Joined<'_>)) {
+        while self.sent < self.before.len() && self.held() > self.limit {
+            let next = self.before[self.sent + 1..].find('<');
+            let next = next.map_or(self.before.len(), |at| self.sent + 1 + at);
+            let tag = &self.before[self.sent..next];
+            out(Joined::Text(tag));
+            self.before_at.advance(tag);
+            self.sent = next;
+        }
+        if self.sent > self.limit {
+            self.before.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+}
+
+/// One text token that is read.
+struct Reading<'a> {
+    at: &'a mut Place,
+    before: &'a mut String,
+    before_at: &'a mut Place,
+    sent: &'a mut usize,
+    text: &'a str,
+    here: Place,
+    /// Bytes that came before this text, and bytes of tokens so far.
+    carried: usize,
+    read: usize,
+}
+
+impl Reading<'_> {
+    fn token(&mut self, token: &Token<'_>, out: &mut impl FnMut(Joined<'_>)) {
+        let raw = token.raw();
+        self.read += raw.len();
+        match token {
+            Token::Text(raw) if raw.starts_with('<') && raw.contains('=') => {
+                if self.before.is_empty() {
+                    *self.before_at = *self.at;
+                }
+                self.before.push_str(raw);
+            }
+            Token::Tag(_) | Token::CommentOpen | Token::Mark(_) => {
+                open(self.before, self.sent, *self.before_at, out);
+                let end = if self.read < self.carried {
+                    self.at.offset + raw.len()
+                } else {
+                    self.here.offset + self.read - self.carried
+                };
+                out(Joined::Tag { raw, at: *self.at, end });
+            }
+            _ => {
+                release(self.before, self.sent, out);
+                out(Joined::Text(raw));
+            }
+        }
+        if self.read <= self.carried {
+            self.at.advance(raw);
+        } else {
+            *self.at = self.here.after(&self.text[..self.read - self.carried]);
+        }
+    }
+}
+
+/// Lets unfinished tags go that must be escaped.
+fn open(before: &mut String, sent: &mut usize, at: Place, out: &mut impl FnMut(Joined<'_>)) {
+    let (mut at, mut rest) = (at, &before[*sent..]);
+    while !rest.is_empty() {
+        let (tag, after) = rest.split_at(rest[1..].find('<').map_or(rest.len(), |next| next + 1));
+        out(Joined::Open(tag, at));
+        at.advance(tag);
+        rest = after;
+    }
+    before.clear();
+    *sent = 0;
+}
+
+/// Lets unfinished tags go that end here.
+fn release(before: &mut String, sent: &mut usize, out: &mut impl FnMut(Joined<'_>)) {
+    if *sent < before.len() {
+        out(Joined::Text(&before[*sent..]));
+    }
+    before.clear();
+    *sent = 0;
+}

@@ -1,0 +1,156 @@
+//! What is taken out of an answer or a summary joins nothing to a tag: what goes out is read again.
+
+use tambour::dialect::DIALECTS;
+use tambour::event::Event;
+use tambour::lex::code::{CodeFilter, Piece};
+use tambour::lex::markup::{Markup, Token};
+use tambour::lex::seam::{Joined, Seam};
+use tambour::span::Place;
+use tambour::{End, Options};
+use tambour_fixtures::corpus::{authored, recorded};
+use tambour_fixtures::random::Random;
+use tambour_fixtures::{Case, Cuts, folder, load};
+
+/// Names that nothing takes for reasoning or structure.
+const ANY: fn(&str) -> bool = |_| true;
+
+/// What summaries are made of.
+const PIECES: &[&str] =
+    &["<", "</", "<b", "<a x=", "<a x=\"", "b", " c", ">", "\"", "/", "=", "\n", "text ", "script", "&"];
+
+/// Every reply at hand, whatever it was meant to be, and many damaged ones.
+fn replies() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> =
+        load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input).collect();
+    for entry in DIALECTS {
+        for corpus in [authored(entry.name), recorded(entry.name)] {
+            all.extend(corpus.expect("a corpus").iter().map(|reply| reply.text().into_bytes()));
+        }
+    }
+    let mut random = Random::new(69);
+    let whole = all.len();
+    for _ in 0..1500 {
+        all.push(random.torn().into_bytes());
+        all.push(random.soup(24).into_bytes());
+        let reply = random.below(whole);
+        all.push(random.mutate(&all[reply]));
+    }
+    all
+}
+
+fn events(dialect: &str, input: &[u8]) -> Vec<Event<'static>> {
+    let case = Case { dialect, options: &Options::default(), reasoning: None, input, end: &End::stop() };
+    case.read(Cuts::Whole).expect("the dialect exists").events
+}
+
+/// The tags of a Markdown text that stand neither in code nor in a comment.
+fn live_tags(text: &str, counts: fn(&str) -> bool) -> Vec<String> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Tag(bool),
+        Comment(bool),
+    }
+    let (mut live, mut in_comment) = (Vec::new(), false);
+    // Lines as long as they are: Markdown has no limit.
+    let mut filter = CodeFilter::new(usize::MAX);
+    let mut put = |piece: Piece<'_, Kind>| match piece {
+        Piece::Tag(_, Kind::Comment(open), in_code) => in_comment = open && (in_comment || !in_code),
+        Piece::Tag(raw, Kind::Tag(true), false) if !in_comment => live.push(raw.to_owned()),
+        _ => {}
+    };
+    let mut lexer = Markup::new("", Options::default().limits.tag);
+    let mut read = |token: Token<'_>| match token {
+        // What begins in the line that opens a fence, and ends in the fence, is no tag.
+        Token::Tag(tag) if tag.raw.contains('\n') && (text.contains("```") || text.contains("~~~")) => {
+            filter.text(tag.raw, &mut put);
+        }
+        Token::Tag(tag) => filter.text_tag(tag.raw, Kind::Tag(counts(tag.name)), &mut put),
+        Token::CommentOpen | Token::CommentClose => {
+            filter.text_tag(token.raw(), Kind::Comment(matches!(token, Token::CommentOpen)), &mut put);
+        }
+        _ => filter.text(token.raw(), &mut put),
+    };
+    lexer.push(text, &mut |token, _| read(token));
+    lexer.finish(&mut |token, _| read(token));
+    filter.finish(&mut put);
+    live
+}
+
+fn answer(events: &[Event<'_>]) -> String {
+    let text = |event: &Event<'_>| match event {
+        Event::FinalDelta { text } => Some(text.to_string()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+/// Fails with the first of all replies whose answer holds a live tag, and their number.
+fn none_live(dialect: &str, counts: fn(&str) -> bool) {
+    let complaint = |reply: &Vec<u8>| {
+        let answer = answer(&events(dialect, reply));
+        let live = live_tags(&answer, counts);
+        let from = String::from_utf8_lossy(reply);
+        (!live.is_empty()).then(|| format!("{live:?} in {answer:?}\nof {from:?}"))
+    };
+    let complaints: Vec<String> = replies().iter().filter_map(complaint).collect();
+    assert!(complaints.is_empty(), "{dialect}: {} replies, such as {}", complaints.len(), complaints[0]);
+}
+
+#[test]
+fn no_answer_of_thinkingml_holds_a_tag() {
+    // T-020, J-048
+    none_live("thinkingml", ANY);
+}
+
+#[test]
+fn no_tag_is_made_in_a_summary() {
+    // T-006, J-002
+    let mut random = Random::new(6);
+    for _ in 0..3000 {
+        let mut inner = String::new();
+        for _ in 0..2 + random.below(10) {
+            let list = if random.below(3) == 0 { &["<b>", "</b>", "<i x='y'>"] } else { PIECES };
+            inner.push_str(random.pick::<&str>(list));
+        }
+        // The failure marker is kept (T-026).
+        if inner.contains("<<") {
+            continue;
+        }
+        let reply = format!("<serp>{inner}</serp><thinking>");
+        for event in events("thinkingml", reply.as_bytes()) {
+            if let Event::SerpSummary { text } = event {
+                assert_eq!(live_tags(&text, ANY), [""; 0], "{text:?} of {reply:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn text_is_read_again_from_an_unfinished_tag_on() {
+    let read = |pieces: &[&str]| {
+        let mut seam = Seam::new("", 64);
+        let mut out = Vec::new();
+        let mut at = Place::START;
+        for piece in pieces {
+            seam.text(piece, at, &mut |joined| {
+                out.push(match joined {
+                    Joined::Text(text) => text.to_owned(),
+                    Joined::Open(raw, at) => format!("[{}: {raw}]", at.offset),
+                    Joined::Tag { raw, at, end } => format!("[{}-{end}: {raw}]", at.offset),
+                });
+            });
+            at.advance(piece);
+        }
+        seam.end(&mut |joined| out.push(format!("{joined:?}")));
+        out
+    };
+    assert_eq!(read(&["a ", "<scr", "ipt>", " b"]), ["a ", "[2-10: <script>]", " b"]);
+    // A value goes on behind an escaped tag.
+    assert_eq!(read(&["<a x=", "<b", ">", " b"]), ["[0: <a x=]", "[5-8: <b>]", " b"]);
+    assert_eq!(read(&["<a x", "<b", ">"]), ["<a x", "[4-7: <b>]"]);
+    assert_eq!(read(&["<", " b"]), ["<", " b"]);
+    assert_eq!(read(&["<b", "c"]), ["Text(\"<bc\")"]);
+    // What can be no tag any more goes out.
+    let long = format!("<a x=\"{}", "y".repeat(58));
+    assert_eq!(read(&[&long, "<b", ">"])[..2], [long.clone(), "[64-67: <b>]".to_owned()]);
+}

@@ -1,0 +1,192 @@
+//! ThinkingML: what findings cover, what is held, and when text leaves.
+
+use tambour::event::{Collected, Event};
+use tambour::verdict::Contract;
+use tambour::{End, Options, Pipeline, Profile};
+
+const THINKING: &str = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nabc\n</phase>\n</thinking>\n";
+const BLOCK: &str = "<!-- <serp_queries>\n[\"q1\"]\n</serp_queries> -->\n";
+
+fn valid() -> String {
+    format!("{THINKING}<final>\nOK.\n{BLOCK}</final>")
+}
+
+/// The text under each finding of that code, with what was done about it.
+fn covered(reply: &str, code: &str) -> Vec<(String, String)> {
+    let mut options = Options::default();
+    options.profile = Profile::Strict;
+    let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+    let found = verdict.findings.into_iter().filter(|finding| finding.code == code);
+    found
+        .map(|finding| {
+            (reply[finding.span.start..finding.span.end].to_owned(), finding.repair.unwrap_or_default())
+        })
+        .collect()
+}
+
+/// Fails unless the findings of that code cover these texts and tell this repair.
+fn covers(reply: &str, code: &str, texts: &[&str], repair: &str) {
+    let found = covered(reply, code);
+    let expected: Vec<_> = texts.iter().map(|text| ((*text).to_owned(), repair.to_owned())).collect();
+    assert_eq!(found, expected, "{code} of {reply:?}");
+}
+
+#[test]
+fn findings_cover_what_is_lost() {
+    let valid = valid();
+    let after = |text: &str| format!("{valid}{text}");
+    // T-015
+    covers(&after("\n<thi"), "text_outside_structure", &["<thi"], "left out");
+    covers(&after("a <serp>b</serp> c"), "text_outside_structure", &["a <serp>b</serp> c"], "left out");
+    // T-016
+    covers("Hello <thin", "unclosed_element", &["<thin"], "left out");
+    // T-009
+    covers(&after("<final>b</final>"), "final_duplicate", &["<final>b</final>"], "left out");
+    covers(&after("<final>b"), "final_duplicate", &["<final>b"], "left out");
+    covers(&after("<final>b<serp>c"), "final_duplicate", &["<final>b"], "left out");
+    // T-004
+    let twice = format!("<serp>a</serp><serp>b</serp>{valid}");
+    covers(&twice, "serp_duplicate", &["<serp>b</serp>"], "left out");
+    // T-005
+    let late = valid.replace("<final>", "<serp>late</serp><final>");
+    covers(&late, "serp_after_thinking", &["<serp>late</serp>"], "left out");
+    covers(&after("<serp>late"), "serp_after_thinking", &["<serp>late"], "left out");
+    let inside = valid.replace("</thinking>", "<serp>late\n</thinking>");
+    covers(&inside, "serp_after_thinking", &["<serp>late\n"], "left out");
+    // T-001
+    let turned = format!("<final>\nOK.\n{BLOCK}</final>\n{THINKING}");
+    covers(&turned, "order_invalid", &[THINKING.trim_end()], "read as a late thought");
+    // T-024
+    let phase = after("<phase id=\"2\"><title>T</title>a</phase> b");
+    let covered = "<phase id=\"2\"><title>T</title>a</phase>";
+    covers(&phase, "tag_misplaced", &[covered], "read as a late thought");
+}
+
+#[test]
+fn what_does_not_fit_a_summary_is_covered() {
+    // X-007
+    let mut options = Options::default();
+    options.limits.hold = 8;
+    let reply = format!("<serp>12345678 and <b>more</b></serp>{}", valid());
+    let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+    let found = verdict.findings.iter().find(|finding| finding.code == "limit_exceeded");
+    let span = found.expect("the summary is too long").span;
+    assert_eq!(&reply[span.start..span.end], " and <b>more</b>");
+}
+
+#[test]
+fn findings_on_queries_stand_at_the_query() {
+    let with = |queries: &str| valid().replace("[\"q1\"]", queries);
+    let line = |reply: &str, code: &str| {
+        let mut options = Options::default();
+        options.profile = Profile::Strict;
+        let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+        verdict.findings.iter().find(|finding| finding.code == code).map(|finding| finding.line)
+    };
+    // T-046: the one that is dropped, not the one that is kept.
+    covers(&with("[\"a\", \"b\",\"a \"]"), "serp_queries_duplicate", &["\"a \""], "query dropped");
+    // T-044, T-051
+    covers(&with("[3, \"\", {\"q\": [1]}]"), "serp_query_empty", &["\"\""], "query dropped");
+    let others = ["3", "{\"q\": [1]}"];
+    covers(&with("[3, \"\", {\"q\": [1]}]"), "serp_query_not_string", &others, "query dropped");
+    // T-048
+    let sensitive = "[\"a, \\\"]\",\n\"mail a@b.com\" ]";
+    covers(&with(sensitive), "serp_query_sensitive", &["\"mail a@b.com\""], "query dropped");
+    assert_eq!(line(&with(sensitive), "serp_query_sensitive"), Some(11));
+    // T-047
+    let long = format!("\"{}\"", "a".repeat(81));
+    covers(&with(&format!("[{long}]")), "serp_query_too_long", &[&long], "query cut");
+    // T-045: those that are left out.
+    let many = "[\"a\",\"b\",3,\"c\",\"d\",\"e\",\"f\",\"g\"]";
+    covers(&with(many), "serp_queries_too_many", &["\"f\",\"g\""], "the first 5 kept");
+    // What is about all of them stands at the list, not at the line that opens the block.
+    covers(&with("{\"a\":1}"), "serp_queries_not_array", &["{\"a\":1}"], "no queries are sent");
+    assert_eq!(line(&with("{\"a\":1}"), "serp_queries_not_array"), Some(10));
+    covers(&with("['a', 'b', 'a']"), "serp_queries_duplicate", &["'a'"], "query dropped");
+}
+
+#[test]
+fn of_several_blocks_the_unused_ones_are_covered() {
+    // T-043
+    let block = |queries: &str| format!("<!-- <serp_queries>\n{queries}\n</serp_queries> -->");
+    let with = |blocks: &[&String]| {
+        let blocks: Vec<String> = blocks.iter().map(|block| format!("{block}\n")).collect();
+        valid().replace(BLOCK, &blocks.concat())
+    };
+    let (first, second, broken) = (block("[\"a\"]"), block("[\"b\"]"), block("{}"));
+    let repair = "all removed, the last valid one used";
+    covers(&with(&[&first, &second]), "serp_block_duplicate", &[&first], repair);
+    covers(&with(&[&first, &broken]), "serp_block_duplicate", &[&broken], repair);
+    covers(&with(&[&broken, &first]), "serp_block_duplicate", &[&broken], repair);
+    let three = with(&[&first, &broken, &second]);
+    covers(&three, "serp_block_duplicate", &[&first, &broken], repair);
+}
+
+#[test]
+fn a_block_says_whether_its_queries_are_kept() {
+    // T-042
+    let with = |queries: &str| valid().replace("[\"q1\"]", queries).replace("</final>", "bye\n</final>");
+    let repair = |reply: &str| covered(reply, "serp_block_not_last").remove(0).1;
+    assert_eq!(repair(&with("[\"q1\"]")), "removed from the text, queries kept");
+    assert_eq!(repair(&with("[]")), "removed from the text");
+    assert_eq!(repair(&with("none")), "removed from the text");
+}
+
+/// The answer text that has left after each of `pieces`.
+fn left(options: &Options, pieces: &[&str]) -> Vec<String> {
+    let mut pipeline = Pipeline::new("thinkingml", options).expect("a dialect");
+    let mut sink = Collected::default();
+    let mut read = Vec::new();
+    let text = |sink: &Collected| {
+        let text = |event: &Event<'_>| match event {
+            Event::FinalDelta { text } => Some(text.to_string()),
+            _ => None,
+        };
+        sink.events.iter().filter_map(text).collect::<String>()
+    };
+    for piece in pieces {
+        pipeline.push(piece.as_bytes(), &mut sink);
+        read.push(text(&sink));
+    }
+    pipeline.finish(&End::stop(), &mut sink);
+    read.push(text(&sink));
+    read
+}
+
+#[test]
+fn an_answer_at_the_start_of_a_line_streams_at_once() {
+    // R-75, J-037
+    let pieces = ["<thinking>\nI use <final> here,", " then go on.\n<final>\nThe", " answer", "</final>"];
+    assert_eq!(left(&Options::default(), &pieces), ["", "The", "The answer", "The answer", "The answer"]);
+}
+
+#[test]
+fn a_line_with_an_entity_in_an_open_span_is_held_up_to_its_limit() {
+    // R-71, J-037
+    let opening = format!("{THINKING}<final>\n");
+    let mut options = Options::default();
+    let pieces = [&*opening, "a `b", " &lt;c", "&gt;", " d` e", " &lt; f"];
+    let read = left(&options, &pieces);
+    assert_eq!(
+        read[1..],
+        ["a `b", "a `b", "a `b", "a `b <c> d` e", "a `b <c> d` e &lt; f", "a `b <c> d` e &lt; f"]
+    );
+    // Past the limit it is no code.
+    options.limits.line = 6;
+    let read = left(&options, &pieces);
+    assert_eq!(read[3], "a `b &lt;c&gt;");
+    // In a fence nothing has to be waited for but the entity itself.
+    let pieces = [&*opening, "```\na &l", "t; b", " &amp"];
+    assert_eq!(
+        left(&Options::default(), &pieces)[1..],
+        ["```\na", "```\na < b", "```\na < b", "```\na < b &amp"]
+    );
+}
+
+#[test]
+fn text_after_what_may_be_a_tag_leaves_with_the_next_token() {
+    // J-037
+    let opening = format!("{THINKING}<final>\n");
+    let pieces = [&*opening, "a <b", "<", " c", "</final>"];
+    assert_eq!(left(&Options::default(), &pieces)[1..], ["a", "a", "a <b< c", "a <b< c", "a <b< c"]);
+}
