@@ -9,7 +9,12 @@ use crate::server::Tambour;
 const MARKER: &str = "<<ParsingError>>";
 
 /// Dialects with a structure, and the word for a reply that is prose without it.
-pub(crate) const PROSE: [(&str, &str); 1] = [("ai_say", "unstructured")];
+pub(crate) const PROSE: [(&str, &str); 4] = [
+    ("thinkingml", "structure_missing"),
+    ("jsonseq", "events_missing"),
+    ("aiplan", "plan_missing"),
+    ("ai_say", "unstructured"),
+];
 
 fn ask(more: &Value) -> Value {
     let mut ask = json!({"text": "x", "dialect": "thinkingml", "output_protocol": "jsonseq_v1"});
