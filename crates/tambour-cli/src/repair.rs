@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use tambour::dialect;
-use tambour::event::{Collected, Event};
+use tambour::event::{Event, Joined};
 use tambour::{End, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let options = args.options.options(Profile::Lenient)?;
     // What a dialect holds beside its contract, such as a draft, is part of the reply.
     let mut pipeline = Pipeline::new(&args.from, &options)?.extensions(true);
-    let mut read = Collected::default();
+    let mut read = Joined::default();
     let mut input = Input::open(args.file.as_deref())?;
     while let Some(bytes) = input.next()? {
         pipeline.push(bytes, &mut read);

@@ -10,6 +10,7 @@ mod draft;
 mod echo;
 mod jsonseq;
 mod marker;
+mod pieces;
 mod plain;
 mod preface;
 mod thinkingml;

@@ -4,6 +4,7 @@
 //! What does not belong here: the order of events (`sequence` makes it, `contract` checks it).
 
 mod extension;
+mod joined;
 mod sink;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use crate::finding::Finding;
 pub use extension::{
     AsideKind, DecisionSource, ExitDecision, Notice, PlanOutcome, ToolCall, ToolError, ToolResult, ToolStart,
 };
+pub use joined::Joined;
 pub use sink::{Collected, Sink, push_joined};
 
 /// One item of the outgoing stream.

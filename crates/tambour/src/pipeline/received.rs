@@ -3,15 +3,23 @@
 //! Readers count what they read, where each piece that is no UTF-8 stands as U+FFFD, three bytes. Findings count the
 //! bytes of the reply.
 
-use crate::finding::Report;
+use crate::finding::Finding;
 use crate::lex::utf8::REPLACEMENT;
 
-/// Where decoded text and reply differ in length.
+/// Where decoded text and reply differ in length. There may be as many such places as half the bytes of the reply, so
+/// that all but the last are kept in few bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     /// Bytes of decoded text so far.
     decoded: usize,
-    runs: Vec<Run>,
+    /// Runs before the last: the distance from the one before, then how many characters of how many bytes each.
+    packed: Vec<u8>,
+    runs: usize,
+    /// Decoded offset after the last of them.
+    end: usize,
+    /// Every so many of them, where one starts.
+    marks: Vec<Mark>,
+    last: Option<Run>,
 }
 
 /// Replacement characters that follow each other, each for as many bytes.
@@ -23,8 +31,19 @@ struct Run {
     received: usize,
     count: usize,
     /// Bytes each stands for.
-    each: u8,
+    each: usize,
 }
+
+/// Where a packed run starts, and where it is packed.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    start: usize,
+    received: usize,
+    at: usize,
+}
+
+/// Packed runs from one mark to the next.
+const STRIDE: usize = 64;
 
 impl Run {
     /// The decoded offset after the last.
@@ -36,7 +55,7 @@ impl Run {
     fn received(&self, decoded: usize) -> usize {
         let within = (decoded - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
         let behind = decoded.saturating_sub(self.end());
-        self.received + within * usize::from(self.each) + behind
+        self.received + within * self.each + behind
     }
 }
 
@@ -49,28 +68,82 @@ impl Received {
 
     /// A replacement character came for `len` bytes.
     pub(super) fn bad(&mut self, len: usize) {
-        let (start, each) = (self.decoded, len as u8);
+        let start = self.decoded;
         self.decoded += REPLACEMENT.len();
-        match self.runs.last_mut() {
-            Some(run) if run.end() == start && run.each == each => run.count += 1,
-            _ => self.runs.push(Run { start, received: self.received(start), count: 1, each }),
+        let received = match &mut self.last {
+            Some(run) if run.end() == start && run.each == len => {
+                run.count += 1;
+                return;
+            }
+            Some(run) => run.received(start),
+            None => start,
+        };
+        if let Some(run) = self.last.replace(Run { start, received, count: 1, each: len }) {
+            self.pack(run);
         }
+    }
+
+    fn pack(&mut self, run: Run) {
+        if self.runs.is_multiple_of(STRIDE) {
+            self.marks.push(Mark { start: run.start, received: run.received, at: self.packed.len() });
+        }
+        self.runs += 1;
+        // Characters stand for one to three bytes.
+        for mut number in [run.start - self.end, run.count << 2 | run.each] {
+            while number > 0x7F {
+                self.packed.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            self.packed.push(number as u8);
+        }
+        self.end = run.end();
+    }
+
+    /// The number packed at `at`, which moves behind it.
+    fn number(&self, at: &mut usize) -> usize {
+        let mut number = 0;
+        for shift in (0..usize::BITS).step_by(7) {
+            let byte = self.packed[*at];
+            *at += 1;
+            number |= usize::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        number
     }
 
     /// The offset in the reply of an offset in the decoded text.
     fn received(&self, decoded: usize) -> usize {
-        let before = self.runs.partition_point(|run| run.start < decoded);
-        before.checked_sub(1).map_or(decoded, |last| self.runs[last].received(decoded))
+        if let Some(last) = self.last.filter(|last| last.start < decoded) {
+            return last.received(decoded);
+        }
+        let before = self.marks.partition_point(|mark| mark.start < decoded);
+        let Some(&Mark { start, received, mut at }) = before.checked_sub(1).map(|mark| &self.marks[mark])
+        else {
+            return decoded;
+        };
+        self.number(&mut at);
+        let run =
+            |start, received, packed: usize| Run { start, received, count: packed >> 2, each: packed & 3 };
+        let mut known = run(start, received, self.number(&mut at));
+        while at < self.packed.len() {
+            let start = known.end() + self.number(&mut at);
+            if start >= decoded {
+                break;
+            }
+            known = run(start, known.received(start), self.number(&mut at));
+        }
+        known.received(decoded)
     }
 
-    /// A report with its places in the reply.
-    pub(super) fn locate(&self, mut report: Report) -> Report {
-        if !self.runs.is_empty() {
-            let end = report.end.max(report.place.offset);
-            report.place.offset = self.received(report.place.offset);
-            report.end = self.received(end);
+    /// A finding with its places in the reply.
+    pub(super) fn locate(&self, mut finding: Finding) -> Finding {
+        if self.last.is_some() {
+            finding.span.start = self.received(finding.span.start);
+            finding.span.end = self.received(finding.span.end);
         }
-        report
+        finding
     }
 }
 
@@ -89,6 +162,30 @@ mod tests {
         received.text("bc");
         let found: Vec<usize> = [0, 1, 4, 7, 10, 11, 12].map(|decoded| received.received(decoded)).to_vec();
         assert_eq!(found, [0, 1, 3, 4, 5, 6, 7]);
-        assert_eq!(received.runs.len(), 2);
+        assert_eq!(received.runs, 1, "the last is not packed");
+    }
+
+    #[test]
+    fn keeps_many_places_in_few_bytes() {
+        // text of growing length between pieces of one to three bytes, single and in runs
+        let mut received = Received::default();
+        let (mut decoded, mut bytes, mut expected) = (0, 0, Vec::new());
+        for number in 0..2000 {
+            let text = "x".repeat(number % 7 + if number % 500 == 0 { 300 } else { 0 });
+            received.text(&text);
+            expected.extend((1..=text.len()).map(|at| (decoded + at, bytes + at)));
+            (decoded, bytes) = (decoded + text.len(), bytes + text.len());
+            let len = number % 3 + 1;
+            for _ in 0..=number % 4 {
+                received.bad(len);
+                (decoded, bytes) = (decoded + 3, bytes + len);
+                expected.push((decoded, bytes));
+            }
+        }
+        for (decoded, bytes) in expected {
+            assert_eq!(received.received(decoded), bytes, "{decoded}");
+        }
+        assert!(received.packed.len() < 3 * 2000, "{}", received.packed.len());
+        assert_eq!(received.marks.len(), 2000_usize.div_ceil(super::STRIDE));
     }
 }

@@ -48,7 +48,6 @@ impl Reporter {
     }
 
     pub(super) fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
-        let report = self.received.locate(report);
         self.last = report.place;
         let finding = report.judge(self.profile);
         self.repairs += u32::from(finding.repair.is_some());
@@ -57,7 +56,7 @@ impl Reporter {
         // The first error is what a verdict rests on: no number of lesser findings before it hides it.
         let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
         if self.count <= self.limit || (decides && !self.first_only) {
-            emit(finding, as_event, sink);
+            self.emit(finding, as_event, sink);
         } else {
             self.unlisted += 1;
         }
@@ -68,14 +67,15 @@ impl Reporter {
         if self.unlisted > 0 && !self.first_only {
             let message = format!("{} more findings are not listed", self.unlisted);
             let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
-            emit(report.judge(self.profile), as_event, sink);
+            self.emit(report.judge(self.profile), as_event, sink);
         }
     }
-}
 
-fn emit(finding: Finding, as_event: bool, sink: &mut dyn Sink) {
-    if as_event {
-        sink.event(Event::Finding(Box::new(finding.clone())));
+    fn emit(&self, finding: Finding, as_event: bool, sink: &mut dyn Sink) {
+        let finding = self.received.locate(finding);
+        if as_event {
+            sink.event(Event::Finding(Box::new(finding.clone())));
+        }
+        sink.finding(finding);
     }
-    sink.finding(finding);
 }

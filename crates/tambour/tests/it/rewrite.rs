@@ -1,7 +1,7 @@
 //! Replies read and written again in their dialect: what `tambour repair` rests on.
 
 use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::{Collected, Event, EventKind};
+use tambour::event::{Event, EventKind, Joined};
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::corpus::{authored, recorded};
@@ -52,12 +52,12 @@ struct Read {
 fn read(dialect: &str, input: &[u8]) -> Read {
     let pipeline = Pipeline::new(dialect, &Options::default()).expect("the dialect exists");
     let mut pipeline = pipeline.extensions(true);
-    let mut found = Collected::default();
-    pipeline.push(input, &mut found);
+    let mut found = Joined::default();
+    // As much at a time as `tambour repair` reads.
+    input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut found));
     pipeline.finish(&End::stop(), &mut found);
-    let events = found.joined();
-    let written = pipeline.written(&events).expect("replies in the dialect can be written");
-    Read { events, dialect: pipeline.dialect(), written }
+    let written = pipeline.written(&found.events).expect("replies in the dialect can be written");
+    Read { events: found.events, dialect: pipeline.dialect(), written }
 }
 
 fn strict() -> Options {
@@ -154,5 +154,20 @@ fn a_valid_reply_keeps_its_events() {
             replies.iter().filter(valid).map(|reply| ((), complaint(reply))).unzip();
         assert!(valid.len() > 20, "{}: only {} valid replies", entry.name, valid.len());
         none(&complaints.into_iter().flatten().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn repairing_takes_little_memory() {
+    const SIZE: usize = 1 << 20;
+    // X-007: what is read piece by piece, what is no text, what is longer when it is written
+    for piece in [&b"<"[..], b"\xFF", b"a\xFF", b"\xE4\xBDa", b"\x01", b"\"", b"&", b"<b>", b"{\"x\":1} ", b"```\n", b"a\n"] {
+        let input = piece.repeat(SIZE / piece.len());
+        for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
+            let most = allocation_counter::measure(|| drop(read(entry.name, &input))).bytes_max;
+            // Findings come on top, of which there is a limited number.
+            let allowed = 16 * SIZE as u64 + (512 << 10);
+            assert!(most < allowed, "{}, {:?}: {most} bytes", entry.name, String::from_utf8_lossy(piece));
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! An answer as a model should write it.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use serde_json::Value;
 
 use super::fields::Said;
+use crate::dialect::pieces::{self, Pieces};
 use crate::event::{DecisionSource, Event};
 use crate::options::Options;
 
@@ -32,29 +33,28 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
 
 /// Writes an answer with the message of `events`.
 pub(super) fn answer(said: &Said, role: &str, events: &[Event<'_>]) -> String {
-    let mut message = String::new();
-    for event in events {
-        if let Event::FinalDelta { text } = event {
-            message.push_str(text);
-        }
-    }
+    let message = events.iter().filter_map(|event| match event {
+        Event::FinalDelta { text } => Some(&**text),
+        _ => None,
+    });
     let text = |text: &str| Value::from(text).to_string();
     let mut assessment = said.answer.assessment.to_value();
     assessment["reasoning"] = said.reasoning.as_str().into();
-    let mut out = String::from("{\n  \"assessment\": {\n");
+    let mut out = Vec::with_capacity(512 + message.clone().map(str::len).sum::<usize>());
+    out.extend_from_slice(b"{\n  \"assessment\": {\n");
     let fields = assessment.as_object().into_iter().flatten();
     for (number, (name, value)) in fields.enumerate() {
         let comma = if number == 0 { "" } else { ",\n" };
-        // Writing to a string never fails.
+        // Writing to bytes never fails.
         let _ = write!(out, "{comma}    {}: {value}", text(name));
     }
+    let _ = write!(out, "\n  }},\n  \"response\": {{\n    {}: ", text(role));
+    Pieces(message).write(&mut out);
     let _ = write!(
         out,
-        "\n  }},\n  \"response\": {{\n    {}: {}\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
-        text(role),
-        text(&message),
+        "\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
         said.answer.should_exit,
         text(&said.answer.exit_reason)
     );
-    out
+    pieces::text(out)
 }

@@ -351,8 +351,8 @@ impl Lines {
         for duplicate in duplicates {
             let sent = line.late.contains(&duplicate.again.0.offset);
             let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
-            // What was lost may be either of the two.
-            (report.place, report.end) = (at, end);
+            // The last value of an object was not known to end.
+            report.end = if report.end <= report.place.offset { end } else { report.end };
             self.told.add(report, out);
         }
         let named = if line.framed { self.text.named.take() } else { None };

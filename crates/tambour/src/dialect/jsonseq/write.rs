@@ -1,37 +1,48 @@
 //! Events to JSON Lines as a model should write them.
 
-use serde_json::json;
-
+use crate::dialect::pieces::{self, Pieces};
 use crate::event::{Event, EventKind};
 
 /// Writes the contract events of one reply, one a line; neighbouring deltas are joined.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    let mut out = String::new();
-    let mut delta: Option<Event<'static>> = None;
-    for event in events.iter().filter(|event| event.kind() == EventKind::Contract) {
-        match (&mut delta, event) {
-            (Some(Event::FinalDelta { text: whole }), Event::FinalDelta { text })
-            | (Some(Event::PhaseDelta { text: whole, .. }), Event::PhaseDelta { text, .. }) => {
-                whole.to_mut().push_str(text);
+    let events: Vec<&Event<'_>> = events.iter().filter(|event| event.kind() == EventKind::Contract).collect();
+    let mut out = Vec::with_capacity(events.iter().map(|event| text_of(event).len() + 64).sum());
+    for line in events.chunk_by(|before, event| same_text(before, event)) {
+        let Some((event, _)) = line.split_first() else { continue };
+        out.extend_from_slice(b"{\"event\":\"");
+        out.extend_from_slice(event.name().as_bytes());
+        out.extend_from_slice(b"\",\"data\":");
+        match event {
+            Event::FinalDelta { .. } => out.extend_from_slice(b"{\"text\":"),
+            Event::PhaseDelta { id, .. } => {
+                out.extend_from_slice(format!("{{\"id\":{id},\"text\":").as_bytes())
+            }
+            _ => {
+                out.extend_from_slice(event.data().to_string().as_bytes());
+                out.extend_from_slice(b"}\n");
                 continue;
             }
-            _ => {}
         }
-        line(delta.take().as_ref(), &mut out);
-        if matches!(event, Event::FinalDelta { .. } | Event::PhaseDelta { .. }) {
-            delta = Some(event.clone().into_owned());
-        } else {
-            line(Some(event), &mut out);
-        }
+        Pieces(line.iter().map(|event| text_of(event))).write(&mut out);
+        out.extend_from_slice(b"}}\n");
     }
-    line(delta.as_ref(), &mut out);
-    out
+    pieces::text(out)
 }
 
-fn line(event: Option<&Event<'_>>, out: &mut String) {
-    if let Some(event) = event {
-        out.push_str(&json!(event).to_string());
-        out.push('\n');
+/// Whether two deltas are pieces of one text.
+fn same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
+    match (before, event) {
+        (Event::FinalDelta { .. }, Event::FinalDelta { .. }) => true,
+        (Event::PhaseDelta { id: a, .. }, Event::PhaseDelta { id: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+/// The text of a delta.
+fn text_of<'a>(event: &'a Event<'_>) -> &'a str {
+    match event {
+        Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text,
+        _ => "",
     }
 }
