@@ -15,13 +15,23 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
         Some(outcome) => outcome.plan.clone(),
         None => told(events),
     };
-    let text = serde_json::to_string_pretty(&plan).expect("a plan has string keys and no fallible parts");
-    format!("```json\n{text}\n```\n")
+    // Room for all of it at once: a text that grows is there twice.
+    let size = ["thought", "direct_response"]
+        .iter()
+        .filter_map(|key| plan[key].as_str())
+        .map(str::len)
+        .sum::<usize>();
+    let mut out = Vec::with_capacity(size + size / 8 + 256);
+    out.extend_from_slice(b"```json\n");
+    serde_json::to_writer_pretty(&mut out, &plan).expect("a plan has string keys and no fallible parts");
+    out.extend_from_slice(b"\n```\n");
+    String::from_utf8(out).expect("JSON is text")
 }
 
 /// The fallback, unless the reply answered all the same: then its answer, and what was thought (R-70, R-64).
 fn answered(fallback: &Value, events: &[Event<'_>]) -> Value {
-    let (mut thought, mut answer) = (String::new(), String::new());
+    let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
+    let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
     for event in events {
         match event {
             Event::PhaseDelta { text, .. } => thought.push_str(text),

@@ -112,13 +112,16 @@ impl JsonSink for Feed<'_> {
     }
 }
 
+/// Findings that always wait for the first event: whoever lists fewer counts the rest.
+const FEW: usize = 64;
+
 impl Lines {
     pub(super) fn new(options: &Options) -> Lines {
         let limits = &options.limits;
         Lines {
             order: Order::new(options),
             text: Between::default(),
-            told: Told::new(limits.findings),
+            told: Told::new(limits.findings.max(FEW)),
             thoughts: Thoughts::new(rules::DRAFT, limits),
             finishing: false,
             builder: Builder::limited(limits.hold, limits.items),
