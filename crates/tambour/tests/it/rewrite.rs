@@ -161,7 +161,19 @@ fn a_valid_reply_keeps_its_events() {
 fn repairing_takes_little_memory() {
     const SIZE: usize = 1 << 20;
     // X-007: what is read piece by piece, what is no text, what is longer when it is written
-    for piece in [&b"<"[..], b"\xFF", b"a\xFF", b"\xE4\xBDa", b"\x01", b"\"", b"&", b"<b>", b"{\"x\":1} ", b"```\n", b"a\n"] {
+    for piece in [
+        &b"<"[..],
+        b"\xFF",
+        b"a\xFF",
+        b"\xE4\xBDa",
+        b"\x01",
+        b"\"",
+        b"&",
+        b"<b>",
+        b"{\"x\":1} ",
+        b"```\n",
+        b"a\n",
+    ] {
         let input = piece.repeat(SIZE / piece.len());
         for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
             let most = allocation_counter::measure(|| drop(read(entry.name, &input))).bytes_max;
