@@ -16,7 +16,8 @@ pub struct Limits {
     /// summary or queries block, which are delivered whole.
     pub hold: usize,
     /// Bytes of text in one JSON object that is kept whole because it may act (a plan, the answer of a round); a larger
-    /// one does not act.
+    /// one does not act. It also bounds an answer of a plan that waits for the mode, and values that are found in a
+    /// text.
     pub value: usize,
     /// Values and keys of such an object.
     pub items: usize,
@@ -56,7 +57,8 @@ impl Limits {
     /// Most bytes of text held back after any byte: an unfinished tag and another one before it, which may go on
     /// behind a tag that is taken out; with a line that has a tag in an open code span, or the 1,024 bytes that may come
     /// before the title of a phase; and the start of a marker or character. What `hold` bounds comes on top, in the cases
-    /// that need it.
+    /// that need it, and what `value` bounds: an answer of a plan that comes before its mode, or in a list or under a key
+    ///
     #[must_use]
     pub fn held(&self) -> usize {
         2 * self.tag + self.line.max(1 << 10) + 64

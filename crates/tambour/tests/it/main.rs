@@ -16,6 +16,7 @@ mod json;
 mod layers;
 mod limits;
 mod lines;
+mod plan_text;
 mod plans;
 mod privacy;
 mod prompts;

@@ -97,6 +97,8 @@ impl Object {
                     }
                 }
                 Target::Answer if self.sent && self.held.is_empty() => out.intent(Intent::FinalText(text)),
+                // It would wait for nothing.
+                Target::Answer if self.too_large && !self.sent => {}
                 Target::Answer => {
                     self.hold(text);
                     self.release(options, answered, out);

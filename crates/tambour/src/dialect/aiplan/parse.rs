@@ -86,6 +86,15 @@ pub(super) struct Feed<'a> {
 impl JsonSink for Feed<'_> {
     #[inline]
     fn event(&mut self, event: JsonEvent<'_>) {
+        if let JsonEvent::StringDelta(text) = event {
+            // An answer is sent or not by what came before the limit, however the reply was cut.
+            let room = self.plans.builder.room();
+            if room > 0 && text.len() > room {
+                let (last, rest) = text.split_at(text.floor_char_boundary(room));
+                self.plans.see(&JsonEvent::StringDelta(last), self.preface, self.out);
+                return self.plans.see(&JsonEvent::StringDelta(rest), self.preface, self.out);
+            }
+        }
         self.plans.see(&event, self.preface, self.out);
     }
 

@@ -80,6 +80,12 @@ impl Builder {
         (bytes - self.left.0.min(bytes), items - self.left.1.min(items))
     }
 
+    /// Bytes of text that the value under way may still have.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.most.is_some() { self.left.0 } else { usize::MAX }
+    }
+
     /// Counts what an event adds. Whether there is still room.
     fn has_room(&mut self, event: &JsonEvent<'_>) -> bool {
         if let JsonEvent::ValueStart(_) = event {

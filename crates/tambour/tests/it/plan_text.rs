@@ -1,0 +1,290 @@
+//! Plans: what of a reply is answered, held, left out and told.
+
+use serde_json::{Value, json};
+use tambour::event::Collected;
+use tambour::verdict::Contract;
+use tambour::{End, Event, Options, Pipeline, Profile};
+use tambour_fixtures::corpus::recorded;
+
+fn read(reply: &str, options: &Options) -> (Collected, usize) {
+    let (mut read, mut held) = (Collected::default(), 0);
+    let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").extensions(true);
+    for chunk in reply.as_bytes().chunks(997) {
+        pipeline.push(chunk, &mut read);
+        held = held.max(pipeline.held());
+    }
+    pipeline.finish(&End::stop(), &mut read);
+    (read, held)
+}
+
+fn answer(read: &Collected) -> String {
+    let text = |event: &Event<'_>| match event {
+        Event::FinalDelta { text } => Some(text.to_string()),
+        _ => None,
+    };
+    read.events.iter().filter_map(text).collect()
+}
+
+fn outcome(read: &Collected) -> Value {
+    read.events.iter().find(|event| event.name() == "plan").expect("every reply has a plan").data()
+}
+
+fn metadata(read: &Collected) -> Value {
+    read.events.last().expect("an end").data()["metadata"].clone()
+}
+
+fn calls(read: &Collected) -> usize {
+    read.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).count()
+}
+
+const CALL: &str = "{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"x\"}}";
+
+fn calling(calls: &str) -> String {
+    format!(
+        "{{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{calls}]}}"
+    )
+}
+
+fn chat(answer: &str) -> String {
+    let answer = json!(answer);
+    format!(
+        "{{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":{answer},\"tool_calls\":[]}}"
+    )
+}
+
+#[test]
+fn recorded_prose_is_the_answer() {
+    // R-70
+    let mut prose = 0;
+    for reply in recorded("aiplan").expect("a corpus") {
+        let text = reply.text();
+        let (read, _) = read(&text, &Options::default());
+        let outcome = outcome(&read);
+        if text.contains("\"thought\"") {
+            assert_ne!(metadata(&read)["unused_reason"], "plan_missing", "{text}");
+            continue;
+        }
+        prose += 1;
+        assert_eq!(answer(&read), text.trim_matches([' ', '\t', '\r', '\n']));
+        assert_eq!((&outcome["is_fallback"], &outcome["executable"]), (&json!(true), &json!(false)));
+        assert_eq!(outcome["plan"]["direct_response"], "抱歉，我的响应格式有问题，请重新尝试您的请求。");
+        let metadata = metadata(&read);
+        assert_eq!(
+            (&metadata["unused_reason"], &metadata["fallback_reason"]),
+            (&json!("plan_missing"), &Value::Null)
+        );
+    }
+    assert!(prose >= 10, "{prose} replies are prose");
+}
+
+#[test]
+fn prose_is_written_as_a_plan() {
+    // R-70
+    let contract = Contract::named("aiplan").expect("a contract");
+    let mut strict = Options::default();
+    strict.profile = Profile::Strict;
+    for prose in
+        ["Hello.", "<think>Hm.</think>\nIt is `{\"a\": 1}`.", "```\ncode\n```", "\"quoted\" \\ and\ttabs"]
+    {
+        assert!(contract.check(prose.as_bytes(), &strict).first_error().is_some(), "{prose}");
+        let mut events = Collected::default();
+        let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect").extensions(true);
+        pipeline.push_str(prose, &mut events);
+        pipeline.finish(&End::stop(), &mut events);
+        let written = pipeline.written(&events.events).expect("plans can be written");
+        assert_eq!(contract.check(written.as_bytes(), &strict).findings, [], "{written}");
+        let (again, _) = read(&written, &Options::default());
+        assert_eq!(answer(&again), answer(&events));
+        assert_eq!(outcome(&again)["plan"]["response_mode"], "GENERAL_CHAT");
+        assert_eq!(outcome(&again)["plan"]["direct_response"], answer(&events).as_str());
+    }
+}
+
+#[test]
+fn an_answer_before_its_mode_is_held_and_counted() {
+    // R-78, X-007
+    let text = "0123456789abcdef".repeat(64 << 10);
+    let reply = format!(
+        "{{\"direct_response\":\"{text}\",\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}}"
+    );
+    let (whole, held) = read(&reply, &Options::default());
+    assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
+    assert_eq!(answer(&whole), text);
+    assert_eq!(outcome(&whole)["is_fallback"], false);
+    // `limits.value` bounds it.
+    let mut options = Options::default();
+    options.limits.value = 10_000;
+    let (cut, held) = read(&reply, &options);
+    assert!(held < 12_000, "{held} bytes are held");
+    assert!(
+        cut.findings
+            .iter()
+            .any(|finding| finding.code == "limit_exceeded" && finding.span.end == reply.len())
+    );
+    assert_eq!(metadata(&cut)["fallback_reason"], "plan_invalid");
+    // What waits for the end of a list or key counts too.
+    let (wrapped, held) = read(&format!("[{}]", chat(&text)), &Options::default());
+    assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
+    assert_eq!(answer(&wrapped), text);
+}
+
+#[test]
+fn limits_are_exact() {
+    // X-007: (text before the plan, `limits.hold`), and those of the object.
+    for (length, plan) in [(99, true), (100, true), (101, false)] {
+        let mut options = Options::default();
+        options.limits.hold = 100;
+        let text = "x".repeat(length - 12);
+        let reply = format!("{text}\n{{\"thought\":1}}");
+        // The plan begins with its first key, known 12 bytes behind the text.
+        let (read, _) = read(&reply, &options);
+        let reason = if plan { "fallback_reason" } else { "unused_reason" };
+        assert_ne!(metadata(&read)[reason], Value::Null, "{length}");
+        assert_eq!(read.findings.iter().any(|finding| finding.code == "limit_exceeded"), !plan, "{length}");
+    }
+    // Keys and values of the plan: 1 + 4 + 3 and the list; each call has 1 + 2 + 1 + 1 + 2.
+    let reply = calling(&[CALL, CALL].join(","));
+    let bytes = "thoughtresponse_modedirect_responsetool_callstTOOL_EXECUTION".len()
+        + 2 * "nameargsuserInputlintSRSDocumentx".len();
+    for (less, runs) in [(1, false), (0, true)] {
+        for of_value in [true, false] {
+            let mut options = Options::default();
+            if of_value {
+                options.limits.value = bytes - less;
+            } else {
+                options.limits.items = 9 + 2 * 7 - less;
+            }
+            let (read, _) = read(&reply, &options);
+            assert_eq!(calls(&read), if runs { 2 } else { 0 }, "{less} {of_value}");
+        }
+    }
+    let deep = |n: usize| {
+        format!(
+            "{{\"name\":\"lintSRSDocument\",\"args\":{{\"userInput\":\"x\",\"a\":{}{}}}}}",
+            "[".repeat(n),
+            "]".repeat(n)
+        )
+    };
+    for (depth, runs) in [(9, true), (10, true), (11, false)] {
+        let mut options = Options::default();
+        options.limits.depth = 14;
+        let (read, _) = read(&calling(&deep(depth)), &options);
+        assert_eq!(calls(&read), usize::from(runs), "{depth}");
+    }
+}
+
+#[test]
+fn arguments_as_texts_share_the_limits_of_the_plan() {
+    // P-031, X-007
+    let text = |items: usize| {
+        let args = format!("{{\"userInput\":\"x\",\"list\":[{}]}}", vec!["1"; items].join(","));
+        json!({"name": "lintSRSDocument", "args": args}).to_string()
+    };
+    // A text has an object, two keys, a string and a list around its items.
+    for (items, runs) in [(vec![95], true), (vec![96], false), (vec![45, 45], true), (vec![45, 46], false)] {
+        let mut options = Options::default();
+        options.limits.items = 100;
+        let written: Vec<String> = items.iter().map(|&items| text(items)).collect();
+        let (read, _) = read(&calling(&written.join(",")), &options);
+        assert_eq!(calls(&read), if runs { items.len() } else { 0 }, "{items:?}");
+        let refused = read.findings.iter().find(|finding| finding.code == "tool_call_invalid");
+        assert_eq!(refused.is_some(), !runs, "{items:?}");
+    }
+}
+
+#[test]
+fn numbers_of_any_length_run_or_are_refused() {
+    // P-019, P-027
+    for digits in 1..40 {
+        for form in ["-", "", "0.", "1e", "1e-"] {
+            let number = format!("{form}{}", "8".repeat(digits));
+            for args in [
+                format!("{{\"userInput\":\"x\",\"n\":{number}}}"),
+                json!(format!("{{\"userInput\":\"x\",\"n\":{number}}}")).to_string(),
+            ] {
+                let call = format!("{{\"name\":\"lintSRSDocument\",\"args\":{args}}}");
+                let (read, _) = read(&calling(&call), &Options::default());
+                // What runs has the number that was written.
+                for event in &read.events {
+                    if let Event::ToolCall(call) = event {
+                        let kept = call.args["n"].to_string().parse::<f64>();
+                        assert_eq!(kept, number.parse::<f64>(), "{number}");
+                    }
+                }
+                let exact = form.len() < 2 && digits < 19;
+                assert!(!exact || calls(&read) == 1, "{number}");
+                assert!(
+                    calls(&read) == 1
+                        || read.findings.iter().any(|finding| finding.code != "plan_not_fenced")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_left_out_lies_in_the_span_of_a_finding() {
+    // X-006: (reply, code, what its findings cover)
+    let (a, b) = (chat("A"), chat("B"));
+    let wave = a.replace("GENERAL_CHAT", "WAVE");
+    let cases: Vec<(String, &str, Vec<&str>)> = vec![
+        (
+            format!("One {{x}} two\n{a}\nthree `four`"),
+            "text_outside_plan",
+            vec!["One {x} two", "three `four`"],
+        ),
+        (format!("```json\n{a}\n```\nBye,\n bye.\n"), "text_outside_plan", vec!["Bye,\n bye."]),
+        (format!("<think>Hm.</think> {a}"), "text_outside_plan", vec!["<think>Hm.</think>"]),
+        (format!("{{\"note\":1}}\n{a}\n[2] ok"), "text_outside_plan", vec!["{\"note\":1}", "[2] ok"]),
+        (format!("{a}\n{b}\n{b}"), "multiple_plans", vec![]),
+        (format!("{wave}\n{a}"), "multiple_plans", vec![&wave]),
+        (
+            a.replace("[]}", "[],\"alpha\":\"beta\",\"gamma\":[1]}"),
+            "field_unknown",
+            vec!["\"alpha\":\"beta\",", "\"gamma\":[1]}"],
+        ),
+        (wave.clone(), "mode_invalid", vec!["\"response_mode\":\"WAVE\","]),
+        (wave.clone(), "plan_unused", vec![&wave]),
+        (
+            calling(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
+            "tool_unknown",
+            vec!["\"name\":\"wipe\",\"args\":{\"all\":true}}]}"],
+        ),
+        (calling("{\"name\":\"wipe\",\"args\":{}}"), "plan_unused", vec![]),
+        (
+            "{\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"A\",\"tool_calls\":[]}".to_owned(),
+            "field_missing",
+            vec!["{\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"A\",\"tool_calls\":[]}"],
+        ),
+        ("[1, 2]".to_owned(), "plan_missing", vec!["[1, 2]"]),
+        ("好。Yes.".to_owned(), "plan_missing", vec!["好。Yes."]),
+        (calling(CALL).replace(']', ""), "truncated", vec![]),
+        (
+            calling(CALL).trim_end_matches("}]}").to_owned(),
+            "truncated",
+            vec![calling(CALL).trim_end_matches("}]}").to_owned().leak()],
+        ),
+    ];
+    for (reply, code, covered) in &cases {
+        let (read, _) = read(reply, &Options::default());
+        let spans = read.findings.iter().filter(|finding| finding.code == *code);
+        let found: Vec<&str> = spans.map(|finding| &reply[finding.span.start..finding.span.end]).collect();
+        if *code == "multiple_plans" && covered.is_empty() {
+            assert_eq!(found, [format!("{b}\n{b}")], "{reply}");
+        } else {
+            assert_eq!(&found, covered, "{reply}: {code} {:?}", read.findings);
+        }
+        let last = read.findings.iter().all(|finding| finding.span.end <= reply.len());
+        assert!(last, "{reply}: {:?}", read.findings);
+    }
+    // Findings beyond the few that are listed one by one cover the rest.
+    let fields: String = (0..100).map(|n| format!(",\"f{n}\":\"v{n}\"")).collect();
+    let reply = chat("A").replace("[]}", &format!("[]{fields}}}"));
+    let (read, _) = read(&reply, &Options::default());
+    let unknown: Vec<_> = read.findings.iter().filter(|finding| finding.code == "field_unknown").collect();
+    for n in 0..100 {
+        let at = reply.find(&format!("\"v{n}\"")).expect("it is there");
+        assert!(unknown.iter().any(|finding| finding.span.start <= at && at < finding.span.end), "{n}");
+    }
+    assert!(unknown.len() <= 9, "{}", unknown.len());
+}
