@@ -6,6 +6,7 @@ use tambour::dialect::DIALECTS;
 use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::targets;
+use tambour_fixtures::words::Replies;
 use tambour_fixtures::{folder, load};
 
 /// Inputs of one test when `FUZZ_ITERATIONS` does not say.
@@ -32,6 +33,17 @@ fn dialects() {
                 targets::dialect(entry.name, &targets::dialect_input(&mut Random::new(seed), &replies));
             }
         });
+    }
+}
+
+#[test]
+fn words() {
+    // Invariant 5. `words.rs` reads more of them; here it is the body of the fuzz target that is read.
+    let replies = Replies::load().expect("the fixtures are readable");
+    for dialect in 0..DIALECTS.len() {
+        for seed in 0..iterations() / 10 {
+            targets::words(&targets::words_input(dialect, seed, &replies));
+        }
     }
 }
 

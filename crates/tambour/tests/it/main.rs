@@ -29,3 +29,4 @@ mod thinkingml;
 mod tool_loop;
 mod updates;
 mod verdicts;
+mod words;
