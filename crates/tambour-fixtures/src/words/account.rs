@@ -40,6 +40,9 @@ const MOVES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T
 const GONE: &[&str] = &[
     "left out",
     "left them out",
+    "left it out",
+    "kept the last value",
+    "kept the first value",
     "taken out",
     "dropped",
     "removed",
@@ -54,7 +57,7 @@ const GONE: &[&str] = &[
 ];
 
 /// Those that say that nothing in their span is delivered.
-const NOTHING: &[&str] = &["left out", "left them out", "taken out"];
+const NOTHING: &[&str] = &["left out", "left them out", "left it out", "taken out"];
 
 /// What happened to the words of one reply.
 #[derive(Clone, Debug, Default)]
