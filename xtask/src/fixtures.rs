@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tambour_fixtures::targets;
 
 /// Dialects whose corpora are in the repository.
 const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "ai_say"];
@@ -55,11 +56,15 @@ fn seeds(root: &Path) -> anyhow::Result<()> {
             std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
         }
     }
-    let folder = root.join("fuzz/corpus/json");
-    std::fs::create_dir_all(&folder)?;
+    let replies = tambour_fixtures::words::Replies::load().map_err(anyhow::Error::msg)?;
+    let [json, words] = ["json", "words"].map(|name| root.join("fuzz/corpus").join(name));
+    std::fs::create_dir_all(&json)?;
+    std::fs::create_dir_all(&words)?;
     for number in 0..SEEDS as u64 {
-        let seed = tambour_fixtures::targets::json_input(&mut tambour_fixtures::random::Random::new(number));
-        std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
+        let seed = targets::json_input(&mut tambour_fixtures::random::Random::new(number));
+        std::fs::write(json.join(format!("seed-{number:02}")), seed)?;
+        let seed = targets::words_input(number as usize, number, &replies);
+        std::fs::write(words.join(format!("seed-{number:02}")), seed)?;
     }
     Ok(())
 }

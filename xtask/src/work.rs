@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
 use tambour::dialect::DIALECTS;
-use tambour_fixtures::hostile::{self, FEW, PATTERNS, PLACES, input};
+use tambour_fixtures::hostile::{self, Shape};
 use tambour_fixtures::queue;
 
 use crate::stamp::Stamp;
@@ -61,8 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["--unless-unchanged"] => unless_unchanged(),
         ["read", look, dialect, amount, cases @ ..] => {
             let look = if *look == "first" { FIRST } else { SECOND };
-            // What is made once for all readings is no work on an input.
-            hostile::read(dialect, b"{\"thought\": <", usize::MAX);
+            warm_up(dialect);
             let all = all_cases(amount);
             for case in cases {
                 read(dialect, &all[case.parse::<usize>()?], &look);
@@ -86,26 +85,25 @@ fn unless_unchanged() -> anyhow::Result<()> {
 
 /// One kind of input, read at each size.
 struct Case {
-    place: &'static str,
-    pattern: &'static str,
+    shape: Shape,
     chunk: usize,
 }
 
 /// `few` or `all` cases.
 fn all_cases(amount: &str) -> Vec<Case> {
-    let places: Vec<&str> = match amount {
-        "few" => FEW.1.iter().map(|&place| PLACES[place]).collect(),
-        _ => PLACES.to_vec(),
-    };
-    let patterns = if amount == "few" { FEW.0 } else { PATTERNS };
-    let pairs = places.iter().flat_map(|place| patterns.iter().map(move |pattern| (*place, *pattern)));
-    pairs.flat_map(|(place, pattern)| CHUNKS.map(|chunk| Case { place, pattern, chunk })).collect()
+    let shapes = if amount == "few" { hostile::few() } else { hostile::all() };
+    shapes.into_iter().flat_map(|shape| CHUNKS.map(|chunk| Case { shape, chunk })).collect()
+}
+
+/// Makes what is made once for all readings, which is no work on an input.
+fn warm_up(dialect: &str) {
+    hostile::WARM_UP.iter().for_each(|reply| hostile::read(dialect, reply.as_bytes(), usize::MAX));
 }
 
 /// Reads a case at each size; callgrind writes its count down after each call of [`reading`].
 fn read(dialect: &str, case: &Case, look: &Look) {
     for size in look.sizes {
-        reading(dialect, input(case.place, case.pattern, size).as_bytes(), case.chunk);
+        reading(dialect, case.shape.input(size).as_bytes(), case.chunk);
     }
 }
 
@@ -255,7 +253,7 @@ impl Cost {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} after {:?}, ", self.pattern, self.place)?;
+        write!(f, "{}, ", self.shape)?;
         if self.chunk == usize::MAX {
             f.write_str("one chunk")
         } else {

@@ -1,10 +1,179 @@
-//! Input made to be expensive: one pattern over and over, in every place where a reader could wait for its end.
+//! Input made to be expensive: one pattern over and over, in every place where a reader could wait for its end, and behind
+//! long prefixes at which a reader might look again for each repetition.
+
+use std::fmt;
+
+/// One kind of input, of any size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What it begins with.
+    pub place: &'static str,
+    /// A piece that is repeated for the first half, and what ends that half.
+    pub prefix: Option<(&'static str, &'static str)>,
+    /// What is repeated up to the end.
+    pub pattern: &'static str,
+}
+
+impl Shape {
+    /// The input of about `size` bytes.
+    #[must_use]
+    pub fn input(&self, size: usize) -> String {
+        let mut input = String::with_capacity(size + 64);
+        input.push_str(self.place);
+        if let Some((piece, end)) = self.prefix {
+            repeat(&mut input, piece, size / 2);
+            input.push_str(end);
+        }
+        repeat(&mut input, self.pattern, size);
+        input
+    }
+}
+
+/// Replies that make whatever is made once, such as the schema of a tool, so that it is not counted as work on an input.
+pub const WARM_UP: &[&str] = &[
+    "{\"thought\": <",
+    "{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{\"name\":\"lintSRSDocument\",\"args\":\"[\"}]}",
+];
+
+/// Repeats `piece` until the input has about `size` bytes.
+fn repeat(input: &mut String, piece: &str, size: usize) {
+    let times = size.saturating_sub(input.len()) / piece.len();
+    (0..times).for_each(|_| input.push_str(piece));
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} after {:?}", self.pattern, self.place)?;
+        match self.prefix {
+            Some((piece, end)) => write!(f, ", {piece:?} over and over, {end:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Every kind of input.
+#[must_use]
+pub fn all() -> Vec<Shape> {
+    let mut shapes = plain(PATTERNS, PLACES);
+    shapes.extend(paired(PREFIXES, REPEATED));
+    shapes
+}
+
+/// Those that differ in kind, for counts that are dear.
+#[must_use]
+pub fn few() -> Vec<Shape> {
+    let places: Vec<&str> = FEW.1.iter().map(|&place| PLACES[place]).collect();
+    let mut shapes = plain(FEW.0, &places);
+    shapes.extend(behind_prefixes());
+    shapes
+}
+
+/// Those of [`few`] in bare places and behind long prefixes, for counts that are dearer still.
+#[must_use]
+pub fn fewest() -> Vec<Shape> {
+    let mut shapes = plain(FEW.0, &["", PLACES[8], PLACES[16]]);
+    shapes.extend(behind_prefixes());
+    shapes
+}
+
+fn behind_prefixes() -> Vec<Shape> {
+    PAIRS.iter().flat_map(|&(prefix, repeated)| paired(&PREFIXES[prefix..=prefix], repeated)).collect()
+}
+
+fn plain(patterns: &[&'static str], places: &[&'static str]) -> Vec<Shape> {
+    let shape = |place: &&'static str| {
+        let place = *place;
+        patterns.iter().map(move |pattern| Shape { place, prefix: None, pattern })
+    };
+    places.iter().flat_map(shape).collect()
+}
+
+fn paired(prefixes: &[Prefix], patterns: &[&'static str]) -> Vec<Shape> {
+    let shape = |&(place, piece, end): &Prefix| {
+        patterns.iter().map(move |pattern| Shape { place, prefix: Some((piece, end)), pattern })
+    };
+    prefixes.iter().flat_map(shape).collect()
+}
+
+/// A place, a piece that is repeated there, and what ends it.
+type Prefix = (&'static str, &'static str, &'static str);
+
+/// Long prefixes: what a reader may hold, and might read again whenever something comes.
+const PREFIXES: &[Prefix] = &[
+    ("", "`", " a b"),
+    ("", " ", "a"),
+    ("", "<", "a"),
+    ("", "\"", ""),
+    ("", "a ", "\n"),
+    ("<think>", "a ", ""),
+    ("<thinking><phase id=\"1\"><title>t</title>", "\n", "a"),
+    ("<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\n", "`", " a b"),
+    ("<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\na", "\n", ""),
+    (
+        "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"final_delta\",\"data\":{\"text\":\"",
+        "\\n",
+        "",
+    ),
+    ("{\"event\":\"thinking_start\",\"data\":{}}\n", " ", "["),
+    ("{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"", "\\n", ""),
+    (
+        "{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{\"name\":\"lintSRSDocument\",\"args\":\"",
+        " ",
+        "[",
+    ),
+    ("{\"thought\":\"t\",\"tool_calls\":[", "{\"name\":\"a\"},", ""),
+    ("{\"response\":{\"咨询师\":\"", "\\n", ""),
+    ("{\"a\":\"", "\\\"", "\"}"),
+];
+
+/// What comes behind them, over and over.
+const REPEATED: &[&str] = &[
+    "<think></think>",
+    "<think>a</think>b",
+    "</think>",
+    "<!-- a -->",
+    "<b>",
+    "`a` ",
+    "`",
+    "```\n",
+    "a\n",
+    "{}",
+    "{},",
+    "\"a\",",
+    "\\n",
+    "\\na",
+    "{\"thought\":\"t\"}\n",
+    "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n",
+    "<!-- <serp_queries>\n[]\n</serp_queries> -->\n",
+    "<final>",
+    " <<",
+];
+
+/// The pairs that [`few`] takes: a prefix by its number, and what is repeated behind it.
+const PAIRS: &[(usize, &[&str])] = &[
+    (0, &["<think></think>", "`a` ", "{}"]),
+    (1, &["<think></think>", "<!-- a -->", "a\n"]),
+    (2, &["<b>", " <<"]),
+    (3, &["\"a\",", "{}"]),
+    (4, &["<think></think>", "{}", "{\"thought\":\"t\"}\n"]),
+    (5, &["</think>", "<!-- a -->"]),
+    (6, &["<final>", "<b>"]),
+    (7, &["<think></think>", "<!-- <serp_queries>\n[]\n</serp_queries> -->\n", "`a` "]),
+    (8, &["<!-- <serp_queries>\n[]\n</serp_queries> -->\n", "<b>"]),
+    (9, &["\\na", "<think></think>"]),
+    (10, &["{},", "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n"]),
+    (11, &["\\n", "\\na", "`a` "]),
+    (12, &["{},"]),
+    (13, &["{},", "\"a\","]),
+    (14, &["\\na", "<think></think>"]),
+    (15, &["{}", "{\"thought\":\"t\"}\n"]),
+];
 
 use tambour::event::Sink;
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 /// Patterns that begin something and do not end it.
-pub const PATTERNS: &[&str] = &[
+const PATTERNS: &[&str] = &[
     "<",
     "</",
     "<a",
@@ -83,7 +252,7 @@ pub const PATTERNS: &[&str] = &[
 ];
 
 /// What the pattern stands in.
-pub const PLACES: &[&str] = &[
+const PLACES: &[&str] = &[
     "",
     "text ",
     "<think>",
@@ -109,8 +278,8 @@ pub const PLACES: &[&str] = &[
     "{\"direct_response\":\"",
 ];
 
-/// Those of [`PATTERNS`] that differ in kind, and those of [`PLACES`], for counts that are dear.
-pub const FEW: (&[&str], &[usize]) = (
+/// Those of [`PATTERNS`] that differ in kind, and those of [`PLACES`].
+const FEW: (&[&str], &[usize]) = (
     &[
         "<",
         "</",
@@ -150,16 +319,6 @@ pub const FEW: (&[&str], &[usize]) = (
     ],
     &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21],
 );
-
-/// A reply of about `size` bytes: `place`, then `pattern` over and over.
-#[must_use]
-pub fn input(place: &str, pattern: &str, size: usize) -> String {
-    let times = size.saturating_sub(place.len()) / pattern.len();
-    let mut input = String::with_capacity(size);
-    input.push_str(place);
-    (0..times).for_each(|_| input.push_str(pattern));
-    input
-}
 
 /// Reads an input in chunks and keeps nothing. What `limits.hold` bounds grows with the input here, so that its cost
 /// shows.

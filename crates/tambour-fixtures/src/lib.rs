@@ -15,6 +15,7 @@ pub mod reading;
 pub mod run;
 pub mod targets;
 pub mod update;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 

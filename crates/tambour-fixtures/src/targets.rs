@@ -3,12 +3,14 @@
 //! `fuzz/` runs them on inputs that libFuzzer makes; the library's tests run them on seeded random inputs.
 
 use serde_json::Value;
+use tambour::dialect::DIALECTS;
 use tambour::limits::Limits;
 use tambour::repair::json::{Reader, Values, strict};
 use tambour::{End, Event, Options, Profile};
 
 use crate::random::Random;
 use crate::reading::{Case, Cuts, Reading};
+use crate::words::{self, Replies, Trial};
 use crate::{fixture, grammar};
 
 /// Inputs up to this size are read byte by byte too.
@@ -82,6 +84,31 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
 /// The events of a reading that make something happen.
 fn actions(reading: &Reading) -> Vec<&Event<'static>> {
     reading.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).collect()
+}
+
+/// Accounts for the marker words of a reply, which is the rest of `data`; its first four bytes choose the dialect, seed the
+/// cuts, and say how it is read.
+///
+/// # Panics
+/// A word is lost or comes twice, or the reading depends on the cuts.
+pub fn words(data: &[u8]) {
+    let [dialect, seed, low, high, input @ ..] = data else { return };
+    let entry = &DIALECTS[usize::from(*dialect) % DIALECTS.len()];
+    let choice = u16::from_le_bytes([*low, *high]);
+    let trial = Trial::new(entry.name, choice, u64::from(*seed), input.to_vec());
+    if let Err(complaints) = trial.check() {
+        panic!("{}\n{trial}", complaints[0]);
+    }
+}
+
+/// Seeded inputs for [`words`]: the damaged replies of [`words::trial`], without reasoning beside them.
+#[must_use]
+pub fn words_input(dialect: usize, seed: u64, replies: &Replies) -> Vec<u8> {
+    let trial = words::trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
+    let [low, high] = trial.choice.to_le_bytes();
+    let mut data = vec![dialect as u8, seed as u8, low, high];
+    data.extend(trial.input);
+    data
 }
 
 /// Reads text as JSON: valid JSON gives what serde_json gives, without a repair; any text gives the same values and

@@ -113,7 +113,8 @@ impl Tree {
         }
         let messages = String::from_utf8(output.stdout)?;
         let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let path = messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?))).last();
+        let path =
+            messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?))).next_back();
         Ok(Some(path.context("cargo says where the test program is")?))
     }
 

@@ -5,22 +5,31 @@
 //! `cargo xtask work` counts instructions under valgrind for that.
 
 use tambour::dialect::DIALECTS;
-use tambour::event::Sink;
-use tambour::{End, Event, Finding, Options, Pipeline};
-use tambour_fixtures::hostile::{FEW, PLACES, input};
+use tambour::event::{Collected, Sink};
+use tambour::verdict::Contract;
+use tambour::{End, Event, Finding, Options, Pipeline, Profile};
+use tambour_fixtures::hostile::{self, Shape};
 use tambour_fixtures::queue;
 
 /// Sizes that are compared, in bytes.
 const SMALL: usize = 8 << 10;
 const LARGE: usize = 64 << 10;
 
-/// Sizes of inputs that are read with the default limits; both exceed `limits.hold`.
+/// Sizes of inputs of which even the smaller one exceeds what may be held or kept.
 const BIG: usize = 128 << 10;
 const HUGE: usize = 512 << 10;
 
 /// Bytes that one reader may have allocated at a time, whatever it reads. Values that are delivered whole, such as
 /// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.
 const ALIVE: u64 = 6 << 20;
+
+/// Size of inputs whose memory is compared with their size.
+const WEIGHED: usize = 128 << 10;
+
+/// Bytes that may be alive for each byte of input, whatever is done with the reply, and what comes on top: findings, of
+/// which there are `limits.findings` at most, and schemas of tools.
+const PER_BYTE: u64 = 16;
+const BASE: u64 = 512 << 10;
 
 /// Counts what is sent, keeps nothing.
 #[derive(Default)]
@@ -61,11 +70,11 @@ fn cost(dialect: &str, input: &str, chunk: usize, options: &Options) -> Cost {
 
 /// Fails when the larger input costs more than its size allows. What `limits.hold` bounds grows with the input here,
 /// so that its cost shows.
-fn linear(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<(), String> {
+fn linear(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
-    let small = cost(dialect, &input(place, pattern, SMALL), chunk, &options);
-    let large = cost(dialect, &input(place, pattern, LARGE), chunk, &options);
+    let small = cost(dialect, &shape.input(SMALL), chunk, &options);
+    let large = cost(dialect, &shape.input(LARGE), chunk, &options);
     let times = (LARGE / SMALL) as u64;
     // Buffers that only the larger input fills, and findings that only it has, make up the constant.
     if large.allocated > 2 * times * small.allocated + 32 * LARGE as u64 {
@@ -78,13 +87,14 @@ fn linear(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<(),
 }
 
 /// Fails when reading takes more memory, or holds back more, than the limits say.
-fn bounded(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<(), String> {
+fn bounded(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     // What is kept whole because it may act grows up to these.
     options.limits.value = 16 << 10;
+    options.limits.hold = 16 << 10;
     options.limits.items = 256;
-    let big = cost(dialect, &input(place, pattern, BIG), chunk, &options);
-    let huge = cost(dialect, &input(place, pattern, HUGE), chunk, &options);
+    let big = cost(dialect, &shape.input(BIG), chunk, &options);
+    let huge = cost(dialect, &shape.input(HUGE), chunk, &options);
     if huge.alive > ALIVE || huge.alive > big.alive + (64 << 10) {
         return Err(format!("{} bytes alive, then {}", big.alive, huge.alive));
     }
@@ -95,27 +105,55 @@ fn bounded(dialect: &str, place: &str, pattern: &str, chunk: usize) -> Result<()
     Ok(())
 }
 
-type Check = fn(&str, &str, &str, usize) -> Result<(), String>;
+/// Fails when decoding, checking or repairing keeps more than so many bytes for each byte of the input.
+fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
+    let input = shape.input(WEIGHED);
+    // Limits as small beside this input as they are beside the longest reply.
+    let mut options = Options::default();
+    let limits = &mut options.limits;
+    let times = limits.input / WEIGHED;
+    (limits.hold, limits.value, limits.items) =
+        (limits.hold / times, limits.value / times, limits.items / times);
+    let mut strict = options.clone();
+    strict.profile = Profile::Strict;
+    let decode = cost(dialect, &input, chunk, &options).alive;
+    let contract = Contract::named(dialect).expect("a dialect is a contract");
+    let check = allocation_counter::measure(|| drop(contract.check(input.as_bytes(), &strict))).bytes_max;
+    let repair = allocation_counter::measure(|| {
+        let mut kept = Collected::default();
+        let pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
+        let mut pipeline = pipeline.extensions(true);
+        input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut kept));
+        pipeline.finish(&End::stop(), &mut kept);
+        drop(pipeline.written(&kept.events));
+    });
+    let allowed = PER_BYTE * input.len() as u64 + BASE;
+    for (name, alive) in [("decode", decode), ("check", check), ("repair", repair.bytes_max)] {
+        if alive > allowed {
+            return Err(format!("{name}: {alive} bytes alive for {} of input", input.len()));
+        }
+    }
+    Ok(())
+}
+
+type Check = fn(&str, &Shape, usize) -> Result<(), String>;
 
 /// Runs a check on every dialect, in threads with a small stack: depth of the input is no depth of calls.
-fn each(
-    places: Vec<&'static str>,
-    patterns: &'static [&'static str],
-    chunks: &'static [usize],
-    check: Check,
-) {
-    let of_dialect = |dialect: &'static str| places.iter().map(move |place| (dialect, *place));
+fn each(shapes: &[Shape], chunks: &'static [usize], check: Check) {
+    let of_dialect = |dialect: &'static str| shapes.chunks(16).map(move |shapes| (dialect, shapes));
     let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| of_dialect(entry.name)).collect();
-    queue::check(&jobs, |&(dialect, place)| {
-        let work = move || -> Result<(), String> {
-            for pattern in patterns {
+    queue::check(&jobs, |&(dialect, shapes)| {
+        let shapes = shapes.to_vec();
+        let work = move || {
+            let mut complaints = Vec::new();
+            for shape in &shapes {
                 for &chunk in chunks {
-                    check(dialect, place, pattern, chunk).map_err(|error| {
-                        format!("{dialect}, {pattern:?} after {place:?}, {chunk}: {error}")
-                    })?;
+                    if let Err(error) = check(dialect, shape, chunk) {
+                        complaints.push(format!("{dialect}, {shape}, {chunk}: {error}"));
+                    }
                 }
             }
-            Ok(())
+            if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
         };
         let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread starts");
         thread.join().expect("no reading panics")
@@ -125,15 +163,36 @@ fn each(
 #[test]
 fn work_on_hostile_input_is_linear() {
     //
-    let places = FEW.1.iter().map(|&place| PLACES[place]).collect();
-    each(places, FEW.0, &[4, usize::MAX], linear);
+    each(&hostile::few(), &[4, usize::MAX], linear);
 }
 
 #[test]
 fn memory_on_hostile_input_is_bounded() {
     //
-    let places = FEW.1.iter().map(|&place| PLACES[place]).collect();
-    each(places, FEW.0, &[512], bounded);
+    each(&hostile::few(), &[512], bounded);
+}
+
+#[test]
+fn memory_is_bounded_by_the_bytes_of_the_input() {
+    //
+    each(&hostile::fewest(), &[4 << 10], weighed);
+}
+
+#[test]
+fn repairing_bytes_that_are_no_text_takes_little_memory() {
+    //
+    let input = vec![0xFF; WEIGHED];
+    for entry in DIALECTS {
+        let repair = allocation_counter::measure(|| {
+            let mut kept = Collected::default();
+            let mut pipeline = Pipeline::new(entry.name, &Options::default()).expect("it is in the table");
+            pipeline.push(&input, &mut kept);
+            pipeline.finish(&End::stop(), &mut kept);
+            drop(pipeline.written(&kept.events));
+        });
+        let alive = repair.bytes_max;
+        assert!(alive < PER_BYTE * WEIGHED as u64 + BASE, "{}: {alive} bytes alive", entry.name);
+    }
 }
 
 /// Replies of many small values, or of few large ones.

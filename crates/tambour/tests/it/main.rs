@@ -30,3 +30,4 @@ mod thinkingml;
 mod tool_loop;
 mod updates;
 mod verdicts;
+mod words;

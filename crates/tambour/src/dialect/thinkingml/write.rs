@@ -87,7 +87,7 @@ fn escape_tags(text: &str) -> String {
     lexer.finish(&mut |token, at| writer.token(token, at));
     let Writer { seam, filter, comment, out } = &mut writer;
     seam.end(&mut |joined| pass(joined, filter, comment, out));
-    filter.finish(&mut |piece| put(piece, comment, out));
+    filter.finish(&mut |piece| put(&piece, comment, out));
     writer.out
 }
 
@@ -130,32 +130,32 @@ impl Writer {
                 Kind::Always
             }
         };
-        filter.text_tag(token.raw(), kind, &mut |piece| put(piece, comment, out));
+        filter.text_tag(token.raw(), kind, &mut |piece| put(&piece, comment, out));
     }
 }
 
 fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Kind>, comment: &mut Comment, out: &mut String) {
     match joined {
-        Joined::Text(text) => filter.text(text, &mut |piece| put(piece, comment, out)),
+        Joined::Text(text) => filter.text(text, &mut |piece| put(&piece, comment, out)),
         Joined::Open(raw, _) | Joined::Tag { raw, .. } => {
-            filter.text_tag(raw, Kind::Tag, &mut |piece| put(piece, comment, out));
+            filter.text_tag(raw, Kind::Tag, &mut |piece| put(&piece, comment, out));
         }
     }
 }
 
-fn put(piece: Piece<'_, Kind>, comment: &mut Comment, out: &mut String) {
+fn put(piece: &Piece<'_, Kind>, comment: &mut Comment, out: &mut String) {
     let (raw, escape, in_code) = match piece {
         Piece::Text(text) => {
             comment.text(text);
             return out.push_str(text);
         }
         Piece::Tag(raw, Kind::CommentOpen, in_code) => {
-            if !in_code {
+            if !*in_code {
                 comment.begin();
             }
-            (raw, false, in_code)
+            (*raw, false, *in_code)
         }
-        Piece::Tag(raw, kind, in_code) => (raw, kind == Kind::Always || !comment.is_open(), in_code),
+        Piece::Tag(raw, kind, in_code) => (*raw, *kind == Kind::Always || !comment.is_open(), *in_code),
     };
     let text = match (escape, in_code) {
         // What is decoded again is escaped as little as possible: a line that is held has its limit.

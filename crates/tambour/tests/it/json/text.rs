@@ -77,7 +77,10 @@ fn integers_of_any_length_are_read() {
                 assert_eq!(printed, text.replace('+', ""));
                 let found = find(&text, &limits).value.expect("a value");
                 let exact = sign != "+" && length < 19;
-                assert!(!exact || serde_json::from_str(&text).is_ok_and(|text: Value| found == text), "{text}: {found}");
+                assert!(
+                    !exact || serde_json::from_str(&text).is_ok_and(|text: Value| found == text),
+                    "{text}: {found}"
+                );
                 let fits = word.parse::<f64>().is_ok_and(f64::is_finite);
                 assert_eq!(strict(&text, &limits).is_ok(), sign != "+" && fits, "{text}");
                 assert_eq!(strict_text(&text, &limits).is_ok(), sign != "+");

@@ -1,0 +1,328 @@
+//! Where the words of a reply went.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+use tambour::event::ToolCall;
+use tambour::{Event, Finding, Severity};
+
+use super::{LEN, Word, find, marker, mendable};
+
+/// Where a word can be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `serp_summary`.
+    Summary,
+    /// The title of a phase.
+    Title,
+    /// The text of a phase.
+    Phase,
+    /// The answer.
+    Final,
+    /// A search query.
+    Query,
+    /// `draft_delta`.
+    Draft,
+    /// `aside`.
+    Aside,
+    /// Name and arguments of a call.
+    Args,
+    /// What the model assessed in a round, its reason to end included.
+    Assessment,
+}
+
+/// Rules that move text: where one of their findings is, words of one kind may have changed places.
+const MOVES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T-014", "T-035"];
+
+/// What a repair says when text is not delivered. A finding with another repair covers no lost word: what it is about was
+/// kept. One without a repair does: what it is about is not used, unless it is mere information.
+const GONE: &[&str] = &[
+    "left out",
+    "left them out",
+    "left it out",
+    "kept the last value",
+    "kept the first value",
+    "taken out",
+    "dropped",
+    "removed",
+    "not sent",
+    "not taken",
+    "not used",
+    "no queries",
+    "cut",
+    "the first 5 kept",
+    "fallback text",
+    "the safe fallback",
+];
+
+/// Those that say that nothing in their span is delivered.
+const NOTHING: &[&str] = &["left out", "left them out", "left it out", "taken out"];
+
+/// What happened to the words of one reply.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Words that were whole in the reply.
+    pub checked: usize,
+    /// How many of them were delivered, by kind.
+    pub delivered: BTreeMap<Kind, usize>,
+    /// How many of them were not and lie in a finding, by its code (of several the one with the shortest span).
+    pub found: BTreeMap<String, usize>,
+}
+
+impl Account {
+    /// Adds what happened to the words of another reply.
+    pub fn add(&mut self, other: &Account) {
+        self.checked += other.checked;
+        other.delivered.iter().for_each(|(kind, count)| *self.delivered.entry(*kind).or_default() += count);
+        other.found.iter().for_each(|(code, count)| *self.found.entry(code.clone()).or_default() += count);
+    }
+
+    /// The words that only a finding has.
+    #[must_use]
+    pub fn only_found(&self) -> usize {
+        self.found.values().sum()
+    }
+}
+
+/// What is wrong with a reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// In which way.
+    pub fault: Fault,
+    /// The word, if it is about one.
+    pub word: Option<Word>,
+    /// The whole story.
+    pub message: String,
+}
+
+/// Ways in which a reading is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A word is in no event and in no span.
+    Lost,
+    /// A word is delivered more often than it stands in the reply.
+    Twice,
+    /// Words of one kind changed places.
+    Order,
+    /// A word is delivered, and a finding says that it was left out.
+    Untrue,
+    /// A finding has a place that is none.
+    Place,
+    /// Events or findings depend on the cuts.
+    Cuts,
+    /// The stream is not valid.
+    Stream,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.fault)?;
+        if let Some(word) = self.word {
+            write!(f, " {}", marker(word))?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// One reply and what was found in it. A stream may have several, in a tool loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The reply.
+    pub input: &'a [u8],
+    /// Reasoning that came beside it.
+    pub reasoning: Option<&'a str>,
+    /// What was found.
+    pub findings: &'a [Finding],
+}
+
+impl Received<'_> {
+    /// Its words, those of the reply itself with their places.
+    fn words(&self) -> impl Iterator<Item = (Option<usize>, Word)> {
+        let beside = find(self.reasoning.unwrap_or_default().as_bytes()).map(|(_, word)| (None, word));
+        beside.chain(find(self.input).map(|(at, word)| (Some(at), word)))
+    }
+
+    /// The finding with the shortest span that tells of the loss of the word at `at`.
+    fn covering(&self, at: usize) -> Option<&Finding> {
+        // Unknown fields of a plan stay in its event (P-029).
+        let unused = |finding: &Finding| {
+            finding.repair.is_none() && (finding.severity > Severity::Info || finding.code == "field_unknown")
+        };
+        let tells = |finding: &&Finding| covers(finding, at) && (unused(finding) || says(finding, GONE));
+        self.findings.iter().filter(tells).min_by_key(|finding| finding.span.end - finding.span.start)
+    }
+}
+
+/// Accounts for every word of the replies of one stream. `written` is the last reply as it should have been written, for
+/// what a dialect keeps beside its events.
+///
+/// # Errors
+/// Words that were lost, came twice or in another order, and findings whose place is none.
+pub fn account(
+    replies: &[Received<'_>],
+    events: &[Event<'_>],
+    written: Option<&Value>,
+) -> Result<Account, Vec<Complaint>> {
+    let mut complaints: Vec<Complaint> = replies.iter().flat_map(places).collect();
+    let delivered = delivered(events, written);
+    let mut expected: BTreeMap<Word, Vec<(&Received<'_>, Option<usize>)>> = BTreeMap::new();
+    for reply in replies {
+        reply.words().for_each(|(at, word)| expected.entry(word).or_default().push((reply, at)));
+    }
+    let mut account = Account::default();
+    let count = |word: Word| delivered.iter().flat_map(|(_, words)| words).filter(|&&w| w == word).count();
+    for (&word, places) in &expected {
+        let sent = count(word);
+        account.checked += places.len();
+        let spans: Vec<&Finding> = places.iter().filter_map(|(reply, at)| reply.covering((*at)?)).collect();
+        if sent + spans.len() < places.len() {
+            let message = format!(
+                "stands in the reply {} times, is delivered {sent} times and inside of {} findings",
+                places.len(),
+                spans.len()
+            );
+            complaints.push(Complaint { fault: Fault::Lost, word: Some(word), message });
+        }
+        if let [(reply, Some(at))] = places[..]
+            && sent == 1
+            && let Some(finding) =
+                reply.findings.iter().find(|found| says(found, NOTHING) && covers(found, at))
+        {
+            let message = format!("is delivered, and left out: {finding:?}");
+            complaints.push(Complaint { fault: Fault::Untrue, word: Some(word), message });
+        }
+        for finding in spans.iter().take(places.len().saturating_sub(sent)) {
+            *account.found.entry(finding.code.to_string()).or_default() += 1;
+        }
+    }
+    for (kind, words) in &delivered {
+        *account.delivered.entry(*kind).or_default() += words.len();
+    }
+    for (&word, places) in &expected {
+        // What is taken out of the middle of a broken word makes it whole again.
+        let most = places.len() + replies.iter().map(|reply| mendable(reply.input, word)).sum::<usize>();
+        if count(word) > most {
+            let kinds = delivered.iter().filter(|(_, words)| words.contains(&word));
+            let kinds: Vec<String> = kinds.map(|(kind, _)| format!("{kind:?}")).collect();
+            let message = format!("is delivered {} times, not {most}: {}", count(word), kinds.join(", "));
+            complaints.push(Complaint { fault: Fault::Twice, word: Some(word), message });
+        }
+    }
+    complaints.extend(order(replies, &delivered));
+    if complaints.is_empty() { Ok(account) } else { Err(complaints) }
+}
+
+/// The first word of one kind that comes in another place than it stands at in the reply.
+fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Complaint> {
+    let moves = |finding: &Finding| MOVES.contains(&finding.rule.as_ref());
+    if replies.iter().any(|reply| reply.findings.iter().any(moves)) {
+        return None;
+    }
+    let all: Vec<Word> = replies.iter().flat_map(Received::words).map(|(_, word)| word).collect();
+    // A broken word that was mended may stand anywhere.
+    let mended = |word: Word| replies.iter().any(|reply| mendable(reply.input, word) > 0);
+    let sound = |word: &&Word| all.contains(word) && !mended(**word);
+    for (kind, words) in delivered {
+        // The fields of an assessment are written in an order of their own.
+        if *kind == Kind::Assessment {
+            continue;
+        }
+        let mut rest = all.iter();
+        for word in words.iter().filter(sound) {
+            if !rest.any(|next| next == word) {
+                let words: Vec<String> = words.iter().map(|word| marker(*word)).collect();
+                let message = format!("does not stand there in {kind:?}: {}", words.join(" "));
+                return Some(Complaint { fault: Fault::Order, word: Some(*word), message });
+            }
+        }
+    }
+    None
+}
+
+fn covers(finding: &Finding, at: usize) -> bool {
+    finding.span.start <= at && at + LEN <= finding.span.end
+}
+
+fn says(finding: &Finding, words: &[&str]) -> bool {
+    let repair = finding.repair.as_deref().unwrap_or_default();
+    words.iter().any(|word| repair.contains(word))
+}
+
+/// Findings that do not lie in the reply, cut a character, or have another line or column.
+fn places(reply: &Received<'_>) -> Vec<Complaint> {
+    let input = reply.input;
+    let text = std::str::from_utf8(input).ok();
+    let wrong = |finding: &Finding| {
+        let (start, end) = (finding.span.start, finding.span.end);
+        if start > end || end > input.len() {
+            return Some("the span ends outside of the reply".to_owned());
+        }
+        let text = text?;
+        if !text.is_char_boundary(start) || !text.is_char_boundary(end) {
+            return Some("the span cuts a character".to_owned());
+        }
+        let before = &text[..start];
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count();
+        let same = (line, column) == (finding.line as usize, finding.column as usize);
+        (!same).then(|| format!("the place is line {line}, column {column}"))
+    };
+    let complaint = |finding| {
+        let message = format!("{}: {finding:?}", wrong(finding)?);
+        Some(Complaint { fault: Fault::Place, word: None, message })
+    };
+    reply.findings.iter().filter_map(complaint).collect()
+}
+
+/// The words that were delivered, in order, by kind.
+fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Word>)> {
+    let mut texts: BTreeMap<Kind, String> = BTreeMap::new();
+    let mut add = |kind: Kind, text: &str, joined: bool| {
+        let all = texts.entry(kind).or_default();
+        if !joined {
+            all.push('\n');
+        }
+        all.push_str(text);
+    };
+    for event in events {
+        match event {
+            Event::SerpSummary { text } => add(Kind::Summary, text, false),
+            Event::PhaseStart { title, .. } => {
+                add(Kind::Title, title, false);
+                add(Kind::Phase, "", false);
+            }
+            Event::PhaseDelta { text, .. } => add(Kind::Phase, text, true),
+            Event::FinalDelta { text } => add(Kind::Final, text, true),
+            Event::SerpQueries { queries } => queries.iter().for_each(|query| add(Kind::Query, query, false)),
+            Event::DraftDelta { text } => add(Kind::Draft, text, true),
+            Event::Aside { text, .. } => add(Kind::Aside, text, false),
+            Event::ToolCall(call) => {
+                let ToolCall { name, args, .. } = &**call;
+                add(Kind::Args, name, false);
+                strings(args, &mut |text| add(Kind::Args, text, false));
+            }
+            // The others say again what these say.
+            _ => {}
+        }
+    }
+    if let Some(fields) = written {
+        strings(&fields["assessment"], &mut |text| add(Kind::Assessment, text, false));
+        strings(&fields["exit_reason"], &mut |text| add(Kind::Assessment, text, false));
+    }
+    let words = |text: String| find(text.as_bytes()).map(|(_, word)| word).collect();
+    texts.into_iter().map(|(kind, text)| (kind, words(text))).collect()
+}
+
+/// Every text of a value, keys too.
+fn strings(value: &Value, each: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => each(text),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, each)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            each(key);
+            strings(value, each);
+        }),
+        _ => {}
+    }
+}

@@ -1,0 +1,286 @@
+//! Damage: what models, templates and connections do to a reply.
+
+use std::ops::Range;
+
+use super::texts::Words;
+
+/// Pieces that are put in between. Each `@` becomes a marker word.
+const PIECES: &[&str] = &[
+    "@ ",
+    "\n\n@ said:\n",
+    "\n```\n",
+    "\n```json\n",
+    "```xml @\n",
+    "\n~~~\n",
+    "`",
+    "``",
+    "<!-- @ -->",
+    "<!--",
+    "-->",
+    "<!-- @",
+    "/* @ */",
+    "// @\n",
+    "<think>",
+    "<think>@",
+    "</think>",
+    "<think>@</think>",
+    "<think/>",
+    "<thinking>",
+    "</thinking>",
+    "<reasoning>",
+    "</reasoning>",
+    "<analysis>@</analysis>",
+    "[THINK]",
+    "[/THINK]",
+    "<serp>",
+    "<serp>@</serp>",
+    "</serp>",
+    "<phase id=\"2\">",
+    "<phase>",
+    "</phase>",
+    "<title>",
+    "<title>@</title>",
+    "</title>",
+    "<final>",
+    "\n<final>\n",
+    "</final>",
+    "<serp_queries>",
+    "\n<!-- <serp_queries>\n[\"@\"]\n</serp_queries> -->\n",
+    "</serp_queries>",
+    "<b>",
+    "<@>",
+    "<@",
+    "</@",
+    "<b @=\"@\">",
+    "<think @>",
+    "<thinking a=\"@\">",
+    "</think @>",
+    "<phase id=\"3\" @>",
+    "<title @>",
+    "<final @=\"@\">",
+    "<serp @>",
+    "<phase title=\"@\">",
+    "<!-- <think>@ -->",
+    "<thi",
+    "<",
+    "</",
+    "<a b=\"",
+    "&lt;",
+    "&",
+    "<<ParsingError>>",
+    "<<",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "\\",
+    ",",
+    ":",
+    "\\n",
+    "\\u00",
+    "{\"@\": \"@\"}",
+    "\n{\"event\":\"final_delta\",\"data\":{\"text\":\"@\"}}\n",
+    "\n{\"event\":\"progress\",\"data\":{\"text\":\"@\"}}\n",
+    "{\"thought\":\"@\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"@\",\"tool_calls\":[]}",
+    "{\"response\":{\"咨询师\":\"@\"}}",
+    "null",
+    "\u{3000}",
+    "\u{FEFF}",
+    "\u{A0}",
+    "\r\n",
+    "\r",
+    "\t",
+    "\n",
+    "\n\n",
+    "    ",
+    "中",
+];
+
+/// Bytes that are no characters.
+const BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
+
+/// A reply under damage.
+pub(super) struct Damage<'a> {
+    words: &'a mut Words,
+    bytes: Vec<u8>,
+}
+
+/// `reply`, damaged a few times, or not at all.
+pub(super) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
+    let mut damage = Damage { words, bytes: reply.into_bytes() };
+    let times = match damage.words.below(16) {
+        0 => 0,
+        1..8 => 1,
+        8..12 => 2,
+        12..15 => 3,
+        _ => 6,
+    };
+    for _ in 0..times {
+        damage.once();
+    }
+    damage.bytes
+}
+
+impl Damage<'_> {
+    fn once(&mut self) {
+        match self.words.below(21) {
+            0 | 1 => self.cut_part(),
+            2 | 3 => self.with_part(|damage, part| drop(damage.bytes.drain(part))),
+            4 | 5 => self.with_part(|damage, part| {
+                let copy = damage.bytes[part.clone()].to_vec();
+                damage.insert(part.end, &copy);
+            }),
+            6 => self.swap(),
+            7 => self.with_part(|damage, part| {
+                let moved: Vec<u8> = damage.bytes.drain(part).collect();
+                let to = damage.place();
+                damage.insert(to, &moved);
+            }),
+            8..13 => {
+                let piece = self.piece();
+                let at = self.place();
+                self.insert(at, &piece);
+            }
+            13 => {
+                let at = self.place();
+                let bytes = *self.words.random().pick(BYTES);
+                self.insert(at, bytes);
+            }
+            14 => {
+                let at = self.words.below(self.bytes.len() + 1);
+                self.bytes.truncate(at);
+            }
+            15 => {
+                let range = self.range(60);
+                self.bytes.drain(range);
+            }
+            16 => {
+                let range = self.range(120);
+                let copy = self.bytes[range.clone()].to_vec();
+                self.insert(range.end, &copy);
+            }
+            17 => {
+                let range = self.range(120);
+                let moved: Vec<u8> = self.bytes.drain(range).collect();
+                let at = self.place();
+                self.insert(at, &moved);
+            }
+            18 => {
+                let at = self.place();
+                let (times, space) = (self.words.below(300), self.words.pick(&[" ", "\n", "\t", "\u{3000}"]));
+                let mut piece = space.repeat(times);
+                if self.words.once_in(2) {
+                    piece.push_str(&self.words.word());
+                }
+                self.insert(at, piece.as_bytes());
+            }
+            19 => {
+                let text = String::from_utf8_lossy(&self.bytes).replace('\n', "\r\n");
+                self.bytes = text.into_bytes();
+            }
+            _ => {
+                // Everything before, or after, a place.
+                let at = self.place();
+                if self.words.once_in(2) {
+                    self.bytes.drain(..at);
+                } else {
+                    self.bytes.truncate(at);
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, at: usize, piece: &[u8]) {
+        self.bytes.splice(at..at, piece.iter().copied());
+    }
+
+    fn piece(&mut self) -> Vec<u8> {
+        let piece = self.words.pick(PIECES);
+        let mut out = String::new();
+        for c in piece.chars() {
+            if c == '@' { out.push_str(&self.words.word()) } else { out.push(c) }
+        }
+        out.into_bytes()
+    }
+
+    /// Any place; mostly one at the border of a part or word.
+    fn place(&mut self) -> usize {
+        if self.words.once_in(6) || self.bytes.is_empty() {
+            return self.words.below(self.bytes.len() + 1);
+        }
+        let parts = parts(&self.bytes, false);
+        let at = self.words.below(parts.len());
+        if self.words.once_in(2) { parts[at].start } else { parts[at].end }
+    }
+
+    fn range(&mut self, most: usize) -> Range<usize> {
+        let start = self.words.below(self.bytes.len() + 1);
+        start..(start + self.words.below(most)).min(self.bytes.len())
+    }
+
+    /// Does something to a tag, a fence, a quote or a bracket.
+    fn with_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
+        let parts = parts(&self.bytes, true);
+        if !parts.is_empty() {
+            let at = self.words.below(parts.len());
+            change(self, parts[at].clone());
+        }
+    }
+
+    /// Takes a piece out of a tag.
+    fn cut_part(&mut self) {
+        self.with_part(|damage, part| {
+            let start = part.start + damage.words.below(part.len());
+            let end = start + 1 + damage.words.below(part.end - start);
+            damage.bytes.drain(start..end);
+        });
+    }
+
+    /// Swaps two parts.
+    fn swap(&mut self) {
+        let parts = parts(&self.bytes, true);
+        if parts.len() < 2 {
+            return;
+        }
+        let (a, b) = (self.words.below(parts.len()), self.words.below(parts.len()));
+        let (a, b) = (parts[a.min(b)].clone(), parts[a.max(b)].clone());
+        if a.end <= b.start {
+            let (first, second) = (self.bytes[a.clone()].to_vec(), self.bytes[b.clone()].to_vec());
+            self.bytes.splice(b, first);
+            self.bytes.splice(a, second);
+        }
+    }
+}
+
+/// The parts of a reply: tags, runs of backticks, punctuation of JSON; with `all` unset, words and white space too.
+fn parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        let (len, structure) = match bytes[at] {
+            b'<' => {
+                let window = &bytes[at..bytes.len().min(at + 48)];
+                let end = window.iter().position(|&b| b == b'>').map_or(1, |end| end + 1);
+                (end, true)
+            }
+            b'-' if bytes[at..].starts_with(b"-->") => (3, true),
+            b'`' | b'~' => (bytes[at..].iter().take_while(|&&b| b == bytes[at]).count(), true),
+            b'{' | b'}' | b'[' | b']' | b'"' | b',' | b':' | b'\\' => (1, true),
+            b if b.is_ascii_whitespace() => {
+                (bytes[at..].iter().take_while(|b| b.is_ascii_whitespace()).count(), false)
+            }
+            b if b.is_ascii_alphanumeric() || b == b'_' => {
+                (bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count(), false)
+            }
+            _ => (1, false),
+        };
+        at += len;
+        if structure || !only_structure {
+            parts.push(start..at);
+        }
+    }
+    parts
+}

@@ -1,0 +1,107 @@
+//! What is held back, by what came in and what went out, beside what [`Pipeline::held`] says.
+
+use std::collections::BTreeMap;
+
+use tambour::event::Sink;
+use tambour::{Event, Finding, Pipeline};
+
+use super::account::Kind;
+use super::{LEN, Trial, Word, find};
+
+/// Bytes of words that may be on their way beyond what is said to be held: one word that the last byte completed, and
+/// one in an unfinished character, escape or tag.
+const SLACK: usize = 2 * LEN;
+
+/// How far delivery lagged behind at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Words whose delivery was timed.
+    pub words: usize,
+    /// Bytes of words that had arrived and were delivered later, at most.
+    pub most: usize,
+}
+
+/// Reads `trial` byte by byte: words that stream and have arrived but not gone out must be within what `held` says of the
+/// pipeline, and within what the limits allow.
+///
+/// # Errors
+/// There are more of them.
+pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
+    let mut sink = Times::default();
+    let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
+    let mut pipeline = pipeline.extensions(true);
+    let mut said = vec![0];
+    for (at, byte) in trial.input.chunks(1).enumerate() {
+        sink.pushed = at + 1;
+        pipeline.push(byte, &mut sink);
+        said.push(held(&pipeline));
+    }
+    sink.pushed = trial.input.len() + 1;
+    pipeline.finish(&trial.end(), &mut sink);
+    // A word is late from its last byte until it goes out.
+    let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
+    let mut lag = Lag::default();
+    // Queries are delivered whole and not counted, also those that prove to be text.
+    let block = b"<serp_queries>";
+    let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
+    let whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
+    let mut places: BTreeMap<Word, Vec<usize>> = BTreeMap::new();
+    find(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
+    for (word, places) in places {
+        let ([at], Some([out])) = (&places[..], sink.out.get(&word).map(Vec::as_slice)) else { continue };
+        if whole.iter().any(|range| range.contains(at)) {
+            continue;
+        }
+        lag.words += 1;
+        changes[at + LEN].0 += LEN;
+        changes[*out].1 += LEN;
+    }
+    let mut late = 0_usize;
+    let allowed = trial.allowed();
+    for (at, ((arrived, gone), said)) in changes.iter().zip(&said).enumerate() {
+        late = late + arrived - gone;
+        lag.most = lag.most.max(late);
+        if late > said + SLACK {
+            return Err(format!(
+                "after byte {at} {late} bytes of words are on their way, and {said} are said to be"
+            ));
+        }
+        if late > allowed {
+            return Err(format!("after byte {at} {late} bytes of words are on their way, {allowed} allowed"));
+        }
+    }
+    Ok(lag)
+}
+
+/// When words went out, of the kinds that stream.
+#[derive(Default)]
+struct Times {
+    /// Bytes pushed so far.
+    pushed: usize,
+    /// The end of the text of each kind, which may be the start of a word.
+    tails: BTreeMap<Kind, String>,
+    out: BTreeMap<Word, Vec<usize>>,
+}
+
+impl Sink for Times {
+    fn event(&mut self, event: Event<'_>) {
+        let (kind, text) = match &event {
+            Event::PhaseDelta { text, .. } => (Kind::Phase, text),
+            Event::FinalDelta { text } => (Kind::Final, text),
+            Event::DraftDelta { text } => (Kind::Draft, text),
+            Event::Aside { text, .. } => (Kind::Aside, text),
+            _ => return,
+        };
+        let tail = self.tails.entry(kind).or_default();
+        tail.push_str(text);
+        let mut end = 0;
+        for (at, word) in find(tail.as_bytes()) {
+            self.out.entry(word).or_default().push(self.pushed);
+            end = at + LEN;
+        }
+        let keep = tail.floor_char_boundary(tail.len().saturating_sub(LEN - 1));
+        tail.drain(..keep.max(end));
+    }
+
+    fn finding(&mut self, _: Finding) {}
+}

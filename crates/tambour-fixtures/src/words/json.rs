@@ -1,0 +1,83 @@
+//! JSON as models write it: with any spacing, and with escapes where none are needed.
+
+use super::texts::Words;
+
+/// One object or list under way.
+pub(super) struct Writer<'a> {
+    words: &'a mut Words,
+    /// Between a name and its value, after a comma, and inside of brackets.
+    spaces: [&'static str; 3],
+}
+
+impl<'a> Writer<'a> {
+    /// A writer with some spacing, on one line when `one_line`.
+    pub(super) fn new(words: &'a mut Words, one_line: bool) -> Writer<'a> {
+        let spaces = match words.below(if one_line { 2 } else { 3 }) {
+            0 => ["", "", ""],
+            1 => [" ", " ", ""],
+            _ => [" ", "\n  ", "\n"],
+        };
+        Writer { words, spaces }
+    }
+
+    pub(super) fn words(&mut self) -> &mut Words {
+        self.words
+    }
+
+    /// A string.
+    pub(super) fn string(&mut self, text: &str) -> String {
+        let mut out = String::from("\"");
+        let odd = self.words.once_in(4);
+        for c in text.chars() {
+            match c {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                '\t' => out.push_str("\\t"),
+                '/' if odd => out.push_str("\\/"),
+                '<' | '，' | '先' if odd => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                '😀' if odd => out.push_str("\\ud83d\\ude00"),
+                c => out.push(c),
+            }
+        }
+        out.push('"');
+        out
+    }
+
+    /// An object of written values.
+    pub(super) fn object(&mut self, fields: &[(&str, String)]) -> String {
+        let [colon, comma, inside] = self.spaces;
+        let fields: Vec<String> =
+            fields.iter().map(|(name, value)| format!("\"{name}\":{colon}{value}")).collect();
+        format!("{{{inside}{}{inside}}}", fields.join(&format!(",{comma}")))
+    }
+
+    /// A list of written values.
+    pub(super) fn list(&mut self, items: &[String]) -> String {
+        format!("[{}]", items.join(&format!(",{}", self.spaces[1])))
+    }
+
+    /// Any value with words in it, nested at random.
+    pub(super) fn any(&mut self, depth: usize) -> String {
+        match self.words.below(if depth < 3 { 6 } else { 3 }) {
+            0 => {
+                let line = self.words.line();
+                self.string(&line)
+            }
+            1 => {
+                let prose = self.words.prose();
+                self.string(&prose)
+            }
+            2 => self.words.pick(&["1", "true", "null", "0.5"]).to_owned(),
+            3 => {
+                let items: Vec<String> = (0..self.words.below(3)).map(|_| self.any(depth + 1)).collect();
+                self.list(&items)
+            }
+            _ => {
+                let (a, b) = (self.any(depth + 1), self.any(depth + 1));
+                let name = self.words.word();
+                self.object(&[(&name, a), ("other", b)])
+            }
+        }
+    }
+}

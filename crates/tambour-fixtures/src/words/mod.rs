@@ -1,0 +1,71 @@
+//! Marker words: nothing of a reply is lost without a finding, and nothing comes twice.
+//!
+//! Words that stand nowhere else are put into every place of a reply that holds text, and the reply is damaged. Each
+//! word that is whole in what is read must then be delivered once, or lie inside the span of a finding. Events and
+//! findings must not depend on the cuts either.
+//!
+//! A new dialect adds its replies to the table in `replies`; nothing else changes.
+
+mod account;
+mod damage;
+mod held;
+mod json;
+mod minimise;
+mod replies;
+mod texts;
+mod trial;
+
+pub use account::{Account, Complaint, Fault, Kind, Received, account};
+pub use held::{Lag, lag};
+pub use minimise::minimise;
+pub use replies::{Replies, kinds};
+pub use texts::Words;
+pub use trial::{Read, Trial, long_trial, trial};
+
+/// What a marker word begins and ends with; between them are four digits.
+const PREFIX: &[u8] = b"wqx";
+const DIGITS: usize = 4;
+const SUFFIX: u8 = b'z';
+
+/// Bytes of a marker word.
+pub const LEN: usize = PREFIX.len() + DIGITS + 1;
+
+/// A marker word by its number.
+pub type Word = u16;
+
+/// The word of that number, such as `wqx0017z`.
+#[must_use]
+pub fn marker(word: Word) -> String {
+    format!("wqx{word:04}z")
+}
+
+/// The whole marker words of `text`, with their offsets.
+pub fn find(text: &[u8]) -> impl Iterator<Item = (usize, Word)> + '_ {
+    starts(text).filter_map(|at| Some((at, whole(&text[at..])?)))
+}
+
+/// Where a marker word begins, be it whole or not.
+fn starts(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    (0..text.len().saturating_sub(PREFIX.len() - 1)).filter(|&at| text[at..].starts_with(PREFIX))
+}
+
+/// The word at the beginning of `text`.
+fn whole(text: &[u8]) -> Option<Word> {
+    let word = text.get(..LEN)?;
+    let digits = word.strip_prefix(PREFIX)?.strip_suffix(&[SUFFIX])?;
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// How many broken words in `text` can be `word` again, once what broke them is taken out.
+fn mendable(text: &[u8], word: Word) -> usize {
+    let marker = marker(word);
+    // As far as it goes it is this word, and then comes something else.
+    let mendable = |&at: &usize| {
+        let left = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
+        left < LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
+    };
+    starts(text).filter(mendable).count()
+}

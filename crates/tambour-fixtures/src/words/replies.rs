@@ -1,0 +1,424 @@
+//! Valid replies of every dialect, or nearly so, with marker words in every place that holds text.
+
+use serde_json::Value;
+use tambour::dialect::DIALECTS;
+
+use super::account::Kind::{self, *};
+use super::json::Writer;
+use super::texts::Words;
+use crate::{fixture, folder};
+
+/// What a dialect adds.
+struct Source {
+    dialect: &'static str,
+    /// Replies with words wherever the dialect has text.
+    reply: fn(&mut Words) -> String,
+    /// Where the words must be seen to go.
+    kinds: &'static [Kind],
+}
+
+/// The replies of each dialect. `auto` reads those of all.
+const SOURCES: &[Source] = &[
+    Source { dialect: "thinkingml", reply: thinkingml, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
+    Source { dialect: "jsonseq", reply: jsonseq, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
+    Source { dialect: "aiplan", reply: aiplan, kinds: &[Phase, Final, Draft, Args] },
+    Source { dialect: "ai_say", reply: ai_say, kinds: &[Final, Draft, Assessment] },
+    Source { dialect: "plain", reply: plain, kinds: &[Phase, Final, Aside] },
+    Source {
+        dialect: "auto",
+        reply: any,
+        kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment],
+    },
+];
+
+fn source(dialect: &str) -> Option<&'static Source> {
+    SOURCES.iter().find(|source| source.dialect == dialect)
+}
+
+/// Where words of replies in the dialect must be seen to go; `None` when words cannot be put into them yet.
+#[must_use]
+pub fn kinds(dialect: &str) -> Option<&'static [Kind]> {
+    source(dialect).map(|source| source.kinds)
+}
+
+/// Where replies come from: a small grammar, and the valid fixtures.
+#[derive(Clone, Debug, Default)]
+pub struct Replies {
+    /// Valid replies by their dialects.
+    valid: Vec<(String, String)>,
+}
+
+impl Replies {
+    /// With the valid replies of the fixtures.
+    ///
+    /// # Errors
+    /// Fixtures that cannot be read.
+    pub fn load() -> Result<Replies, String> {
+        let mut valid = Vec::new();
+        for fixture in fixture::load(&folder())? {
+            let sound = fixture.written.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
+            let known = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
+            if let (true, true, Ok(reply)) = (sound, known, String::from_utf8(fixture.input)) {
+                // Long ones are for limits, and take their time.
+                if (16..4 << 10).contains(&reply.len()) {
+                    valid.push((fixture.dialect, reply));
+                }
+            }
+        }
+        Ok(Replies { valid })
+    }
+
+    /// A reply of the dialect.
+    #[must_use]
+    pub fn reply(&self, dialect: &str, words: &mut Words) -> String {
+        let of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
+        let valid: Vec<&(String, String)> = self.valid.iter().filter(of_dialect).collect();
+        if !valid.is_empty() && words.once_in(4) {
+            let at = words.below(valid.len());
+            return planted(&valid[at].1, words);
+        }
+        source(dialect).map_or_else(String::new, |source| (source.reply)(words))
+    }
+}
+
+/// `reply` with words where a blank or a Chinese comma stands between two letters: text, wherever it is.
+fn planted(reply: &str, words: &mut Words) -> String {
+    let chars: Vec<char> = reply.chars().collect();
+    let letter = |at: usize| chars.get(at).is_some_and(|c| c.is_alphabetic());
+    let mut out = String::with_capacity(reply.len() * 2);
+    let mut tag = false;
+    for (at, &c) in chars.iter().enumerate() {
+        out.push(c);
+        match c {
+            '<' => tag = chars.get(at + 1).is_some_and(|next| next.is_ascii_alphabetic() || *next == '/'),
+            '>' => tag = false,
+            ' ' | '，' | '。' if !tag && at > 0 && letter(at - 1) && letter(at + 1) && words.once_in(2) => {
+                out.push_str(&words.word());
+                out.push(' ');
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn any(words: &mut Words) -> String {
+    let source = words.below(SOURCES.len() - 1);
+    (SOURCES[source].reply)(words)
+}
+
+/// Marks of reasoning, opening and closing.
+const MARKS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<think>", "</think>"),
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<analysis>", "</analysis>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<reflection>", "</reflection>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+];
+
+/// A leading draft, sometimes.
+fn draft(words: &mut Words) -> String {
+    if !words.once_in(3) {
+        return String::new();
+    }
+    let (open, close) = *words.random().pick(MARKS);
+    let text = words.prose();
+    let space = words.pick(&["", "\n", "\n\n"]);
+    format!("{open}{text}{close}{space}")
+}
+
+/// Prose or a comment outside of the structure, sometimes.
+fn outside(words: &mut Words) -> String {
+    match words.below(12) {
+        0 => format!("{}\n\n", words.prose()),
+        1 => format!("{}:\n", words.line()),
+        2 => format!("<!-- {} -->\n", words.line()),
+        _ => String::new(),
+    }
+}
+
+/// `reply` in a code fence, once in `times`.
+fn fenced(words: &mut Words, reply: String, language: &str, times: usize) -> String {
+    if !words.once_in(times) {
+        return reply;
+    }
+    let fence = words.pick(&["```", "```", "````", "~~~"]);
+    let language = if words.once_in(4) { "" } else { language };
+    let line = if words.once_in(8) { format!("{language} {}", words.word()) } else { language.to_owned() };
+    format!("{fence}{line}\n{reply}\n{fence}")
+}
+
+fn thinkingml(words: &mut Words) -> String {
+    let mut reply = String::new();
+    if words.once_in(3) {
+        reply += &format!("<think>{}</think>\n", words.prose());
+    }
+    if words.once_in(2) {
+        reply += &format!("<serp>{}</serp>\n", words.line());
+    }
+    reply += &outside(words);
+    reply += "<thinking>\n";
+    for id in 1..=1 + words.below(3) {
+        let (title, text) = (words.line(), words.prose());
+        let text = if words.once_in(8) { format!("{text} &lt;final&gt; {}", words.word()) } else { text };
+        reply += &if words.once_in(16) {
+            format!("<phase id=\"{id}\" title=\"{title}\">\n{text}\n</phase>\n")
+        } else {
+            format!("<phase id=\"{id}\">\n<title>{title}</title>\n{text}\n</phase>\n")
+        };
+    }
+    reply += "</thinking>\n<final>\n";
+    reply += &words.markdown();
+    if !words.once_in(4) {
+        let queries: Vec<String> = (0..words.below(4)).map(|_| words.query()).collect();
+        let queries = queries.iter().map(|query| format!("\"{query}\"")).collect::<Vec<_>>().join(",");
+        reply += &format!("\n<!-- <serp_queries>\n[{queries}]\n</serp_queries> -->");
+    }
+    reply += "\n</final>\n";
+    reply = fenced(words, reply, "xml", 10);
+    let (before, after) = (outside(words), outside(words));
+    let before = if words.once_in(3) { draft(words) + &before } else { before };
+    before + &reply + &after
+}
+
+fn jsonseq(words: &mut Words) -> String {
+    let mut lines: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
+    let mut json = Writer::new(words, true);
+    let text = |json: &mut Writer<'_>, text: String| json.string(&text);
+    if json.words().once_in(2) {
+        let line = json.words().line();
+        lines.push(("serp_summary", vec![("text", text(&mut json, line))]));
+    }
+    lines.push(("thinking_start", vec![]));
+    for id in 1..=1 + json.words().below(3) {
+        let title = json.words().line();
+        lines.push(("phase_start", vec![("id", id.to_string()), ("title", text(&mut json, title))]));
+        for _ in 0..json.words().below(3) {
+            let prose = json.words().prose();
+            lines.push(("phase_delta", vec![("id", id.to_string()), ("text", text(&mut json, prose))]));
+        }
+    }
+    lines.push(("thinking_end", vec![]));
+    for _ in 0..=json.words().below(3) {
+        let markdown = json.words().markdown();
+        lines.push(("final_delta", vec![("text", text(&mut json, markdown))]));
+    }
+    if json.words().once_in(2) {
+        let queries: Vec<String> = (0..json.words().below(4)).map(|_| json.words().query()).collect();
+        let queries: Vec<String> = queries.iter().map(|query| json.string(query)).collect();
+        let queries = json.list(&queries);
+        lines.push(("serp_queries", vec![("queries", queries)]));
+    }
+    lines.push(("final_end", vec![]));
+    let (flat, sse, array) = (json.words().once_in(6), json.words().once_in(12), json.words().once_in(16));
+    // Other names of `event` and `text`.
+    let event = if json.words().once_in(16) { "type" } else { "event" };
+    let other = json.words().once_in(12).then(|| json.words().pick(&["content", "delta"]));
+    let mut written = Vec::new();
+    for (name, mut fields) in lines {
+        if let Some(other) = other {
+            fields.iter_mut().filter(|(name, _)| *name == "text").for_each(|(name, _)| *name = other);
+        }
+        if json.words().once_in(20) {
+            let value = json.any(1);
+            fields.push(("note", value));
+        }
+        let line = if sse {
+            format!("event: {name}\ndata: {}\n", json.object(&fields))
+        } else if flat && !fields.is_empty() {
+            fields.insert(0, (event, format!("\"{name}\"")));
+            json.object(&fields)
+        } else {
+            let data = json.object(&fields);
+            let mut fields = vec![(event, format!("\"{name}\"")), ("data", data)];
+            if json.words().once_in(20) {
+                let value = json.any(1);
+                let at = json.words().below(3);
+                fields.insert(at, ("extra", value));
+            }
+            json.object(&fields)
+        };
+        written.push(line);
+        if json.words().once_in(30) {
+            let value = json.any(0);
+            written.push(json.object(&[("event", "\"progress\"".to_owned()), ("data", value)]));
+        }
+    }
+    let reply = if array { format!("[{}]", written.join(",\n")) } else { written.join("\n") + "\n" };
+    let reply = fenced(words, reply, "json", 10);
+    let (draft, before, after) = (draft(words), outside(words), outside(words));
+    draft + &before + &reply + &after
+}
+
+fn aiplan(words: &mut Words) -> String {
+    const TOOLS: &[&str] =
+        &["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
+    let acts = words.once_in(2);
+    let mut json = Writer::new(words, false);
+    let thought = json.words().prose();
+    let mut fields = vec![("thought", json.string(&thought))];
+    if acts {
+        fields.push(("response_mode", "\"TOOL_EXECUTION\"".to_owned()));
+        fields.push(("direct_response", "null".to_owned()));
+        let mut calls = Vec::new();
+        for _ in 0..=json.words().below(2) {
+            let name = if json.words().once_in(12) {
+                json.words().word()
+            } else {
+                json.words().pick(TOOLS).to_owned()
+            };
+            let input = json.words().prose();
+            let mut args = vec![("userInput", json.string(&input))];
+            if json.words().once_in(2) {
+                let domain = json.words().line();
+                let feature = json.words().line();
+                let data = [
+                    ("domain", json.string(&domain)),
+                    ("features", format!("[{}]", json.string(&feature))),
+                    ("deep", json.any(1)),
+                ];
+                args.push(("sessionData", json.object(&data)));
+            }
+            let mut args = json.object(&args);
+            if json.words().once_in(12) {
+                args = json.string(&args);
+            }
+            let name = json.string(&name);
+            let other = json.words().pick(&["parameters", "arguments"]);
+            let key = if json.words().once_in(12) { other } else { "args" };
+            let mut call = vec![("name", name), (key, args)];
+            if json.words().once_in(12) {
+                call.push(("why", json.any(1)));
+            }
+            let mut call = json.object(&call);
+            if json.words().once_in(16) {
+                call = json.object(&[("type", "\"function\"".to_owned()), ("function", call)]);
+            }
+            calls.push(call);
+        }
+        fields.push(("tool_calls", json.list(&calls)));
+    } else {
+        let mode = json.words().pick(&["\"KNOWLEDGE_QA\"", "\"GENERAL_CHAT\""]);
+        fields.push(("response_mode", mode.to_owned()));
+        let answer = json.words().markdown();
+        fields.push(("direct_response", json.string(&answer)));
+        fields.push(("tool_calls", "[]".to_owned()));
+    }
+    if json.words().once_in(8) {
+        let value = json.any(1);
+        fields.push(("execution_plan", value));
+    }
+    shuffled(json.words(), &mut fields);
+    let mut reply = json.object(&fields);
+    match json.words().below(24) {
+        0 => reply = json.list(&[reply]),
+        1 => reply = json.object(&[("plan", reply)]),
+        _ => {}
+    }
+    if words.once_in(12) {
+        reply = commented(words, &reply);
+    }
+    let times = if words.once_in(4) { 4 } else { 1 };
+    let reply = fenced(words, reply, "json", times);
+    let (draft, before, after) = (draft(words), outside(words), outside(words));
+    draft + &before + &reply + "\n" + &after
+}
+
+fn ai_say(words: &mut Words) -> String {
+    let mut json = Writer::new(words, false);
+    let reasoning = json.words().prose();
+    let mut assessment = vec![
+        ("understanding_level", json.words().pick(&["85", "40", "\"90\"", "0"]).to_owned()),
+        ("has_questions", json.words().pick(&["true", "false"]).to_owned()),
+        ("expressed_understanding", json.words().pick(&["true", "false"]).to_owned()),
+        ("reasoning", json.string(&reasoning)),
+    ];
+    if json.words().once_in(12) {
+        assessment.push(("mood", json.any(1)));
+    }
+    let assessment = json.object(&assessment);
+    let message = json.words().markdown();
+    let message = json.string(&message);
+    let response = match json.words().below(8) {
+        0 => message,
+        1 => json.object(&[("counsellor", message)]),
+        2 => {
+            let other = json.any(1);
+            json.object(&[("咨询师", message), ("备注", other)])
+        }
+        _ => json.object(&[("咨询师", message)]),
+    };
+    let reason = json.words().line();
+    let other = json.words().pick(&["message", "reply"]);
+    let key = if json.words().once_in(16) { other } else { "response" };
+    let mut fields = vec![
+        ("assessment", assessment),
+        (key, response),
+        ("should_exit", json.words().pick(&["true", "false"]).to_owned()),
+        ("exit_reason", json.string(&reason)),
+    ];
+    if json.words().once_in(8) {
+        let value = json.any(1);
+        fields.push(("note", value));
+    }
+    shuffled(json.words(), &mut fields);
+    let mut reply = json.object(&fields);
+    match json.words().below(24) {
+        0 => reply = json.list(&[reply]),
+        1 => reply = json.object(&[("output", reply)]),
+        2 => reply = json.string(&reply),
+        _ => {}
+    }
+    if words.once_in(12) {
+        reply = commented(words, &reply);
+    }
+    let reply = fenced(words, reply, "json", 8);
+    let (draft, before, after) = (draft(words), outside(words), outside(words));
+    draft + &before + &reply + "\n" + &after
+}
+
+fn plain(words: &mut Words) -> String {
+    let mut reply = draft(words);
+    reply += &words.markdown();
+    if words.once_in(4) {
+        let (open, close) = *words.random().pick(MARKS);
+        let text = words.prose();
+        let rest = words.markdown();
+        reply += &format!("\n{open}{text}{close}\n{rest}");
+    }
+    reply
+}
+
+/// Fields in another order, sometimes.
+fn shuffled(words: &mut Words, fields: &mut [(&str, String)]) {
+    if words.once_in(3) {
+        for _ in 0..fields.len() {
+            let (a, b) = (words.below(fields.len()), words.below(fields.len()));
+            fields.swap(a, b);
+        }
+    }
+}
+
+/// JSON with a comment after one of its commas.
+fn commented(words: &mut Words, reply: &str) -> String {
+    let commas: Vec<usize> = reply.match_indices(",\"").map(|(at, _)| at + 1).collect();
+    if commas.is_empty() {
+        return reply.to_owned();
+    }
+    let at = commas[words.below(commas.len())];
+    let comment = if words.once_in(2) {
+        format!(" // {}\n", words.line())
+    } else {
+        format!(" /* {} */ ", words.line())
+    };
+    format!("{}{comment}{}", &reply[..at], &reply[at..])
+}

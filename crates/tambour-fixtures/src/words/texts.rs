@@ -1,0 +1,166 @@
+//! Texts with marker words: prose, Markdown, search queries.
+
+use super::{Word, marker};
+use crate::random::Random;
+
+/// Hands out words, each once.
+#[derive(Clone, Debug)]
+pub struct Words {
+    next: Word,
+    random: Random,
+    /// How many times longer texts are than usual.
+    times: usize,
+}
+
+/// What stands between marker words.
+const FILLERS: &[&str] = &[
+    "the plan is",
+    "and then",
+    "計劃如下，",
+    "先看目标。",
+    "a < b",
+    "1 > 0",
+    "it's",
+    "AT&T",
+    "e.g.",
+    "😀",
+    "fine,",
+    "x_y",
+    "50%",
+    "(so)",
+    "[note]",
+    "{n}",
+    "\u{3000}段落",
+];
+
+impl Words {
+    /// Texts made of this randomness.
+    #[must_use]
+    pub fn new(random: Random) -> Words {
+        Words { next: 1, random, times: 1 }
+    }
+
+    /// Makes texts of more than one line longer.
+    #[must_use]
+    pub fn longer(mut self, times: usize) -> Words {
+        self.times = times;
+        self
+    }
+
+    /// The randomness itself.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Whether it happens, once in `times`.
+    pub fn once_in(&mut self, times: usize) -> bool {
+        self.random.below(times) == 0
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.random.below(end)
+    }
+
+    /// One of `items`.
+    pub fn pick(&mut self, items: &[&'static str]) -> &'static str {
+        self.random.pick::<&'static str>(items)
+    }
+
+    /// The next marker word.
+    pub fn word(&mut self) -> String {
+        let word = marker(self.next);
+        self.next = (self.next + 1) % 10_000;
+        word
+    }
+
+    /// A title, a summary, a field: one line of plain text.
+    pub fn line(&mut self) -> String {
+        let mut text = self.word();
+        for _ in 0..self.random.below(3) {
+            text.push(' ');
+            text.push_str(if self.once_in(2) { self.random.pick::<&str>(FILLERS) } else { "and" });
+            if self.once_in(2) {
+                text.push(' ');
+                text.push_str(&self.word());
+            }
+        }
+        text
+    }
+
+    /// A search query.
+    pub fn query(&mut self) -> String {
+        match self.random.below(6) {
+            0 => format!("{} {}", self.word(), self.word()),
+            1 => format!("{} --> b", self.word()),
+            2 => format!("训练 {}", self.word()),
+            // Longer than 80 characters.
+            3 if self.once_in(4) => format!("{}{} {}", self.word(), " long".repeat(15), self.word()),
+            4 if self.once_in(4) => format!("{} mail a@b.com", self.word()),
+            _ => format!("how to {}", self.word()),
+        }
+    }
+
+    /// Plain text of one or more lines.
+    pub fn prose(&mut self) -> String {
+        let mut text = String::new();
+        for _ in 0..self.times * (1 + self.random.below(3)) {
+            if !text.is_empty() {
+                text.push_str(self.pick(&[" ", "\n", "\n\n", ". "]));
+            }
+            text.push_str(&self.line());
+        }
+        text
+    }
+
+    /// Markdown of an answer: paragraphs, lists, code, quotes, links, tags.
+    pub fn markdown(&mut self) -> String {
+        let mut text = String::new();
+        for _ in 0..self.times * (1 + self.random.below(4)) {
+            if !text.is_empty() {
+                text.push_str(self.pick(&["\n", "\n\n"]));
+            }
+            let block = self.block();
+            text.push_str(&block);
+        }
+        text
+    }
+
+    fn block(&mut self) -> String {
+        match self.random.below(14) {
+            0 => format!("# {}", self.line()),
+            1 => format!("- {}\n- {}", self.line(), self.word()),
+            2 => format!("1. {}\n2. {}", self.word(), self.line()),
+            3 => format!("> {}", self.line()),
+            4 => format!("use `{}` and `{}`.", self.word(), self.line()),
+            5 => {
+                let fence = self.pick(&["```", "~~~", "````"]);
+                let language = self.pick(&["", "rust", "json", "xml title=x"]);
+                let code = self.code();
+                format!("{fence}{language}\n{code}\n{fence}")
+            }
+            6 => format!("| {} | b |\n|---|---|\n| c | {} |", self.word(), self.word()),
+            7 => format!(
+                "[{}](https://{}.example) <https://{}.example>",
+                self.line(),
+                self.word(),
+                self.word()
+            ),
+            8 => format!("see <b>{}</b> and <br/> {}", self.word(), self.word()),
+            9 => format!("a Vec<{}> here &lt;{}&gt; &amp; {}", self.word(), self.word(), self.word()),
+            10 => format!("{} <!-- {} --> {}", self.word(), self.line(), self.word()),
+            _ => self.prose(),
+        }
+    }
+
+    /// Lines of code.
+    fn code(&mut self) -> String {
+        match self.random.below(5) {
+            0 => format!("let {}: Vec<{}> = {{}};", self.word(), self.word()),
+            1 => format!("{{\"{}\": \"{}\"}}", self.word(), self.word()),
+            2 => format!("<phase id=\"1\"><title>{}</title></phase>", self.word()),
+            3 => format!("// {}\n`{}` </div>", self.word(), self.word()),
+            _ => format!("{}\n\n    {}", self.word(), self.word()),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One damaged reply and the way it is read.
+
+use serde_json::Value;
+use tambour::dialogue::{Criteria, Round};
+use tambour::options::{PlainReasoning, PlainThinking, PlanVariant, Sensitive};
+use tambour::{End, Event, Finding, Options, Pipeline};
+
+use super::account::{Account, Complaint, Fault, Received, account};
+use super::damage::damaged;
+use super::replies::Replies;
+use super::texts::Words;
+use crate::random::Random;
+use crate::reading::{Reading, first_difference};
+use crate::{fixture, grammar};
+
+/// One damaged reply and the way it is read.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// How it is read.
+    pub dialect: String,
+    /// Options of the reading, and the choices they come from.
+    pub options: Options,
+    /// What the options were made of.
+    pub choice: u16,
+    /// How the reply ends.
+    pub finish: &'static str,
+    /// Reasoning that comes beside it.
+    pub reasoning: Option<String>,
+    /// The reply.
+    pub input: Vec<u8>,
+    /// What the model says when the calls of the reply have run.
+    pub next: Option<Vec<u8>>,
+    /// Seeds the cuts.
+    pub seed: u64,
+}
+
+/// The damaged reply of that dialect and seed.
+#[must_use]
+pub fn trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
+    let mut words = Words::new(Random::new(seed));
+    // Most readings are as a stream wants them.
+    let choice = if words.once_in(2) { 0 } else { words.random().bits() as u16 };
+    let reasoning = words.once_in(12).then(|| words.prose());
+    let reply = replies.reply(dialect, &mut words);
+    let input = damaged(&mut words, reply);
+    let next = words.once_in(4).then(|| {
+        let reply = replies.reply(dialect, &mut words);
+        damaged(&mut words, reply)
+    });
+    Trial { reasoning, next, ..Trial::new(dialect, choice, seed, input) }
+}
+
+/// A reply of that dialect and seed with long texts, seldom damaged, and small limits.
+#[must_use]
+pub fn long_trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
+    let mut words = Words::new(Random::new(seed)).longer(12);
+    // Six ends, and then the small limits of four.
+    let choice = words.below(6) as u16 + 6;
+    let reply = replies.reply(dialect, &mut words);
+    let input = if words.once_in(2) { reply.into_bytes() } else { damaged(&mut words, reply) };
+    Trial::new(dialect, choice, seed, input)
+}
+
+impl Trial {
+    /// A reply that is read as `choice` says.
+    #[must_use]
+    pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> Trial {
+        let mut options = Options::default();
+        options.round = Some(Round { round: 2, max_rounds: 5, criteria: Criteria::default() });
+        let mut rest = choice;
+        let mut of = |times: u16| {
+            let one = rest % times;
+            rest /= times;
+            one
+        };
+        let finish = ["stop", "stop", "stop", "length", "unknown", "failed"][usize::from(of(6))];
+        if of(4) == 1 {
+            let limits = &mut options.limits;
+            (limits.hold, limits.tag, limits.line, limits.delta) = (96, 48, 40, 16);
+        }
+        options.lone_final_close = of(4) == 1;
+        options.drop_invalid_calls = of(4) == 1;
+        if of(4) == 1 {
+            options.plan_variant = PlanVariant::V2;
+        }
+        if of(3) == 1 {
+            options.sensitive = Sensitive::Generalise;
+        }
+        match of(8) {
+            1 => options.plain_reasoning = PlainReasoning::Open,
+            2 => options.plain_reasoning = PlainReasoning::None,
+            3 => options.plain_thinking = PlainThinking::Skip,
+            _ => {}
+        }
+        let dialect = dialect.to_owned();
+        Trial { dialect, options, choice, finish, reasoning: None, input, next: None, seed }
+    }
+
+    /// Reads the reply, accounts for its words, and reads it again in pieces.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<Account, Vec<Complaint>> {
+        let whole = self.read();
+        let (found, mut complaints) = match self.account(&whole) {
+            Ok(found) => (found, Vec::new()),
+            Err(complaints) => (Account::default(), complaints),
+        };
+        let mut random = Random::new(self.seed);
+        let cuts = random.cuts(self.input.len());
+        let next = self.next.as_ref().map(|next| random.cuts(next.len())).unwrap_or_default();
+        let streams = [
+            (Fault::Stream, grammar::valid(&whole.events, &self.options)),
+            (Fault::Cuts, whole.same(&self.read_cut(&cuts, &next))),
+        ];
+        for (fault, result) in streams {
+            complaints.extend(result.err().map(|message| Complaint { fault, word: None, message }));
+        }
+        if complaints.is_empty() { Ok(found) } else { Err(complaints) }
+    }
+
+    /// Accounts for the words of a reading.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn account(&self, read: &Read) -> Result<Account, Vec<Complaint>> {
+        let reasoning = self.reasoning.as_deref();
+        let mut replies = vec![Received { input: &self.input, reasoning, findings: &read.findings }];
+        if let (Some(input), Some(findings)) = (&self.next, &read.next) {
+            replies.push(Received { input, reasoning: None, findings });
+        }
+        account(&replies, &read.events, read.written.as_ref())
+    }
+
+    /// Reads the whole.
+    #[must_use]
+    pub fn read(&self) -> Read {
+        self.read_cut(&[], &[])
+    }
+
+    /// Reads the reply, and the next one if it has calls, cut at these places.
+    fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> Read {
+        let mut options = self.options.clone();
+        options.tool_loop = self.next.is_some();
+        let pipeline = Pipeline::new(&self.dialect, &options).expect("it is in the table");
+        let mut pipeline = pipeline.extensions(true);
+        let mut sink = Reading::default();
+        if let Some(text) = &self.reasoning {
+            pipeline.reasoning(text, &mut sink);
+        }
+        self.push(&mut pipeline, &self.input, cuts, &mut sink);
+        let findings = std::mem::take(&mut sink.findings);
+        let mut next = None;
+        if let Some(input) = self.next.as_ref().filter(|_| !pipeline.calls().is_empty()) {
+            pipeline = pipeline.successor(&self.dialect, &options).expect("it is in the table");
+            self.push(&mut pipeline, input, next_cuts, &mut sink);
+            next = Some(std::mem::take(&mut sink.findings));
+        }
+        // Nobody runs the calls of the last reply.
+        pipeline.end(&End::stop(), &mut sink);
+        let written = (pipeline.dialect() == "ai_say").then(|| pipeline.written(&sink.events)).flatten();
+        let written = written.and_then(|text| serde_json::from_str(&text).ok());
+        Read { events: sink.events, findings, next, written }
+    }
+
+    fn push(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut Reading) {
+        let mut from = 0;
+        for &to in cuts.iter().chain([&input.len()]) {
+            pipeline.push(&input[from..to], sink);
+            from = to;
+        }
+        pipeline.finish(&self.end(), sink);
+    }
+
+    /// Bytes that may be held back.
+    pub(super) fn allowed(&self) -> usize {
+        let limits = &self.options.limits;
+        limits.held() + 2 * limits.hold
+    }
+
+    pub(super) fn end(&self) -> End {
+        fixture::end(self.finish).expect("these words are known")
+    }
+}
+
+/// What came out of a trial, neighbouring deltas joined.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Read {
+    /// Events in order.
+    pub events: Vec<Event<'static>>,
+    /// What was found in the reply.
+    pub findings: Vec<Finding>,
+    /// What was found in the next one, if it was read.
+    pub next: Option<Vec<Finding>>,
+    /// The reply as it should have been written, where a dialect keeps words beside its events.
+    pub written: Option<Value>,
+}
+
+impl Read {
+    /// Whether another reading is the same; names the first difference.
+    fn same(&self, other: &Read) -> Result<(), String> {
+        if self == other {
+            return Ok(());
+        }
+        let lists = |read: &Read| [read.findings.clone(), read.next.clone().unwrap_or_default()].concat();
+        let events = first_difference(&self.events, &other.events);
+        let findings = first_difference(&lists(self), &lists(other));
+        Err(events.or(findings).unwrap_or_else(|| "the rewritten replies differ".to_owned()))
+    }
+}
+
+impl std::fmt::Display for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Trial { dialect, choice, finish, reasoning, seed, .. } = self;
+        let input = String::from_utf8_lossy(&self.input);
+        write!(f, "{dialect}, seed {seed}, choice {choice}, {finish}, reasoning {reasoning:?}\n{input:?}")?;
+        match &self.next {
+            Some(next) => write!(f, "\nand then {:?}", String::from_utf8_lossy(next)),
+            None => Ok(()),
+        }
+    }
+}
