@@ -52,6 +52,23 @@ pub fn dialect(dialect: &str, data: &[u8]) {
     }
 }
 
+/// How the marks begin that end reasoning.
+const CLOSING: &[&str] = &[
+    "</think",
+    "</thought",
+    "</reasoning",
+    "</analysis",
+    "</scratchpad",
+    "</reflection",
+    "</seed:think",
+    "[/think",
+    "◁/think",
+    "end_of_thought",
+    "<|end|>",
+    "<|channel|>",
+    "<|start|>",
+];
+
 /// A cut reply acts never, and what acts at the end of one prefix acts just so at the end of every longer one: had it been
 /// cut, more text would have changed it.
 fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Result<(), String> {
@@ -59,8 +76,9 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
     if *case.end != End::stop() && !whole_acts.is_empty() {
         return Err("a cut reply acts".to_owned());
     }
-    // A closing tag makes thoughts of what came before it.
-    if case.input.windows(7).any(|piece| piece.eq_ignore_ascii_case(b"</think")) {
+    // A closing mark makes thoughts of what came before it.
+    let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
+    if CLOSING.iter().any(|mark| text.contains(mark)) {
         return Ok(());
     }
     let mut cuts: Vec<usize> = (0..PREFIXES).map(|_| random.below(case.input.len())).collect();

@@ -5,7 +5,7 @@
 //! `cargo xtask work` counts instructions under valgrind for that.
 
 use tambour::dialect::DIALECTS;
-use tambour::event::{Collected, Sink};
+use tambour::event::{Joined, Sink};
 use tambour::verdict::Contract;
 use tambour::{End, Event, Finding, Options, Pipeline, Profile};
 use tambour_fixtures::hostile::{self, Shape};
@@ -120,7 +120,7 @@ fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let contract = Contract::named(dialect).expect("a dialect is a contract");
     let check = allocation_counter::measure(|| drop(contract.check(input.as_bytes(), &strict))).bytes_max;
     let repair = allocation_counter::measure(|| {
-        let mut kept = Collected::default();
+        let mut kept = Joined::default();
         let pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
         let mut pipeline = pipeline.extensions(true);
         input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut kept));
@@ -184,7 +184,7 @@ fn repairing_bytes_that_are_no_text_takes_little_memory() {
     let input = vec![0xFF; WEIGHED];
     for entry in DIALECTS {
         let repair = allocation_counter::measure(|| {
-            let mut kept = Collected::default();
+            let mut kept = Joined::default();
             let mut pipeline = Pipeline::new(entry.name, &Options::default()).expect("it is in the table");
             pipeline.push(&input, &mut kept);
             pipeline.finish(&End::stop(), &mut kept);

@@ -234,7 +234,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
             vec!["One {x} two", "three `four`"],
         ),
         (format!("```json\n{a}\n```\nBye,\n bye.\n"), "text_outside_plan", vec!["Bye,\n bye."]),
-        (format!("<think>Hm.</think> {a}"), "text_outside_plan", vec!["<think>Hm.</think>"]),
+        (format!("<think>Hm.</think> {a}"), "text_outside_plan", vec!["<think>Hm.</think> "]),
         (format!("{{\"note\":1}}\n{a}\n[2] ok"), "text_outside_plan", vec!["{\"note\":1}", "[2] ok"]),
         (format!("{a}\n{b}\n{b}"), "multiple_plans", vec![]),
         (format!("{wave}\n{a}"), "multiple_plans", vec![&wave]),

@@ -14,7 +14,10 @@ use crate::span::Place;
 /// queries gets an empty block, since the contract wants one.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    let mut parts = Parts::default();
+    // Room for the answer at once: a text that grows is there twice.
+    let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
+    let answer = String::with_capacity(events.iter().map(size).sum());
+    let mut parts = Parts { answer, ..Parts::default() };
     for event in events {
         parts.add(event);
     }
@@ -47,8 +50,9 @@ impl Parts {
         }
     }
 
-    fn finish(self) -> String {
-        let mut out = String::new();
+    fn finish(mut self) -> String {
+        let answer = escape_tags(&std::mem::take(&mut self.answer));
+        let mut out = String::with_capacity(answer.len() + self.draft.len() + 256);
         for (name, text) in [("think", &self.draft), ("serp", &self.summary)] {
             if !text.is_empty() {
                 out.push_str(&format!("<{name}>{}</{name}>\n", encode(text)));
@@ -67,7 +71,7 @@ impl Parts {
         // No tag in a query ends the block or the answer.
         let queries = serde_json::Value::from(self.queries).to_string().replace("</", "<\\/");
         out.push_str("</thinking>\n<final>\n");
-        out.push_str(&escape_tags(&self.answer));
+        out.push_str(&answer);
         out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->\n</final>\n"));
         out
     }
