@@ -119,7 +119,7 @@ pub fn words(data: &[u8]) {
     }
 }
 
-/// Seeded inputs for [`words`]: the damaged replies of [`words::trial`], without reasoning beside them.
+/// Seeded inputs for [`words()`]: the damaged replies of [`trial`](crate::words::trial), without reasoning beside them.
 #[must_use]
 pub fn words_input(dialect: usize, seed: u64, replies: &Replies) -> Vec<u8> {
     let trial = words::trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
