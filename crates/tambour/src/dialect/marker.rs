@@ -84,6 +84,11 @@ impl Default for Watch {
 }
 
 impl Watch {
+    /// Whether a fence or code span around the marker is open.
+    pub(super) fn in_fence(&self) -> bool {
+        self.fence.is_some() && !self.closed && self.at != At::FenceEnd
+    }
+
     /// What the reply is, if this is all of it.
     pub(super) fn form(&self) -> Option<Form> {
         match self.at {

@@ -68,6 +68,35 @@ static WORDS: &[(&str, Way, Kind)] = &[
     ("<|end|>", Harmony, CloseOwn),
 ];
 
+/// A way to mark reasoning, as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// What opens it.
+    pub open: &'static str,
+    /// What closes it.
+    pub close: &'static str,
+    /// The opening mark.
+    pub mark: Mark,
+}
+
+const fn pair(open: &'static str, close: &'static str, way: Way) -> Pair {
+    Pair { open, close, mark: Mark { way, kind: Begin } }
+}
+
+/// Ways to write reasoning, the usual one first. `<thinking>` is none, since it begins a structure too.
+pub static PAIRS: &[Pair] = &[
+    pair("<think>", "</think>", Think),
+    pair("<reasoning>", "</reasoning>", Reasoning),
+    pair("<thought>", "</thought>", Thought),
+    pair("<analysis>", "</analysis>", Analysis),
+    pair("<scratchpad>", "</scratchpad>", Scratchpad),
+    pair("<reflection>", "</reflection>", Reflection),
+    pair("<seed:think>", "</seed:think>", SeedThink),
+    pair("[THINK]", "[/THINK]", Bracket),
+    pair("◁think▷", "◁/think▷", Triangle),
+    pair("<|begin_of_thought|>", "<|end_of_thought|>", OfThought),
+];
+
 /// One mark: which way of marking it belongs to, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {

@@ -501,8 +501,9 @@ fn find_mark(bytes: &[u8]) -> Option<usize> {
         let next = bytes.get(at + 1);
         let begins = match bytes[at] {
             b'<' => true,
-            // Most brackets are told from marks at once, so that they do not cut the text.
-            b'[' => matches!(next, None | Some(b'T' | b'/')),
+            // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
+            // is a token of its own.
+            b'[' => matches!(next, None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
             _ => bytes[at..].starts_with("◁".as_bytes()),
         };
         if begins {

@@ -11,9 +11,13 @@ pub(super) struct Around {
     long: bool,
     start: Place,
     at: Place,
-    /// Where prose began.
+    /// Where prose began, and prose that thoughts follow.
     prose: Option<Place>,
+    before: Vec<(Place, usize)>,
 }
+
+/// Places of prose that are told apart.
+const PLACES: usize = 64;
 
 /// Bytes of a line that tell whether it is a fence.
 const KEPT: usize = 64;
@@ -54,14 +58,30 @@ impl Around {
         self.prose.get_or_insert(place);
     }
 
-    /// Where prose began since it was last asked for.
-    pub(super) fn take(&mut self) -> Option<Place> {
-        self.prose.take()
+    /// Something that is no prose follows at the offset `end`.
+    pub(super) fn cut(&mut self, end: usize) {
+        self.end_line();
+        let Some(place) = self.prose.take() else { return };
+        let full = self.before.len() >= PLACES;
+        match self.before.last_mut() {
+            Some(last) if full => last.1 = end,
+            _ => self.before.push((place, end)),
+        }
+    }
+
+    /// Where prose stood since it was last asked for; the last of it ends at the offset `end`.
+    pub(super) fn take(&mut self, end: usize) -> Vec<(Place, usize)> {
+        let mut prose = std::mem::take(&mut self.before);
+        prose.extend(self.prose.take().map(|place| (place, end)));
+        prose
     }
 }
 
-/// Whether a line is blank, or the mark of a fence with its language.
+/// Whether a line is blank, or the mark of a fence that is for JSON, or for nothing in particular.
 fn is_mark(line: &str) -> bool {
     let marks = line.bytes().take_while(|byte| matches!(byte, b'`' | b'~')).count();
-    line.is_empty() || marks >= 3 && !line[marks..].trim().contains(char::is_whitespace)
+    let language = &line[marks..];
+    let json = language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
+    let word = language.len() < 8 && !language.contains(char::is_whitespace);
+    line.is_empty() || marks >= 3 && (language.is_empty() || json && word)
 }

@@ -10,6 +10,9 @@ use crate::limits::Limits;
 use crate::repair::json::find_in_string;
 use crate::span::Place;
 
+/// Other names of `response`.
+pub(super) const RESPONSES: [&str; 4] = ["message", "reply", "content", "text"];
+
 /// Fields of the answer and of its assessment.
 pub(super) const TOP: [&str; 4] = ["assessment", "response", "should_exit", "exit_reason"];
 pub(super) const ASSESSMENT: [&str; 4] =
@@ -23,13 +26,38 @@ pub(super) struct Whole {
     /// Offset after it.
     pub(super) end: usize,
     /// Where its fields stand, those of the assessment as `assessment.NAME`.
-    pub(super) places: Vec<(String, Place)>,
+    pub(super) places: Vec<Field>,
     /// Texts of `response` that are placeholders.
     pub(super) placeholders: Vec<Place>,
     /// Whether its end is ours.
     pub(super) cut: bool,
     /// Whether a `</think>` came after it.
     pub(super) thought: bool,
+    /// What became of a `response` that is no object.
+    pub(super) response: Response,
+}
+
+/// Where a field stands.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) path: String,
+    pub(super) at: Place,
+    /// Open brackets around it, from 1.
+    pub(super) level: usize,
+    /// Offset of what comes after it; 0 for the last one.
+    pub(super) end: usize,
+}
+
+/// What became of a `response` that is no object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Response {
+    /// Its text is the message, if it has one.
+    #[default]
+    Text,
+    /// It is an object, written as a string.
+    Object,
+    /// It is an answer, written as a string.
+    Answer,
 }
 
 /// What the model said beside its message.
@@ -41,7 +69,13 @@ pub(super) struct Said {
 
 impl Whole {
     pub(super) fn place(&self, path: &str) -> Option<Place> {
-        self.places.iter().find(|(known, _)| known == path).map(|(_, place)| *place)
+        self.span(path).map(|(at, _)| at)
+    }
+
+    /// Where a field stands, from its key to what comes after its value.
+    pub(super) fn span(&self, path: &str) -> Option<(Place, usize)> {
+        let field = self.places.iter().find(|field| field.path == path)?;
+        Some((field.at, if field.end > 0 { field.end } else { self.end }))
     }
 
     /// The first field that is none of `known`; half a key at the place of a cut is no field.
@@ -54,8 +88,8 @@ impl Whole {
 }
 
 /// Reads the fields, with a report on each default that was used.
-pub(super) fn read(whole: &Whole, reports: &mut Vec<Report>) -> Said {
-    let mut fields = Fields { whole, reports };
+pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) -> Said {
+    let mut fields = Fields { whole, limits, reports };
     let nested = fields.assessment();
     let mut said = Said::default();
     let assessment = &mut said.answer.assessment;
@@ -100,16 +134,13 @@ type Reading<T> = fn(&Value) -> Option<(T, bool)>;
 
 struct Fields<'a> {
     whole: &'a Whole,
+    limits: &'a Limits,
     reports: &'a mut Vec<Report>,
 }
 
 impl Fields<'_> {
     fn found(&mut self, rule: &'static Rule, path: &str, message: String, repair: &str) {
-        let place = self.whole.place(path);
-        let at = place.unwrap_or(self.whole.at);
-        let name = path.rsplit('.').next().unwrap_or(path);
-        // The key with its quotes.
-        let end = place.map_or(self.whole.end, |at| at.offset + name.len() + 2);
+        let (at, end) = self.whole.span(path).unwrap_or((self.whole.at, self.whole.end));
         self.reports.push(Report::new(rule, at, end, message).repaired(repair));
     }
 
@@ -132,7 +163,7 @@ impl Fields<'_> {
         if let Value::Object(fields) = value {
             return Some(fields.clone());
         }
-        let inner = find_in_string(value, &Limits::default()).and_then(|found| found.value);
+        let inner = find_in_string(value, self.limits).and_then(|found| found.value);
         let (read, repair) = match inner {
             Some(Value::Object(fields)) => (Some(fields), "read as the object"),
             _ => (None, "left out"),
@@ -215,8 +246,8 @@ impl Fields<'_> {
             self.found(rules::LEVEL_OUT_OF_RANGE, path, message, &format!("counted as {clamped}"));
         } else if level > 0.0 && level < 1.0 {
             let message = format!("the level {level} looks like a share of 1, not of 100");
-            let at = self.whole.place(path).unwrap_or(self.whole.at);
-            self.reports.push(Report::new(rules::LEVEL_SCALE, at, at.offset + 1, message));
+            let (at, end) = self.whole.span(path).unwrap_or((self.whole.at, self.whole.end));
+            self.reports.push(Report::new(rules::LEVEL_SCALE, at, end, message));
         }
         clamped
     }
@@ -225,9 +256,15 @@ impl Fields<'_> {
     fn response(&mut self) {
         match self.whole.value.get("response") {
             None | Some(Value::Object(_) | Value::Null) => {}
-            Some(_) => {
+            Some(value) => {
                 let message = "`response` is not an object".to_owned();
-                self.found(rules::RESPONSE_NOT_OBJECT, "response", message, "its text is the message");
+                let repair = match (value, self.whole.response) {
+                    (Value::String(_), Response::Object) => "read as the object",
+                    (Value::String(_), Response::Answer) => "read as the answer",
+                    (Value::Bool(_) | Value::Number(_), _) => "left out",
+                    _ => "its text is the message",
+                };
+                self.found(rules::RESPONSE_NOT_OBJECT, "response", message, repair);
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The text under the configured role key goes out at once, as does a plain string in the place of `response`. A text
 //! under another key is the message only if it is the only one (S-052), which is known when `response` is closed: it
-//! waits until then. Text that was sent is never taken back, so the first message that was sent is the message.
+//! waits until then. So does a plain string that begins like an object, since it may be one. Text that was sent is
+//! never taken back, so the first message that was sent is the message.
 
 use super::placeholder::{is_placeholder, may_become};
 use super::rules;
@@ -17,8 +18,11 @@ pub(super) struct Message {
     /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks.
     lead: String,
     core: String,
-    /// A text under another key than the role's, whole.
+    /// A text under another key than the role's, whole, and where the first such key stands.
     other: Option<String>,
+    other_at: Option<Place>,
+    /// Whether the string under way stands in the place of the object.
+    plain: bool,
     /// Whether there are several of them, so that none can be used.
     several: bool,
     /// The one under way.
@@ -37,6 +41,19 @@ enum Way {
     Out,
     /// It waits for the end of `response`.
     Wait,
+    /// It waits for its own end: it may be an object, written as a string.
+    Whole,
+}
+
+/// What a string of `response` was, once it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The message, or a part of it, or nothing.
+    Text,
+    /// A placeholder of the instructions.
+    Placeholder,
+    /// What may be an object, written as a string; nothing of it has been sent.
+    Whole(String),
 }
 
 /// Where a text of `response` stands.
@@ -60,6 +77,8 @@ impl Message {
             lead: String::new(),
             core: String::new(),
             other: None,
+            other_at: None,
+            plain: false,
             several: false,
             current: String::new(),
             sent: false,
@@ -77,11 +96,15 @@ impl Message {
         self.lead.len() + self.current.len() + self.other.as_ref().map_or(0, String::len)
     }
 
-    /// A string of `response` begins.
-    pub(super) fn begin(&mut self, stand: Stand) {
+    /// A string of `response` begins, whose key stands at `at`.
+    pub(super) fn begin(&mut self, stand: Stand, at: Place) {
         self.lead.clear();
         self.core.clear();
         self.current.clear();
+        self.plain = stand == Stand::Plain;
+        if stand == Stand::Elsewhere {
+            self.other_at.get_or_insert(at);
+        }
         self.way = match stand {
             Stand::Elsewhere => Way::Wait,
             _ if self.sent => Way::Nowhere,
@@ -95,6 +118,7 @@ impl Message {
         match self.way {
             Way::Out => out.intent(Intent::FinalText(text)),
             Way::Begin => self.lead(text, out),
+            Way::Whole => self.whole(text, out),
             Way::Wait => self.wait(text, at, out),
             Way::Nowhere => {}
         }
@@ -103,6 +127,10 @@ impl Message {
     /// The beginning of the message, a character at a time until it is one.
     fn lead(&mut self, text: &str, out: &mut dyn Output) {
         for (at, c) in text.char_indices() {
+            if c == '{' && self.plain && self.core.is_empty() {
+                self.way = Way::Whole;
+                return self.whole(&text[at..], out);
+            }
             self.lead.push(c);
             let waits = match c.is_whitespace() {
                 true => self.core.is_empty() || is_placeholder(&self.core),
@@ -127,6 +155,35 @@ impl Message {
         }
     }
 
+    /// More of what may be an object.
+    fn whole(&mut self, text: &str, out: &mut dyn Output) {
+        let room = text.floor_char_boundary(self.limit.saturating_sub(self.lead.len() + self.current.len()));
+        self.current.push_str(&text[..room]);
+        if room < text.len() {
+            // Too long to be held: the message as it stands.
+            self.send_whole(out);
+            self.way = Way::Out;
+            out.intent(Intent::FinalText(&text[room..]));
+        }
+    }
+
+    /// Sends a text that was held for what it may be.
+    fn send_whole(&mut self, out: &mut dyn Output) {
+        self.sent = true;
+        for held in [&mut self.lead, &mut self.current] {
+            if !held.is_empty() {
+                out.intent(Intent::FinalText(held));
+            }
+            held.clear();
+        }
+    }
+
+    /// A whole text that is the message.
+    pub(super) fn send(&mut self, text: &str, out: &mut dyn Output) {
+        self.sent = true;
+        out.intent(Intent::FinalText(text));
+    }
+
     fn wait(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let text = if self.current.is_empty() { text.trim_start() } else { text };
         if self.sent || self.several || self.other.is_some() {
@@ -143,7 +200,7 @@ impl Message {
             let message = "a text under another key than the role is longer than `limits.hold`";
             let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + 1, message);
             out.report(report.repaired("taken as the message without waiting for the rest of `response`"));
-            out.report(other_key(at));
+            out.report(other_key(at, at.offset + 1));
             self.sent = true;
             self.way = Way::Out;
             out.intent(Intent::FinalText(&self.current));
@@ -151,13 +208,18 @@ impl Message {
         }
     }
 
-    /// The string ends. Whether it was a placeholder.
-    pub(super) fn end(&mut self, out: &mut dyn Output) -> bool {
+    /// The string ends.
+    pub(super) fn end(&mut self, out: &mut dyn Output) -> Ended {
         let way = std::mem::replace(&mut self.way, Way::Nowhere);
         let text = match way {
             Way::Begin => std::mem::take(&mut self.core),
             Way::Wait => std::mem::take(&mut self.current),
-            Way::Out | Way::Nowhere => return false,
+            Way::Whole => {
+                self.lead.push_str(&self.current);
+                self.current.clear();
+                return Ended::Whole(std::mem::take(&mut self.lead));
+            }
+            Way::Out | Way::Nowhere => return Ended::Text,
         };
         let placeholder = is_placeholder(&text);
         if way == Way::Begin && !placeholder && !text.is_empty() {
@@ -170,27 +232,28 @@ impl Message {
             self.several |= self.other.is_some() || self.sent;
             self.other.get_or_insert(text);
         }
-        placeholder
+        if placeholder { Ended::Placeholder } else { Ended::Text }
     }
 
-    /// `response` is closed, or something other than the answer begins: what waited is the message, or is left out.
-    pub(super) fn close(&mut self, at: Place, out: &mut dyn Output) {
+    /// `response` is closed, at the offset `end`: what waited is the message, or is left out.
+    pub(super) fn close(&mut self, end: usize, out: &mut dyn Output) {
         let several = std::mem::take(&mut self.several);
-        let Some(other) = self.other.take() else { return };
-        let report = |message: &str| Report::new(rules::ROLE_KEY_UNEXPECTED, at, at.offset + 1, message);
+        let at = self.other_at.take();
+        let (Some(other), Some(at)) = (self.other.take(), at) else { return };
+        let report = |message: &str| Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message);
         if self.sent {
             out.report(report("`response` holds a text beside the message").repaired("left out"));
         } else if several {
             out.report(report("`response` holds several texts and none under the role").repaired("left out"));
         } else {
             self.sent = true;
-            out.report(other_key(at));
+            out.report(other_key(at, end));
             out.intent(Intent::FinalText(&other));
         }
     }
 }
 
-fn other_key(at: Place) -> Report {
+fn other_key(at: Place, end: usize) -> Report {
     let message = "the message stands under another key than the role";
-    Report::new(rules::ROLE_KEY_UNEXPECTED, at, at.offset + 1, message).repaired("taken as the message")
+    Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("taken as the message")
 }

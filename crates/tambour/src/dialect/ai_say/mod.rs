@@ -5,7 +5,10 @@
 
 mod around;
 mod fields;
+mod mention;
 mod message;
+mod object;
+mod other;
 mod parse;
 mod placeholder;
 mod prompt;
@@ -169,7 +172,7 @@ impl Dialect for AiSay {
             match self.preface.take().filter(|_| !self.answers.begun) {
                 Some(preface) => self.without_answer(&preface, ending, out),
                 None => {
-                    self.said = self.answers.finish(ending.cut, self.end, out);
+                    self.said = self.answers.finish(ending.cut, self.end, &mut self.preface, out);
                     if !self.answers.is_sent() && !ending.cut {
                         out.fall_back("message_missing");
                     }

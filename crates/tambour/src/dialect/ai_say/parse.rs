@@ -1,19 +1,27 @@
-//! JSON to an answer: which of the objects is the answer, where its fields stand, and its message as it arrives.
+//! JSON to an answer: which of the objects is the answer, and its message as it arrives.
 //!
-//! The first object with a message is the answer; if none has one, the first that looks like an answer.
+//! The first object with a message is the answer; if none has one, the first that looks like an answer. `object`
+//! keeps what is known of the value under way, `other` reads answers in other shapes, `mention` tells marks of reasoning
+//! from mentions of them.
 
 use serde_json::{Map, Value};
 
 use super::around::Around;
-use super::fields::{self, ASSESSMENT, Said, TOP, Whole};
-use super::message::{Message, Stand};
-use super::rules;
-use crate::dialect::Output;
+use super::fields::{self, ASSESSMENT, Response, Said, TOP, Whole};
+use super::mention::{Before, Mark, Reading};
+use super::message::{Ended, Message, Stand};
+use super::object::Object;
+use super::{other, rules};
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
+use crate::dialect::{Intent, Output};
+use crate::event::AsideKind;
 use crate::finding::Report;
-use crate::options::Options;
-use crate::repair::json::{Builder, Closing, Duplicate, End, JsonEvent, JsonSink, Origin};
+use crate::limits::Limits;
+use crate::options::{Options, PlainReasoning};
+use crate::repair::json::{
+    Builder, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Origin, ThoughtMark,
+};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -30,37 +38,16 @@ pub(super) struct Answers {
     answer: Option<Whole>,
     /// Repairs of an object that may yet turn out not to be an answer.
     pending: Vec<Report>,
-    several: bool,
+    /// Text behind the answer: an aside, if it was reasoning. `None` when there is more than may be held, or more than text.
+    behind: Option<String>,
+    before: Before,
+    /// A mark behind the answer that waits for what follows it.
+    mark: Option<Mark>,
+    /// Whether replies start inside of reasoning.
+    open: bool,
+    limits: Limits,
     /// Keys of the message.
     roles: Vec<String>,
-}
-
-/// What is known of the value under way.
-#[derive(Debug, Default)]
-struct Object {
-    at: Place,
-    origin: Origin,
-    depth: usize,
-    /// Open brackets of an array around the object.
-    base: usize,
-    /// Whether it looks like an answer.
-    known: bool,
-    /// Whether a message had been sent before it began.
-    late: bool,
-    /// Whether the object is over and further items of its array follow.
-    over: bool,
-    top: String,
-    /// The key of `response` under way, and the last key in it at any depth.
-    sub: String,
-    last: String,
-    key_at: Place,
-    /// Whether the string under way is text of `response`.
-    text: bool,
-    /// Where the fields stand.
-    places: Vec<(String, Place)>,
-    /// Keys that came again after their text had been sent.
-    kept: Vec<usize>,
-    placeholders: Vec<Place>,
 }
 
 /// Lends the objects to the JSON reader.
@@ -91,6 +78,10 @@ impl JsonSink for Feed<'_> {
             answers.pending.push(report);
         }
     }
+
+    fn bracket(&mut self, place: KeyPlace<'_>) {
+        self.answers.object.bracket(place);
+    }
 }
 
 impl Answers {
@@ -104,13 +95,20 @@ impl Answers {
             builder: Builder::limited(options.limits.value, options.limits.items),
             answer: None,
             pending: Vec::new(),
-            several: false,
+            behind: None,
+            before: Before::default(),
+            mark: None,
+            open: options.plain_reasoning == PlainReasoning::Open,
+            limits: options.limits.clone(),
             roles: options.role_keys(),
         }
     }
 
     pub(super) fn held(&self) -> usize {
-        self.message.held() + self.thoughts.held()
+        let behind = self.behind.as_ref().map_or(0, String::len);
+        // Before an answer has begun all text is held anyway.
+        let waiting = if self.begun { self.object.waiting } else { 0 };
+        self.message.held() + self.thoughts.held() + behind + waiting
     }
 
     pub(super) fn is_sent(&self) -> bool {
@@ -124,16 +122,19 @@ impl Answers {
         {
             return self.message.push(text, self.object.key_at, out);
         }
-        if self.thoughts.see(event, self.begun, Some(preface), out) {
-            return self.thought(event);
+        if self.mark.is_some() && self.settle(event, preface, out) {
+            return;
         }
+        if self.may_be_mentioned(event) || self.thoughts.see(event, self.begun, Some(preface), out) {
+            return self.thought(event, out);
+        }
+        self.object.wait(event, self.limits.hold);
         let object = &mut self.object;
         match event {
-            JsonEvent::Text(text) => return self.around.push(text),
+            JsonEvent::Text(text) => return self.text(text),
             JsonEvent::ValueStart(start) => {
                 self.around.end_line();
-                let late = self.message.is_sent();
-                *object = Object { at: start.place, origin: start.origin, late, ..Object::default() };
+                self.object = Object::new(start, self.message.is_sent());
                 self.pending.clear();
             }
             JsonEvent::ObjectStart => object.depth += 1,
@@ -151,17 +152,19 @@ impl Answers {
                 }
             }
             JsonEvent::Key { text, depth, place } if !object.over => {
-                let level = depth - object.base;
-                self.key(text, level, || place.get(), out);
+                let role = self.roles.iter().any(|role| role == text);
+                if object.key(text, depth - object.base, *place, self.message.is_sent(), role) {
+                    self.recognised(out);
+                }
             }
             JsonEvent::StringStart => self.string_begins(),
-            JsonEvent::StringEnd if std::mem::take(&mut object.text) => {
-                if self.message.end(out) {
-                    object.placeholders.push(object.key_at);
-                }
-                if object.depth == object.base + 1 {
-                    self.close_response(out);
-                }
+            JsonEvent::StringEnd if std::mem::take(&mut object.text) => match self.message.end(out) {
+                Ended::Text => {}
+                Ended::Placeholder => object.placeholders.push(object.key_at),
+                Ended::Whole(text) => self.whole_response(&text, out),
+            },
+            JsonEvent::Number(_) | JsonEvent::Bool(_) if object.top == "response" && !object.over => {
+                object.beside.get_or_insert(object.key_at);
             }
             _ => {}
         }
@@ -173,20 +176,70 @@ impl Answers {
         }
     }
 
+    /// Text outside of the objects.
+    fn text(&mut self, text: &str) {
+        self.around.push(text);
+        self.before.text(text);
+        self.behind = self.behind.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
+        if let Some(behind) = &mut self.behind {
+            behind.push_str(text);
+        }
+    }
+
+    /// Whether the event is a mark behind a complete answer that may only be spoken of.
+    fn may_be_mentioned(&mut self, event: &JsonEvent<'_>) -> bool {
+        let JsonEvent::ThoughtEnd(mark, Closing::Unopened) = event else { return false };
+        if self.open || self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
+            return false;
+        }
+        self.mark = Some(Mark::new(mark.text, mark.place, self.before));
+        true
+    }
+
+    /// What follows a mark that waits. Whether that was all of the event.
+    fn settle(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) -> bool {
+        let (Some(mark), JsonEvent::Text(text)) = (&mut self.mark, event) else {
+            self.settled(Reading::End, preface, out);
+            return false;
+        };
+        let (read, reading) = mark.push(text);
+        if reading != Reading::Open {
+            self.settled(reading, preface, out);
+            if read < text.len() {
+                self.text(&text[read..]);
+            }
+        }
+        true
+    }
+
+    /// It is known what a mark behind the answer is.
+    fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
+        let Some(mark) = self.mark.take() else { return };
+        if reading == Reading::Mention {
+            self.text(&mark.text);
+        } else {
+            let mark = ThoughtMark { text: &mark.text, place: mark.place };
+            let end = JsonEvent::ThoughtEnd(mark, Closing::Unopened);
+            self.thoughts.see(&end, self.begun, Some(preface), out);
+            self.thought(&end, out);
+        }
+        if !mark.behind.is_empty() {
+            self.text(&mark.behind);
+        }
+    }
+
     /// A thought begins or ends in the text around.
-    fn thought(&mut self, event: &JsonEvent<'_>) {
+    fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
-            JsonEvent::ThoughtStart(_) => self.around.end_line(),
+            _ if self.mark.is_some() => {}
+            JsonEvent::ThoughtStart(mark) => self.around.cut(mark.place.offset),
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == Closing::Unopened {
                     self.around.end_line();
                     if let Some(answer) = &mut self.answer {
                         answer.thought = true;
                     }
-                    if !self.begun {
-                        // It is a draft.
-                        self.around.take();
-                    }
+                    self.was_thought(out);
                 }
                 self.around.start_at(mark.end());
             }
@@ -194,84 +247,49 @@ impl Answers {
         }
     }
 
-    fn key(&mut self, text: &str, level: usize, place: impl Fn() -> Place, out: &mut dyn Output) {
-        let object = &mut self.object;
-        object.last.clear();
-        if level > 1 {
-            object.last.push_str(text);
-        }
-        if level == 1 {
-            object.top.clear();
-            object.top.push_str(text);
-            object.sub.clear();
-        } else if level == 2 {
-            object.sub.clear();
-            object.sub.push_str(text);
-        }
-        let path = match level {
-            1 if TOP.contains(&text) || ASSESSMENT.contains(&text) => text.to_owned(),
-            2 if object.top == "assessment" && ASSESSMENT.contains(&text) => format!("assessment.{text}"),
-            _ if object.top == "response" => {
-                object.key_at = place();
-                if level == 2
-                    && self.roles.iter().any(|role| role == text)
-                    && self.message.is_sent()
-                    && object.kept.len() < 16
-                {
-                    object.kept.push(object.key_at.offset);
-                }
-                return;
+    /// The text before a mark that closes nothing was reasoning: a draft, or an aside behind the answer.
+    fn was_thought(&mut self, out: &mut dyn Output) {
+        if !self.begun {
+            self.around.take(0);
+        } else if let Some(text) = &mut self.behind {
+            if !text.trim().is_empty() {
+                out.intent(Intent::Aside { kind: AsideKind::Thought, text });
             }
-            _ => return,
-        };
-        let at = place();
-        if text == "response" {
-            object.key_at = at;
-            if self.message.is_sent() && object.kept.len() < 16 {
-                object.kept.push(at.offset);
-            }
-        }
-        object.places.retain(|(known, _)| *known != path);
-        object.places.push((path, at));
-        // A lone `reasoning` is common in other objects.
-        if !object.known && level == 1 && text != "reasoning" {
-            self.recognised(out);
+            text.clear();
+            self.around.take(0);
         }
     }
 
     /// The object under way looks like an answer.
     fn recognised(&mut self, out: &mut dyn Output) {
-        let object = &mut self.object;
-        object.known = true;
-        let at = object.at;
+        self.object.known = true;
         let first = !std::mem::replace(&mut self.begun, true);
-        if !first && !std::mem::replace(&mut self.several, true) {
-            let report = Report::new(rules::MULTIPLE_ANSWERS, at, at.offset + 1, "a second answer object");
-            let repair = "the first one with a message is the answer";
-            out.report(report.repaired(repair));
-        }
-        if object.late {
+        if self.object.late {
             return;
         }
         if first {
-            if let Some(place) = self.around.take() {
-                let report = Report::new(&repairs::TEXT_AROUND, place, at.offset, "text before the answer");
-                out.report(report.row("S-053").repaired("left out"));
-            }
-            if object.origin != Origin::Bare {
-                let message = "the answer stands in a code fence";
-                out.report(
-                    Report::new(rules::FENCED_REPLY, at, at.offset + 1, message).repaired("fence removed"),
-                );
-            }
-            if object.base > 0 {
-                let message = "the answer is an item of an array";
-                out.report(
-                    Report::new(rules::ANSWER_IN_ARRAY, at, at.offset + 1, message).repaired("read alone"),
-                );
-            }
+            self.first(self.object.at, self.object.origin, out);
         }
         self.pending.drain(..).for_each(|report| out.report(report));
+    }
+
+    /// The first answer begins.
+    fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
+        self.left_out(at.offset, "text before the answer", out);
+        if origin != Origin::Bare {
+            let message = "the answer stands in a code fence";
+            out.report(
+                Report::new(rules::FENCED_REPLY, at, at.offset + 1, message).repaired("fence removed"),
+            );
+        }
+    }
+
+    /// Reports the text around the answer up to `end`.
+    fn left_out(&mut self, end: usize, message: &str, out: &mut dyn Output) {
+        for (place, end) in self.around.take(end) {
+            let report = Report::new(&repairs::TEXT_AROUND, place, end, message);
+            out.report(report.row("S-053").repaired("left out"));
+        }
     }
 
     fn string_begins(&mut self) {
@@ -281,81 +299,208 @@ impl Answers {
         }
         let stand = match object.depth - object.base {
             1 => Stand::Plain,
-            2 if self.roles.contains(&object.sub) => Stand::Role,
+            2 if self.roles.contains(&object.sub)
+                && (object.role.is_empty() || object.role == object.sub) =>
+            {
+                object.role.clone_from(&object.sub);
+                Stand::Role
+            }
             // A field that slipped into `response` is no message.
-            _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => return,
+            _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
+                object.beside.get_or_insert(object.key_at);
+                return;
+            }
             _ => Stand::Elsewhere,
         };
         object.text = true;
-        self.message.begin(stand);
+        self.message.begin(stand, object.key_at);
         if stand == Stand::Plain {
             object.sub.clear();
         }
     }
 
-    /// The value of `response` is complete.
+    /// The value of `response` is complete: it ended with a bracket.
     fn close_response(&mut self, out: &mut dyn Output) {
-        let object = &self.object;
-        if object.known && !object.late {
-            self.message.close(object.key_at, out);
+        let object = &mut self.object;
+        if !object.known || object.late {
+            return;
+        }
+        let end = object.bracket.offset;
+        self.message.close(end, out);
+        if let Some(at) = object.beside.take() {
+            let message = "`response` holds a value beside the message";
+            out.report(Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("left out"));
+        }
+    }
+
+    /// `response` is a string that may be an object.
+    fn whole_response(&mut self, text: &str, out: &mut dyn Output) {
+        let inner = other::object_of(text, &self.limits);
+        let Some(mut inner) =
+            inner.filter(|inner| other::is_answer(inner) || inner.values().any(Value::is_string))
+        else {
+            return self.message.send(text, out);
+        };
+        let at = self.object.key_at;
+        if !other::is_answer(&inner) {
+            self.object.response = Response::Object;
+            return self.take(&Value::Object(inner), at, at.offset + text.len(), out);
+        }
+        self.object.response = Response::Answer;
+        if let Some(name) = other::response_of(&inner) {
+            let response = inner.shift_remove(name).unwrap_or_default();
+            self.take(&response, at, at.offset + text.len(), out);
+        }
+        self.object.inner = inner;
+    }
+
+    /// Takes the message out of a response that was read whole.
+    fn take(&mut self, response: &Value, at: Place, end: usize, out: &mut dyn Output) {
+        let Answers { roles, limits, message, object, .. } = self;
+        if (other::Reader { roles, limits, message, at, end }).take(response, out) {
+            object.placeholders.push(at);
         }
     }
 
     /// A whole value.
     fn value(&mut self, value: Value, end: &End, duplicates: Vec<Duplicate>, out: &mut dyn Output) {
-        let object = std::mem::take(&mut self.object);
         self.around.start_at(end.place);
-        self.pending.clear();
-        if !object.known || object.late {
-            // What is no answer is not used.
-            if !object.known {
-                self.around.prose(object.at);
-            }
-            return;
+        self.before = Before::default();
+        let (at, end_at) = (self.object.at, end.offset);
+        if self.object.late && self.object.known {
+            self.lost(at, end_at, out);
         }
         let value = match value {
             Value::Array(items) => items.into_iter().find(Value::is_object),
             value => Some(value),
         };
-        let value = match value {
-            Some(Value::Object(value)) => value,
-            _ => {
-                let message = "the answer has more text or values than `limits.value` and `limits.items`";
-                let report = Report::new(rules::LIMIT_EXCEEDED, object.at, end.offset, message);
-                out.report(report.repaired("only its message is read"));
-                Map::new()
-            }
+        let mut value = match value {
+            Some(Value::Object(value)) => Some(value),
+            _ => None,
         };
+        if !self.object.known && !self.begun {
+            value = self.unwrapped(value, end_at, out);
+        }
+        let mut object = std::mem::take(&mut self.object);
+        if !object.known || object.late {
+            // What is no answer is not used.
+            if !object.known {
+                self.around.prose(at);
+            }
+            self.behind = None;
+            return;
+        }
+        if object.base > 0 {
+            let message = "the answer is an item of an array";
+            out.report(Report::new(rules::ANSWER_IN_ARRAY, at, end_at, message).repaired("read alone"));
+        }
+        let mut value = value.unwrap_or_else(|| {
+            let message = "the answer has more text or values than `limits.value` and `limits.items`";
+            let report = Report::new(rules::LIMIT_EXCEEDED, at, end_at, message);
+            out.report(report.repaired("only its message is read"));
+            Map::new()
+        });
         for duplicate in duplicates {
             let sent = object.kept.contains(&duplicate.again.0.offset);
             out.report(if sent { duplicate.first_kept() } else { duplicate.last_kept() });
         }
-        let cut = end.closed_by_us;
+        std::mem::swap(&mut self.object, &mut object);
+        self.renamed(&mut value, end_at, out);
+        let object = std::mem::take(&mut self.object);
+        for (name, inner) in object.inner {
+            value.entry(name).or_insert(inner);
+        }
         let whole = Whole {
             value,
-            at: object.at,
-            end: end.offset,
+            at,
+            end: end_at,
             places: object.places,
             placeholders: object.placeholders,
-            cut,
+            cut: end.closed_by_us,
             thought: self.thoughts.found(),
+            response: object.response,
         };
-        if self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent() {
-            self.answer = Some(whole);
+        self.keep(whole, out);
+    }
+
+    /// Keeps an answer, or the one before it.
+    fn keep(&mut self, whole: Whole, out: &mut dyn Output) {
+        self.behind = Some(String::new());
+        let replaces = self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent();
+        let lost = if replaces { self.answer.replace(whole) } else { Some(whole) };
+        if let Some(Whole { at, end, .. }) = lost {
+            self.lost(at, end, out);
         }
     }
 
+    /// One of several answers is left out.
+    fn lost(&self, at: Place, end: usize, out: &mut dyn Output) {
+        let report = Report::new(rules::MULTIPLE_ANSWERS, at, end, "one of several answer objects");
+        out.report(report.repaired("left out: the first one with a message is the answer"));
+    }
+
+    /// The answer in an object with one key, if it is the first of the reply.
+    fn unwrapped(
+        &mut self,
+        value: Option<Map<String, Value>>,
+        end: usize,
+        out: &mut dyn Output,
+    ) -> Option<Map<String, Value>> {
+        let mut inner = other::unwrapped(&value?, &self.limits)?;
+        let (at, origin) = (self.object.at, self.object.origin);
+        self.begun = true;
+        self.object.known = true;
+        // The fields stand where the object does.
+        self.object.places.clear();
+        self.first(at, origin, out);
+        self.pending.drain(..).for_each(|report| out.report(report));
+        let message = "the answer stands in an object of its own";
+        out.report(Report::new(rules::ANSWER_WRAPPED, at, end, message).repaired("read alone"));
+        if inner.get("response").is_some_and(|response| !response.is_null()) {
+            let response = inner.get("response").cloned().unwrap_or_default();
+            self.take(&response, at, end, out);
+        }
+        self.renamed(&mut inner, end, out);
+        Some(inner)
+    }
+
+    /// A response under another name, where its own is absent.
+    fn renamed(&mut self, answer: &mut Map<String, Value>, end: usize, out: &mut dyn Output) {
+        if self.message.is_sent() {
+            return;
+        }
+        let Some(name) = other::response_of(answer).filter(|name| *name != "response") else { return };
+        let at = self.object.at;
+        if self.object.overlong {
+            let message = format!("a text under `{name}` is longer than `limits.hold`");
+            out.report(Report::new(rules::LIMIT_EXCEEDED, at, end, message).repaired("left out"));
+            return;
+        }
+        let response = answer.shift_remove(name).unwrap_or_default();
+        let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
+        out.report(report.repaired("read as `response`"));
+        self.take(&response, at, end, out);
+    }
+
     /// The end of the input: the answer.
-    pub(super) fn finish(&mut self, cut: bool, end: Place, out: &mut dyn Output) -> Said {
+    pub(super) fn finish(
+        &mut self,
+        cut: bool,
+        end: Place,
+        preface: &mut Preface,
+        out: &mut dyn Output,
+    ) -> Said {
+        self.settled(Reading::End, preface, out);
+        self.behind = None;
         self.around.end_line();
         let mut reports = Vec::new();
         let Some(whole) = self.answer.take() else { return Said::default() };
-        let mut said = fields::read(&whole, &mut reports);
+        let mut said = fields::read(&whole, &self.limits, &mut reports);
         if let Some(&at) = whole.placeholders.first() {
             let message = "the message is a placeholder of the instructions";
-            reports.push(
-                Report::new(rules::PLACEHOLDER_COPIED, at, at.offset + 1, message).repaired("not taken"),
-            );
+            let end = whole.span("response").map_or(whole.end, |(_, end)| end);
+            let report = Report::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
+            reports.push(report.repaired("not taken"));
         }
         if !self.message.is_sent() {
             let at = whole.place("response").unwrap_or(whole.at);
@@ -378,10 +523,7 @@ impl Answers {
             answer.should_exit = false;
         }
         reports.into_iter().for_each(|report| out.report(report));
-        if let Some(place) = self.around.take() {
-            let report = Report::new(&repairs::TEXT_AROUND, place, end.offset, "text beside the answer");
-            out.report(report.row("S-053").repaired("left out"));
-        }
+        self.left_out(end.offset, "text beside the answer", out);
         said
     }
 }

@@ -61,6 +61,8 @@ rules! {
         broken concat!(good!(), "\n", good!()), correct GOOD;
     ANSWER_IN_ARRAY = "answer_in_array" ["S-051"] Must "The answer is an object, not an item of an array.",
         broken concat!("[", good!(), "]"), correct GOOD;
+    ANSWER_WRAPPED = "answer_wrapped" ["R-76"] Must "The answer stands alone, not under a key of another object.",
+        broken concat!("{\"output\":", good!(), "}"), correct GOOD;
     ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
         broken concat!(good!(), "</think>\nYes."), correct GOOD;
     FIELD_MISSING = "field_missing" ["S-051"] Must "The answer has all its fields.",
@@ -70,6 +72,9 @@ rules! {
             "\"understanding_level\":85,\"has_questions\":\"否\",\"expressed_understanding\":true,\"reasoning\":\"r\"",
             "{\"咨询师\":\"Well done.\"}"
         ),
+        correct GOOD;
+    FIELD_RENAMED = "field_renamed" ["R-76"] Must "The response is called `response`.",
+        broken concat!("{\"assessment\":{", level!("85"), "},\"message\":\"Well done.\",\"should_exit\":true,\"exit_reason\":\"understood\"}"),
         correct GOOD;
     FIELD_MISPLACED = "field_misplaced" ["S-051"] Must "What the model assessed stands in `assessment`.",
         broken concat!(

@@ -1,8 +1,20 @@
-//! Lines of events in a reply that has been taken for plain text.
+//! A structure that begins when a reply has been taken for plain text.
+
+use super::rules;
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::span::Place;
+
+/// Looks for such a structure, until one was reported.
+#[derive(Clone, Debug)]
+pub(super) struct Late {
+    /// `None` where the caller said that the reply is plain.
+    lines: Option<Lines>,
+}
 
 /// Looks for a line that begins with an object naming an event.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LateLines {
+#[derive(Clone, Debug)]
+struct Lines {
     /// Characters of `PATTERN` that the line has matched; `None` when it cannot match any more.
     matched: Option<usize>,
 }
@@ -10,14 +22,40 @@ pub(super) struct LateLines {
 /// White space between the characters does not count.
 const PATTERN: &[u8] = b"{\"event\"";
 
-impl LateLines {
-    pub(super) fn new() -> LateLines {
-        LateLines { matched: Some(0) }
+impl Late {
+    pub(super) fn new(detected: bool) -> Late {
+        Late { lines: detected.then_some(Lines { matched: Some(0) }) }
     }
 
+    /// Text of the answer.
+    #[inline]
+    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if let Some(lines) = &mut self.lines
+            && let Some(found) = lines.find(text)
+        {
+            self.lines = None;
+            let place = at.after(&text[..found]);
+            let message = "events begin after the reply was taken for plain text";
+            let report = Report::new(rules::STRUCTURE_LATE, place, place.offset + 1, message);
+            out.report(report.repaired("kept as text"));
+        }
+    }
+
+    /// A tag of the answer.
+    pub(super) fn tag(&mut self, name: &str, raw: &str, at: Place, out: &mut dyn Output) {
+        if self.lines.is_some() && matches!(name, "thinking" | "serp" | "final" | "phase") {
+            self.lines = None;
+            let message = format!("`{raw}` begins a structure after the reply was taken for plain text");
+            let report = Report::new(rules::STRUCTURE_LATE, at, at.offset + raw.len(), message);
+            out.report(report.repaired("kept as text"));
+        }
+    }
+}
+
+impl Lines {
     /// Reads text of the answer; where the pattern ends in it, if it does.
     #[inline]
-    pub(super) fn find(&mut self, text: &str) -> Option<usize> {
+    fn find(&mut self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {

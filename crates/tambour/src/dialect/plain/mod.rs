@@ -1,5 +1,9 @@
-//! Plain replies: reasoning in a leading `<think>` or a field of its own, the rest is the answer.
+//! Plain replies: reasoning in front, in its own marks or in a field of its own, the rest is the answer.
+//!
+//! `parse` says what is reasoning and what is not, `answer` is the answer on its way out, `late` sees structures that begin
+//! too late.
 
+mod answer;
 mod late;
 mod parse;
 pub(super) mod rules;
@@ -7,7 +11,7 @@ mod write;
 
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
 use crate::lex::markup::Markup;
-use crate::options::Options;
+use crate::options::{Options, PlainReasoning};
 use crate::span::Place;
 
 /// The table entry.
@@ -34,11 +38,18 @@ struct Plain {
 
 impl Plain {
     fn new(options: &Options, detected: bool) -> Plain {
+        let marked = options.plain_reasoning != PlainReasoning::None;
         Plain {
-            lexer: Markup::new(MARKER, options.limits.tag),
+            lexer: lexer(Place::START, options.limits.tag, marked),
             reader: parse::Reader::new(options, detected),
         }
     }
+}
+
+/// A lexer of plain replies. Comments are followed where they go out.
+fn lexer(place: Place, limit: usize, marked: bool) -> Markup {
+    let lexer = Markup::at(place, MARKER, limit).without_comments();
+    if marked { lexer.with_reasoning() } else { lexer }
 }
 
 impl Dialect for Plain {
@@ -52,15 +63,14 @@ impl Dialect for Plain {
         self.reader.reasoning(text, out);
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         let reader = &mut self.reader;
-        if reader.is_half_tag(self.lexer.carry()) {
-            let half = self.lexer.carry().len();
-            let place = self.lexer.drop_carry();
-            reader.half_tag(half, place, out);
+        if reader.is_half_mark(self.lexer.carry()) {
+            // It is no text of the reasoning, which the reply ends in.
+            self.lexer.drop_carry();
         }
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.finish(self.lexer.place(), out);
+        reader.finish(self.lexer.place(), ending.cut, out);
     }
 
     fn place(&self) -> Place {

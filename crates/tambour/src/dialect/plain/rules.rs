@@ -1,16 +1,27 @@
 //! The rules of plain replies (X-012, X-013).
 
+use crate::dialect::marker;
 use crate::finding::rules;
 
 rules! {
     PARSING_ERROR_MARKER = "parsing_error_marker" ["J-055"] Must "The model did not declare that it failed.",
         broken "<<ParsingError>>", correct "The answer is 4.";
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+        broken "```\n<ParsingError>.\n```", correct "The answer is 4.";
+    ANSWER_MISSING = "answer_missing" ["R-08"] Must "A reply has an answer.",
+        broken "<think>2 + 2</think>", correct "<think>2 + 2</think>4";
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
+        broken "<think>2 + 2</thinking>4", correct "<think>2 + 2</think>4";
+    THINK_SELF_CLOSING = "think_self_closing" ["X-012"] Should "`<think>` does not close itself.",
+        broken "<think/>The answer is 4.", correct "The answer is 4.";
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken "The answer is 4.</think> Yes.", correct "<think>2 + 2</think>The answer is 4.";
     THINK_UNCLOSED = "think_unclosed" ["X-012"] Must "`<think>` is closed.",
         broken "<think>2 + 2", correct "<think>2 + 2</think>4";
     THINK_IN_ANSWER = "think_in_answer" ["X-012"] Should "Reasoning stands before the answer.",
         broken "It is <think>2 + 2</think> 4.", correct "<think>2 + 2</think>It is 4.";
+    THINK_IN_MARKUP = "think_in_markup" ["X-012"] Should "Reasoning does not stand inside of markup.",
+        broken "It is <b<think>2 + 2</think>>4</b>.", correct "<think>2 + 2</think>It is <b>4</b>.";
     STRUCTURE_LATE = "structure_late" ["X-013"] Should "A structured reply begins with its structure.",
         with ["dialect=auto"],
         broken concat!(
@@ -22,3 +33,7 @@ rules! {
         ),
         correct "Start today.";
 }
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

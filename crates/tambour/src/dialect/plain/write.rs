@@ -1,6 +1,11 @@
-//! Events to plain text: the answer, and reasoning in a leading `<think>`.
+//! Events to plain text: the answer, and reasoning in front of it.
 
+use super::lexer;
 use crate::event::Event;
+use crate::lex::marks::{self, Effect, Open, Pair};
+use crate::lex::markup::{TagKind, Token};
+use crate::limits::Limits;
+use crate::span::Place;
 
 /// Writes the events of one reply as plain text.
 #[must_use]
@@ -13,5 +18,32 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
             _ => {}
         }
     }
-    if reasoning.is_empty() { answer } else { format!("<think>{reasoning}</think>\n{answer}") }
+    // In front of everything a byte order mark is no text.
+    if reasoning.is_empty() && !answer.starts_with('\u{FEFF}') {
+        return answer;
+    }
+    // The first mark that is not closed by what the reasoning says.
+    let (pair, reasoning) = match marks::PAIRS.iter().find(|pair| holds(pair, &reasoning)) {
+        Some(pair) => (pair, reasoning),
+        None => (&marks::PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),
+    };
+    [pair.open, &reasoning, pair.close, "\n", &answer].concat()
+}
+
+/// Whether reasoning between these marks ends with the closing one.
+fn holds(pair: &Pair, reasoning: &str) -> bool {
+    let (mut open, mut holds) = (Open::new(pair.mark), true);
+    let mut token = |token: Token<'_>| {
+        let mark = match token {
+            Token::Tag(tag) if tag.kind == TagKind::SelfClosing => None,
+            Token::Tag(tag) => marks::of_tag(tag.name, tag.kind == TagKind::Close),
+            Token::Reasoning(_, mark) => Some(mark),
+            _ => None,
+        };
+        holds &= mark.is_none_or(|mark| open.see(mark) == Effect::Text);
+    };
+    let mut lexer = lexer(Place::START, Limits::default().tag, true);
+    lexer.push(reasoning, &mut |found, _| token(found));
+    lexer.finish(&mut |found, _| token(found));
+    holds
 }

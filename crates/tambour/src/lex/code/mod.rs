@@ -11,7 +11,7 @@ use super::scan;
 
 /// Whether a place is code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+pub enum Inside {
     /// Plain Markdown.
     Text,
     /// In a fenced block.
@@ -22,7 +22,7 @@ enum Inside {
 
 /// Why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
+pub enum Stop {
     /// The open run with this index closed: what follows it on the line is code.
     Closed(usize),
     /// The line ended: runs still open are text.
@@ -33,7 +33,7 @@ enum Stop {
 
 /// Follows the code structure of a Markdown text. Linear, constant memory.
 #[derive(Clone, Debug, Default)]
-struct Code {
+pub struct Code {
     fence: Option<Fence>,
     line: Line,
     /// Backticks of the run under way.
@@ -71,7 +71,7 @@ impl Code {
     /// Reads text up to the first stop; returns the bytes read. `ampersand`: whether it stops at `&` too. Outside of
     /// code that is not looked for.
     #[inline]
-    fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
+    pub fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -109,7 +109,8 @@ impl Code {
     }
 
     /// What the place after all text so far is.
-    fn inside(&self) -> Inside {
+    #[must_use]
+    pub fn inside(&self) -> Inside {
         if self.fence.is_some() {
             Inside::Fence
         } else if self.runs.is_empty() && !matches!(self.line, Line::Info { .. }) {
@@ -120,7 +121,7 @@ impl Code {
     }
 
     /// Ends a run of backticks, since what follows is not text.
-    fn boundary(&mut self) -> Option<Stop> {
+    pub fn boundary(&mut self) -> Option<Stop> {
         if let Line::Mark { mark, len } = self.line {
             self.line = self.after_mark(mark, len);
         }

@@ -1,0 +1,126 @@
+//! The value under way: whether it looks like an answer, and where its fields stand.
+
+use serde_json::{Map, Value};
+
+use super::fields::{ASSESSMENT, Field, RESPONSES, Response, TOP};
+use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
+use crate::span::Place;
+
+/// What is known of the value under way.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub(super) at: Place,
+    pub(super) origin: Origin,
+    pub(super) depth: usize,
+    /// Open brackets of an array around the object.
+    pub(super) base: usize,
+    /// Whether it looks like an answer.
+    pub(super) known: bool,
+    /// Whether a message had been sent before it began.
+    pub(super) late: bool,
+    /// Whether the object is over and further items of its array follow.
+    pub(super) over: bool,
+    pub(super) top: String,
+    /// The key of `response` under way, and the last key in it at any depth.
+    pub(super) sub: String,
+    pub(super) last: String,
+    pub(super) key_at: Place,
+    /// The role under which a text of `response` stood first.
+    pub(super) role: String,
+    /// Whether the string under way is text of `response`.
+    pub(super) text: bool,
+    /// A value of `response` that is no text of it.
+    pub(super) beside: Option<Place>,
+    /// What `response` was, and an answer that stood in it as a string.
+    pub(super) response: Response,
+    pub(super) inner: Map<String, Value>,
+    /// The last bracket of a field.
+    pub(super) bracket: Place,
+    /// Where the fields stand.
+    pub(super) places: Vec<Field>,
+    /// Keys that came again after their text had been sent.
+    pub(super) kept: Vec<usize>,
+    pub(super) placeholders: Vec<Place>,
+    /// Bytes of text under another name of `response`, and whether they are more than may wait.
+    pub(super) waiting: usize,
+    pub(super) overlong: bool,
+}
+
+/// Keys that came again of which the places are kept.
+const KEPT: usize = 16;
+
+impl Object {
+    pub(super) fn new(start: &Start, late: bool) -> Object {
+        Object { at: start.place, origin: start.origin, late, ..Object::default() }
+    }
+
+    /// A bracket opens or closes.
+    #[inline]
+    pub(super) fn bracket(&mut self, place: KeyPlace<'_>) {
+        if self.depth <= self.base + 2 {
+            self.bracket = place.get();
+        }
+    }
+
+    /// Counts text that may turn out to be the message, and waits until then; `limit` bytes may.
+    #[inline]
+    pub(super) fn wait(&mut self, event: &JsonEvent<'_>, limit: usize) {
+        if let JsonEvent::StringDelta(text) = event
+            && !self.overlong
+            && RESPONSES.contains(&self.top.as_str())
+        {
+            self.waiting += text.len();
+            if self.waiting > limit {
+                (self.waiting, self.overlong) = (0, true);
+            }
+        }
+    }
+
+    /// A key at this level. Whether it makes an answer of the object.
+    pub(super) fn key(
+        &mut self,
+        text: &str,
+        level: usize,
+        place: KeyPlace<'_>,
+        sent: bool,
+        role: bool,
+    ) -> bool {
+        self.last.clear();
+        match level {
+            1 => {
+                self.top.clear();
+                self.top.push_str(text);
+                self.sub.clear();
+            }
+            2 => {
+                self.last.push_str(text);
+                self.sub.clear();
+                self.sub.push_str(text);
+            }
+            _ => self.last.push_str(text),
+        }
+        let in_response = level > 1 && self.top == "response";
+        if level > 2 && !in_response {
+            return false;
+        }
+        let at = place.get();
+        let ended = |field: &&mut Field| field.end == 0 && field.level >= level;
+        self.places.iter_mut().filter(ended).for_each(|field| field.end = at.offset);
+        let response = level == 1 && text == "response";
+        if in_response || response {
+            self.key_at = at;
+            if sent && (response || level == 2 && role) && self.kept.len() < KEPT {
+                self.kept.push(at.offset);
+            }
+        }
+        let path = match level {
+            1 if TOP.contains(&text) || ASSESSMENT.contains(&text) => text.to_owned(),
+            2 if self.top == "assessment" && ASSESSMENT.contains(&text) => format!("assessment.{text}"),
+            _ => return false,
+        };
+        self.places.retain(|known| known.path != path);
+        self.places.push(Field { path, at, level, end: 0 });
+        // A lone `reasoning` is common in other objects.
+        !self.known && level == 1 && text != "reasoning"
+    }
+}

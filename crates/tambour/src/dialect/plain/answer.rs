@@ -1,0 +1,469 @@
+//! The answer on its way out: what stands in code is text, marks of reasoning elsewhere are taken out.
+//!
+//! A mark behind an open backtick waits for the end of the span, with the text behind it. If it turns out to be no code, the
+//! text is read again, as if the mark had come only now: what follows reasoning is Markdown of the answer as if there
+//! were none in between. Where something is taken out its neighbours make no new markup, so that the answer, written
+//! down and read again, is the same.
+
+use super::late::Late;
+use super::parse::Candidate;
+use super::rules;
+use crate::dialect::marker::{Form, Watch};
+use crate::dialect::{Intent, Output};
+use crate::finding::Report;
+use crate::lex::code::{Code, Inside, Stop};
+use crate::lex::comment::Comment;
+use crate::lex::marks::{self, Kind, Seen};
+use crate::lex::markup::Token;
+use crate::options::Options;
+use crate::span::Place;
+
+/// Bytes that are kept of what may be the failure marker, blanks included.
+const LEAD: usize = 1023;
+
+pub(super) struct Answer {
+    code: Code,
+    comment: Comment,
+    late: Late,
+    /// What the answer begins with, as long as it may be the failure marker.
+    lead: Option<Lead>,
+    /// Unfinished markup directly before this place, and where it starts.
+    tail: String,
+    tail_at: Place,
+    hold: Option<Hold>,
+    /// Whether marks behind an open backtick are no code, since that was found out before.
+    decided: bool,
+    /// The last byte that went out, and whether something was taken out since.
+    last: u8,
+    cut: bool,
+    sent: bool,
+    /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
+    structure: bool,
+    /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
+    tag: usize,
+    line: usize,
+}
+
+#[derive(Default)]
+struct Lead {
+    watch: Watch,
+    text: String,
+    at: Place,
+}
+
+/// A mark behind an open backtick, and what follows it.
+struct Hold {
+    found: Candidate,
+    at: Place,
+    text: String,
+    /// Bytes of unfinished markup before the mark, and of both.
+    before: usize,
+    mark: usize,
+    /// Backtick runs that are open, and the state before the mark.
+    runs: usize,
+    code: Code,
+}
+
+/// A mark that is taken out of the answer.
+pub(super) struct Fate {
+    pub(super) found: Candidate,
+    pub(super) raw: String,
+    pub(super) at: Place,
+    /// What has come behind it, which is to be read again.
+    pub(super) behind: String,
+    /// Whether marks in that behind open backticks are no code.
+    pub(super) decided: bool,
+}
+
+impl Answer {
+    pub(super) fn new(options: &Options, detected: bool) -> Answer {
+        Answer {
+            code: Code::default(),
+            comment: Comment::default(),
+            late: Late::new(detected),
+            lead: Some(Lead::default()),
+            tail: String::new(),
+            tail_at: Place::START,
+            hold: None,
+            decided: false,
+            last: b'\n',
+            cut: false,
+            sent: false,
+            structure: false,
+            tag: options.limits.tag,
+            line: options.limits.line,
+        }
+    }
+
+    /// Whether text has been sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// Whether nothing but white space came.
+    pub(super) fn is_blank(&self) -> bool {
+        self.lead.as_ref().is_some_and(|lead| lead.text.is_empty())
+    }
+
+    pub(super) fn held(&self) -> usize {
+        let lead = self.lead.as_ref().map_or(0, |lead| lead.text.len());
+        lead + self.tail.len() + self.hold.as_ref().map_or(0, |hold| hold.text.len())
+    }
+
+    /// Sets whether marks behind open backticks are no code; returns what it was.
+    pub(super) fn decided(&mut self, decided: bool) -> bool {
+        std::mem::replace(&mut self.decided, decided)
+    }
+
+    /// Whether text goes out with nothing to think of.
+    #[inline]
+    pub(super) fn passes(&self, text: &str) -> bool {
+        let begins = matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2));
+        !begins && !self.cut && self.lead.is_none() && self.hold.is_none() && self.tail.is_empty()
+    }
+
+    /// Text of the answer that goes out.
+    #[inline]
+    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (read, _) = self.code.text(rest, false);
+            rest = &rest[read..];
+        }
+        self.send(text, at, out);
+    }
+
+    #[inline]
+    fn send(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        self.comment.text(text);
+        self.late.text(text, at, out);
+        self.last = text.as_bytes().last().copied().unwrap_or(self.last);
+        self.sent = self.sent || !text.trim().is_empty();
+        out.intent(Intent::FinalText(text));
+    }
+
+    /// The next token of the answer. Gives a mark that is taken out.
+    pub(super) fn token(
+        &mut self,
+        token: &Token<'_>,
+        found: Option<Candidate>,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> Option<Fate> {
+        let found = found.filter(|found| self.counts(*found));
+        if self.lead.is_some() && self.leads(token, found.is_some(), at, out) {
+            return None;
+        }
+        // Runs of fence characters must not join.
+        if std::mem::take(&mut self.cut)
+            && matches!(self.last, b'`' | b'~')
+            && token.raw().as_bytes().first() == Some(&self.last)
+        {
+            self.text(" ", at, out);
+        }
+        if self.hold.is_some() {
+            return self.wait(token, found, at, out);
+        }
+        match (token, found) {
+            (_, Some(found)) => self.mark(found, token.raw(), at, out),
+            (Token::Text(text), None) if is_unfinished(text) => {
+                if self.tail.len() + text.len() > self.tag {
+                    self.end_tail(out);
+                }
+                if self.tail.is_empty() {
+                    self.tail_at = at;
+                }
+                self.tail.push_str(text);
+                None
+            }
+            (Token::Text(text), None) => {
+                self.end_tail(out);
+                self.text(text, at, out);
+                None
+            }
+            (other, None) => {
+                self.end_tail(out);
+                self.markup(other, at, out);
+                None
+            }
+        }
+    }
+
+    /// Whether a mark counts where it stands, code aside.
+    fn counts(&self, found: Candidate) -> bool {
+        let Candidate { mark, .. } = found;
+        let of_structure = self.structure && mark.is_thinking() && mark.kind == Kind::Close;
+        !self.comment.is_open() && mark.kind != Kind::CloseOwn && !of_structure
+    }
+
+    /// Markup that stays as it is.
+    fn markup(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        let outside = self.code.inside() == Inside::Text;
+        if let Token::Tag(tag) = token
+            && outside
+            && !self.comment.is_open()
+        {
+            self.late.tag(tag.name, tag.raw, at, out);
+        }
+        let comment = *token == Token::CommentOpen && outside && !self.comment.is_open();
+        self.text(token.raw(), at, out);
+        if comment {
+            self.comment.begin();
+        }
+    }
+
+    /// A `<thinking>` that begins a structure stays as it is.
+    pub(super) fn keep_thinking(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+        self.structure = true;
+        self.cut = false;
+        self.end_lead(out);
+        self.end_tail(out);
+        self.late.tag("thinking", raw, at, out);
+        self.text(raw, at, out);
+    }
+
+    /// A token at the beginning of the answer. Whether it is kept, since the answer may be the failure marker.
+    fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
+        let Some(lead) = &mut self.lead else { return false };
+        let raw = token.raw();
+        if mark {
+            // Reasoning behind the marker changes nothing.
+            if lead.text.is_empty() || lead.watch.form().is_some() && !lead.watch.in_fence() {
+                return false;
+            }
+            // What of the marker has come is unfinished markup.
+            let start = lead.text.find('<').unwrap_or(lead.text.len());
+            let (tail, at) = (lead.text.split_off(start), lead.at.after(&lead.text));
+            self.end_lead(out);
+            (self.tail, self.tail_at) = (tail, at);
+            return false;
+        }
+        let body = raw.trim_start_matches([' ', '\t', '\r', '\n']);
+        let (blank, body) = raw.split_at(raw.len() - body.len());
+        if lead.watch.push(blank) == blank.len() {
+            if !lead.text.is_empty() {
+                // Any amount of it may follow; not all is kept.
+                lead.text.push_str(&blank[..blank.len().min(LEAD.saturating_sub(lead.text.len()))]);
+            }
+            if lead.watch.push(body) == body.len() {
+                if lead.text.is_empty() {
+                    lead.at = at.after(blank);
+                }
+                lead.text.push_str(body);
+                return true;
+            }
+            self.end_lead(out);
+            if !body.is_empty() && matches!(token, Token::Text(_)) && !blank.is_empty() {
+                let fate = self.token(&Token::Text(body), None, at.after(blank), out);
+                debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
+                return true;
+            }
+            return false;
+        }
+        self.end_lead(out);
+        false
+    }
+
+    /// The answer is more than the failure marker.
+    fn end_lead(&mut self, out: &mut dyn Output) {
+        if let Some(Lead { text, at, .. }) = self.lead.take()
+            && !text.is_empty()
+        {
+            self.text(&text, at, out);
+        }
+    }
+
+    /// The failure marker, if it is all of the answer, and where it stands.
+    pub(super) fn marker(&self) -> Option<(Form, Place)> {
+        let lead = self.lead.as_ref()?;
+        Some((lead.watch.form()?, lead.at))
+    }
+
+    /// A mark, with nothing waiting before it.
+    fn mark(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> Option<Fate> {
+        if self.tail.contains(['`', '\n']) {
+            // Only in quoted attributes: too odd to be taken apart.
+            self.end_tail(out);
+            self.keep(raw, at, out);
+            return None;
+        }
+        let before = self.code.clone();
+        if !self.tail.is_empty() {
+            self.code.text(&self.tail, false);
+        }
+        self.code.boundary();
+        match self.code.inside() {
+            Inside::Fence => {
+                self.code = before;
+                self.end_tail(out);
+                self.keep(raw, at, out);
+                None
+            }
+            Inside::Undecided(runs) if runs > 0 && !self.decided => {
+                let text = std::mem::take(&mut self.tail);
+                let (before, code) = (text.len(), before);
+                let mark = before + raw.len();
+                let at = if before > 0 { self.tail_at } else { at };
+                self.line_break(raw);
+                self.hold = Some(Hold { found, at, text: text + raw, before, mark, runs, code });
+                None
+            }
+            Inside::Text | Inside::Undecided(_) => {
+                self.code = before;
+                Some(self.take_out(found, raw, at, String::new(), out))
+            }
+        }
+    }
+
+    /// A mark in code.
+    fn keep(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+        self.code.boundary();
+        self.line_break(raw);
+        self.send(raw, at, out);
+    }
+
+    /// A mark's own line breaks count, its backticks do not.
+    fn line_break(&mut self, raw: &str) {
+        if raw.contains('\n') {
+            self.code.text("\n", false);
+        }
+    }
+
+    /// Takes a mark out of the answer.
+    fn take_out(
+        &mut self,
+        found: Candidate,
+        raw: &str,
+        at: Place,
+        behind: String,
+        out: &mut dyn Output,
+    ) -> Fate {
+        if !self.tail.is_empty() {
+            let tail = std::mem::take(&mut self.tail);
+            let message = "reasoning stands in unfinished markup";
+            let end = self.tail_at.offset + tail.len();
+            let report = Report::new(rules::THINK_IN_MARKUP, self.tail_at, end, message);
+            out.report(report.repaired("escaped"));
+            let escaped = tail.replace('<', "&lt;").replace('[', "&#91;").replace('◁', "&#9665;");
+            self.text(&escaped, self.tail_at, out);
+        }
+        self.cut = true;
+        Fate { found, raw: raw.to_owned(), at, behind, decided: self.decided }
+    }
+
+    /// A token while a mark waits.
+    fn wait(
+        &mut self,
+        token: &Token<'_>,
+        found: Option<Candidate>,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> Option<Fate> {
+        let raw = token.raw();
+        let hold = self.hold.as_mut()?;
+        if let Some(found) = found {
+            if hold.text.len() + raw.len() > self.line {
+                return Some(self.not_code(true, raw, out));
+            }
+            if let Some(fate) = self.stop_mark(found, raw, at, out) {
+                return fate;
+            }
+            return None;
+        }
+        let mut rest = raw;
+        while let Some(hold) = self.hold.as_mut().filter(|_| !rest.is_empty()) {
+            // Cut at the limit itself, so that the result does not depend on the chunks.
+            let room = rest.floor_char_boundary(self.line.saturating_sub(hold.text.len()));
+            if room == 0 {
+                return Some(self.not_code(true, rest, out));
+            }
+            let (read, stop) = self.code.text(&rest[..room], false);
+            hold.text.push_str(&rest[..read]);
+            rest = &rest[read..];
+            match stop {
+                Some(Stop::Closed(run)) if run < hold.runs => self.is_code(out),
+                Some(Stop::LineEnd) => return Some(self.not_code(false, rest, out)),
+                _ => {}
+            }
+        }
+        if !rest.is_empty() {
+            let at = at.after(&raw[..raw.len() - rest.len()]);
+            return self.token(&Token::Text(rest), None, at, out);
+        }
+        None
+    }
+
+    /// Another mark while one waits. `None` when it waits too.
+    fn stop_mark(
+        &mut self,
+        found: Candidate,
+        raw: &str,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> Option<Option<Fate>> {
+        let before = self.code.clone();
+        let stop = self.code.boundary();
+        let hold = self.hold.as_mut()?;
+        if matches!(stop, Some(Stop::Closed(run)) if run < hold.runs) {
+            self.code = before;
+            self.is_code(out);
+            return Some(self.mark(found, raw, at, out));
+        }
+        hold.text.push_str(raw);
+        self.line_break(raw);
+        if raw.contains('\n') {
+            return Some(Some(self.not_code(false, "", out)));
+        }
+        None
+    }
+
+    /// The mark that waits is code, and so is all that came behind it.
+    fn is_code(&mut self, out: &mut dyn Output) {
+        if let Some(Hold { text, at, .. }) = self.hold.take() {
+            self.send(&text, at, out);
+        }
+    }
+
+    /// The mark that waits is no code; `rest` comes behind what waits with it. `decided`: nor are the marks behind it.
+    fn not_code(&mut self, decided: bool, rest: &str, out: &mut dyn Output) -> Fate {
+        let hold = self.hold.take().expect("a mark waits");
+        let Hold { found, at, text, before, mark, code, .. } = hold;
+        self.code = code;
+        text[..before].clone_into(&mut self.tail);
+        self.tail_at = at;
+        let behind = [&text[mark..], rest].concat();
+        let mut fate =
+            self.take_out(found, &text[before..mark], at.after(&text[..before]), behind, out);
+        fate.decided |= decided;
+        fate
+    }
+
+    /// The end of the reply: what waits is decided. Gives a mark that is taken out after all.
+    pub(super) fn end(&mut self, out: &mut dyn Output) -> Option<Fate> {
+        if let Some(hold) = &self.hold {
+            let runs = hold.runs;
+            match self.code.boundary() {
+                Some(Stop::Closed(run)) if run < runs => self.is_code(out),
+                _ => return Some(self.not_code(true, "", out)),
+            }
+        }
+        if self.lead.as_ref().is_some_and(|lead| lead.watch.form().is_none()) {
+            self.end_lead(out);
+        }
+        self.end_tail(out);
+        None
+    }
+
+    /// Unfinished markup is text.
+    fn end_tail(&mut self, out: &mut dyn Output) {
+        if !self.tail.is_empty() {
+            let tail = std::mem::take(&mut self.tail);
+            self.text(&tail, self.tail_at, out);
+        }
+    }
+}
+
+/// Whether a text token is markup that came to no end, and could go on behind what is taken out next.
+fn is_unfinished(text: &str) -> bool {
+    text.starts_with('<') || text.starts_with(['[', '◁']) && marks::at(text.as_bytes()) == Seen::Part
+}
