@@ -432,8 +432,7 @@ impl Answer {
         text[..before].clone_into(&mut self.tail);
         self.tail_at = at;
         let behind = [&text[mark..], rest].concat();
-        let mut fate =
-            self.take_out(found, &text[before..mark], at.after(&text[..before]), behind, out);
+        let mut fate = self.take_out(found, &text[before..mark], at.after(&text[..before]), behind, out);
         fate.decided |= decided;
         fate
     }

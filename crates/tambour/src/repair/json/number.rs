@@ -80,15 +80,22 @@ pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
 /// Digits that every double keeps, and exponents within which it does.
 const KEPT: (usize, i64) = (15, 290);
 
+/// Most digits that a double is printed with.
+const PRINTED: usize = 17;
+
 /// Whether a double does not keep all digits of a number of JSON.
 fn is_rounded(word: &str) -> bool {
     let (digits, exponent) = digits(word);
     if digits.is_empty() || digits.len() <= KEPT.0 && exponent.abs() <= KEPT.1 {
         return false;
     }
-    // What is printed is the shortest number that reads as the same double.
-    let back = word.parse::<f64>().map(|double| format!("{double:e}")).unwrap_or_default();
-    self::digits(&back) != (digits, exponent)
+    let Ok(double) = word.parse::<f64>() else { return true };
+    // The shortest number that reads as the same double, or the nearest with as many digits: of two shortest ones that
+    // are as near, printers choose either.
+    let (shortest, nearest) = (format!("{double:e}"), format!("{double:.*e}", digits.len().min(40) - 1));
+    let given = (digits, exponent);
+    let printed = given.0.len() <= PRINTED && self::digits(&nearest) == given;
+    self::digits(&shortest) != given && !printed
 }
 
 /// The digits of a number without zeros at either end, and the exponent of the first one. Those of zero are none.
