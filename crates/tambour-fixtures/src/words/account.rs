@@ -115,6 +115,15 @@ pub enum Fault {
     Stream,
 }
 
+impl Complaint {
+    /// The fault and the finding it is about, for counting.
+    #[must_use]
+    pub fn class(&self) -> String {
+        let code = self.message.split("code: \"").nth(1).and_then(|rest| rest.split('"').next());
+        format!("{:?} {}", self.fault, code.unwrap_or_default())
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.fault)?;

@@ -54,24 +54,35 @@ fn every_word_is_accounted_for() {
     let replies = Replies::load().expect("the fixtures are readable");
     let read = each_dialect(|name| {
         let (mut total, mut wrong, mut first) = (Account::default(), 0, None);
+        // Seeds of each way to be wrong.
+        let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for seed in 0..iterations() {
             let trial = trial(name, seed, &replies);
             match trial.check() {
                 Ok(found) => total.add(&found),
                 Err(complaints) => {
                     wrong += 1;
+                    classes.entry(complaints[0].class()).or_default().push(seed);
                     first.get_or_insert_with(|| story(&trial, &complaints[0]));
                 }
             }
         }
-        (total, wrong, first)
+        (total, wrong, first, classes)
     });
     let mut stories = String::new();
-    for (name, (total, wrong, first)) in &read {
+    for (name, (total, wrong, first, classes)) in &read {
         let open = OPEN.iter().find(|(open, _)| open == name).map_or(0, |(_, open)| *open);
         let first = first.as_ref().filter(|_| *wrong * 1000 > open * iterations());
         if std::env::var_os("WORDS_TABLE").is_some() {
             print_table(name, total);
+            for (class, seeds) in classes {
+                println!("{:8} {class}, such as", seeds.len());
+                for seed in &seeds[..seeds.len().min(3)] {
+                    let trial = trial(name, *seed, &replies);
+                    let complaints = trial.check().err().expect("it was wrong before");
+                    println!("{}\n", story(&trial, &complaints[0]));
+                }
+            }
         }
         if let Some(first) = first {
             let _ = writeln!(stories, "{name}: {wrong} of {} replies, such as\n{first}\n", iterations());

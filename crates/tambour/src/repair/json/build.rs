@@ -7,6 +7,7 @@ use crate::span::Place;
 
 use super::event::{End, JsonEvent, JsonSink, Start};
 use super::keys::{self, Duplicate, Keys};
+use super::members::Members;
 
 /// A value that was read, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Built<V = Value> {
     pub end: End,
     /// Keys that stand twice in one object; the last one's value is kept (P-030).
     pub duplicates: Vec<Duplicate>,
+    /// Where its members stand, of a builder that is [`Builder::placing`] them.
+    pub members: Members,
 }
 
 /// Builds the value of the events it sees.
@@ -33,6 +36,7 @@ pub struct Builder {
     text: String,
     start: Option<Start>,
     duplicates: Vec<Duplicate>,
+    members: Option<Members>,
     /// Bytes and items that one value may have, and what is left of them for the one under way.
     most: Option<(usize, usize)>,
     left: (usize, usize),
@@ -65,6 +69,13 @@ impl Builder {
     #[must_use]
     pub fn limited(bytes: usize, items: usize) -> Builder {
         Builder { most: Some((bytes, items)), ..Builder::default() }
+    }
+
+    /// Keeps where members stand that have so many keys above them, their own included.
+    #[must_use]
+    pub(crate) fn placing(mut self, depth: usize) -> Builder {
+        self.members = Some(Members::to(depth));
+        self
     }
 
     /// Whether the last value was larger than the limits.
@@ -104,7 +115,10 @@ impl Builder {
         };
         match (self.left.0.checked_sub(bytes), self.left.1.checked_sub(items)) {
             (Some(bytes), Some(items)) => self.left = (bytes, items),
-            _ => *self = Builder { most: self.most, over: true, ..Builder::default() },
+            _ => {
+                let members = self.members.take();
+                *self = Builder { most: self.most, over: true, members, ..Builder::default() };
+            }
         }
         !self.over
     }
@@ -125,6 +139,7 @@ impl Builder {
                 self.open.clear();
                 self.items.clear();
                 self.keys.clear();
+                self.placed(|members| drop(members.take()));
             }
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
@@ -148,18 +163,32 @@ impl Builder {
                 let start = self.start.take()?;
                 let mut duplicates = std::mem::take(&mut self.duplicates);
                 keys::ended(&mut duplicates, 0, end.offset);
-                return Some(Built { value, start, end, duplicates });
+                let mut members = self.members.as_mut().map(Members::take).unwrap_or_default();
+                // A caller with no end of its own gives it later.
+                if end.offset > 0 {
+                    members.ended(end.offset);
+                }
+                return Some(Built { value, start, end, duplicates, members });
             }
         }
         None
     }
 
+    #[inline]
+    fn placed(&mut self, change: impl FnOnce(&mut Members)) {
+        if let Some(members) = &mut self.members {
+            change(members);
+        }
+    }
+
     fn open(&mut self, object: bool) {
+        self.placed(|members| members.open(object));
         self.open.push(Open { object, items: self.items.len(), keys: self.keys.len(), index: None });
     }
 
     fn key(&mut self, text: &str, place: Place) {
         let depth = self.open.len();
+        self.placed(|members| members.key(text, place));
         keys::ended(&mut self.duplicates, depth, place.offset);
         let Some(open) = self.open.last_mut() else { return };
         let keys = &self.keys[open.keys..];
@@ -173,6 +202,7 @@ impl Builder {
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
+        self.placed(Members::close);
         let items = self.items.drain(open.items..);
         let value = if open.object {
             let keys = self.keys.drain(open.keys..).map(|(key, _)| key);

@@ -49,13 +49,13 @@ impl Reader {
                 let kept = next.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&next);
                 let repair = if kept { "kept the backslash as text" } else { "left the backslash out" };
                 let what = ("an escape JSON does not know", repair);
-                self.mend(c, (start, at + 1), &rules::ESCAPE, what, sink);
+                let text = &c.text[at..];
+                let length = text.chars().next().map_or(0, char::len_utf8);
+                self.mend(c, (start, at + length), &rules::ESCAPE, what, sink);
                 if kept {
                     self.add("\\", sink);
                 }
                 // Read as text from here on, except for a quote of the string's own kind.
-                let text = &c.text[at..];
-                let length = text.chars().next().map_or(0, char::len_utf8);
                 self.add(&text[..length], sink);
                 c.at = at + length;
                 return Flow::Go;

@@ -8,6 +8,7 @@ use serde_json::Number;
 use super::build::Built;
 use super::event::{End, JsonEvent, Start};
 use super::keys::{self, Duplicate, Keys};
+use super::members::Members;
 use crate::span::Place;
 
 /// Prints the value of the events it sees. Offsets are kept in 32 bits, since there may be a member for every few bytes.
@@ -191,7 +192,7 @@ impl Printer {
             value = without(&value, dropped);
         }
         keys::ended(&mut duplicates, 0, end.offset);
-        Some(Built { value, start, end, duplicates })
+        Some(Built { value, start, end, duplicates, members: Members::default() })
     }
 }
 

@@ -1,0 +1,123 @@
+//! Where the members of a value stand: from a key to the next one beside or above it.
+
+use crate::span::Place;
+
+/// A first place, and the offset after the last one.
+pub type Stand = (Place, usize);
+
+/// The members of an object, and of the objects in it, down to a depth.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members {
+    list: Vec<Member>,
+    /// Members beyond [`MOST`].
+    more: Option<Stand>,
+    /// Open brackets.
+    path: Vec<Step>,
+    /// Members that have no end yet, the outermost first.
+    open: Vec<usize>,
+    /// Objects so far.
+    objects: usize,
+    depth: usize,
+}
+
+/// Members whose places are kept.
+const MOST: usize = 256;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Member {
+    key: String,
+    /// The object it is in: 0 for the first one.
+    object: usize,
+    /// The first object in its value.
+    child: Option<usize>,
+    /// Open brackets around it.
+    level: usize,
+    stand: Stand,
+}
+
+/// An open object, or a list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    object: Option<usize>,
+    /// The member under way, where it is kept.
+    member: Option<usize>,
+}
+
+impl Members {
+    /// Members with at most `depth` keys above and including their own.
+    pub(super) fn to(depth: usize) -> Members {
+        Members { depth, ..Members::default() }
+    }
+
+    /// Those of the value that is over; those of the next one follow.
+    pub(super) fn take(&mut self) -> Members {
+        let depth = self.depth;
+        std::mem::replace(self, Members::to(depth))
+    }
+
+    pub(super) fn open(&mut self, object: bool) {
+        let object = object.then_some(self.objects);
+        self.objects += usize::from(object.is_some());
+        let above = self.path.iter().rev().find(|step| step.object.is_some());
+        if let (Some(child), Some(member)) = (object, above.and_then(|step| step.member)) {
+            self.list[member].child.get_or_insert(child);
+        }
+        self.path.push(Step { object, member: None });
+    }
+
+    pub(super) fn close(&mut self) {
+        self.path.pop();
+    }
+
+    pub(super) fn key(&mut self, key: &str, place: Place) {
+        let keys = self.path.iter().filter(|step| step.object.is_some()).count();
+        if keys > self.depth {
+            return;
+        }
+        let level = self.path.len();
+        // What is under way beside it, and below that, ends here.
+        while let Some(&last) = self.open.last().filter(|last| self.list[**last].level >= level) {
+            self.list[last].stand.1 = place.offset;
+            self.open.pop();
+        }
+        let Some(Step { object: Some(object), member }) = self.path.last_mut() else { return };
+        if self.list.len() < MOST {
+            *member = Some(self.list.len());
+            self.open.push(self.list.len());
+            self.list.push(Member {
+                key: key.to_owned(),
+                object: *object,
+                child: None,
+                level,
+                stand: (place, 0),
+            });
+        } else {
+            *member = None;
+            self.more.get_or_insert((place, 0));
+        }
+    }
+
+    /// What has no end yet ends at this offset.
+    pub(crate) fn ended(&mut self, end: usize) {
+        for last in self.open.drain(..) {
+            self.list[last].stand.1 = end;
+        }
+        if let Some((_, last)) = &mut self.more {
+            *last = end;
+        }
+    }
+
+    /// Where the member with this path of keys stands; of several with one key the last. Lists do not count: what a member
+    /// holds are the members of the first object in it.
+    pub(crate) fn get(&self, path: &[&str]) -> Option<Stand> {
+        let mut object = 0;
+        let mut found = None;
+        for (at, key) in path.iter().enumerate() {
+            let member = self.list.iter().rfind(|member| member.object == object && member.key == *key);
+            let Some(member) = member else { return self.more.filter(|_| at + 1 == path.len()) };
+            object = member.child.unwrap_or(usize::MAX);
+            found = Some(member.stand);
+        }
+        found
+    }
+}
