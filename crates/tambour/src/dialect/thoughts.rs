@@ -1,6 +1,6 @@
 //! Thoughts in the text around JSON: drafts in front of the structure, asides behind it. Nothing in them acts.
 
-use super::draft::{Rules, mismatched, unclosed};
+use super::draft::{Rules, attributes, mismatched, unclosed};
 use super::preface::Preface;
 use super::unclosed::Reasoning;
 use super::{Intent, Output};
@@ -66,6 +66,7 @@ impl Thoughts {
         match event {
             JsonEvent::ThoughtStart(mark) => {
                 let end = mark.place.offset + mark.text.len();
+                attributes(self.rules.attributes, mark.text, mark.place, out);
                 hide(&mut preface, mark.place.offset, end);
                 let early = (!late).then(|| Reasoning::new(mark.end(), self.rules.fields, &self.limits));
                 self.open = Some(Open { at: mark.place, end, early: early.map(Box::new) });
@@ -97,12 +98,15 @@ impl Thoughts {
         if closing == Closing::Unopened {
             let message = format!("`{}` closes nothing", mark.text);
             let report = Report::new(self.rules.unopened, at, end, message);
-            out.report(report.repaired("what stands before it is read as reasoning"));
+            let before = preface.is_some();
+            let repair = if before { "left out; what stands before it is reasoning" } else { "left out" };
+            out.report(report.repaired(repair));
             if let Some(preface) = preface {
                 preface.thought_before(end, &mut |text| out.intent(Intent::Draft(text)));
             }
             return;
         }
+        attributes(self.rules.attributes, mark.text, at, out);
         let Some(open) = self.open.take() else { return };
         match open.early {
             Some(mut early) => early.close(&mut |text| out.intent(Intent::Draft(text))),

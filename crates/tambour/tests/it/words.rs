@@ -1,7 +1,7 @@
 //! Nothing of a reply is lost without a finding, and nothing comes twice: marker words in damaged replies.
 //!
-//! `WORDS_ITERATIONS` says how many replies of each dialect are read, `WORDS_TABLE=1` prints where their words went. The
-//! same seed gives the same reply on every machine.
+//! `WORDS_ITERATIONS` says how many replies of each dialect are read, `WORDS_DIALECT` of which one, `WORDS_TABLE=1` prints
+//! where their words went. The same seed gives the same reply on every machine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ const ITERATIONS: u64 = 2000;
 
 /// Replies of a thousand in which a word is still lost, comes twice, or is delivered inside a finding that says it was left
 /// out. The numbers only go down; at none a dialect leaves the list.
-const OPEN: [(&str, u64); 6] =
-    [("thinkingml", 60), ("jsonseq", 310), ("aiplan", 80), ("ai_say", 355), ("plain", 2), ("auto", 140)];
+const OPEN: [(&str, u64); 5] =
+    [("thinkingml", 60), ("aiplan", 80), ("ai_say", 355), ("plain", 2), ("auto", 140)];
 
 /// Dialects that do not count all the text they hold: under another name of a key, and at the limit itself.
 const UNCOUNTED: [&str; 3] = ["jsonseq", "aiplan", "auto"];
@@ -36,7 +36,9 @@ fn each_dialect<T: Send>(work: impl Fn(&'static str) -> T + Sync) -> Vec<(&'stat
             let work = &work;
             (name, scope.spawn(move || work(name)))
         };
-        let running: Vec<_> = DIALECTS.iter().map(|entry| start(entry.name)).collect();
+        let wanted = std::env::var("WORDS_DIALECT").ok();
+        let entries = DIALECTS.iter().filter(|entry| wanted.as_ref().is_none_or(|name| name == entry.name));
+        let running: Vec<_> = entries.map(|entry| start(entry.name)).collect();
         running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
     })
 }

@@ -2,20 +2,22 @@
 
 use serde_json::{Map, Value};
 
-use super::order::{Order, row_of};
+use super::order::{Order, lenient_id, row_of};
 use super::parse::Line;
-use super::rules;
 use super::told::Told;
+use super::{rules, streamed};
 use crate::dialect::Output;
 use crate::event::{EventKind, kind_of};
+use crate::finding::Rule;
 use crate::limits::Limits;
-use crate::repair::json::find_in_string;
+use crate::repair::json::{Found, Members, Stand, find_in_string};
 use crate::span::Place;
 
 /// An object that has been read, and what was seen of it on the way.
 pub(super) struct Whole<'a> {
     pub(super) line: &'a Line,
     pub(super) object: Map<String, Value>,
+    pub(super) members: &'a Members,
     /// Offset after it.
     pub(super) end: usize,
     /// Whether the reply ends inside of it.
@@ -23,14 +25,18 @@ pub(super) struct Whole<'a> {
 }
 
 /// What an event has besides its name.
-struct Fields {
+struct Fields<'a> {
     own: Map<String, Value>,
     /// Other keys beside the name, where the fields stand in `data`.
     beside: Map<String, Value>,
+    at: Place,
+    members: &'a Members,
+    /// Whether the object is the data.
+    framed: bool,
 }
 
 /// The fields of an event of the contract.
-fn known(name: &str) -> &'static [&'static str] {
+pub(super) fn known(name: &str) -> &'static [&'static str] {
     match name {
         "serp_summary" | "final_delta" => &["text"],
         "phase_start" => &["id", "title"],
@@ -41,8 +47,16 @@ fn known(name: &str) -> &'static [&'static str] {
 }
 
 /// Fields of the envelope (J-030), which a model need not write.
-fn of_envelope(key: &str) -> bool {
+pub(super) fn of_envelope(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
+}
+
+/// Fields too many of one event that have a finding each.
+const EXTRA: usize = 32;
+
+/// Whether an id says no more than a number would.
+pub(super) fn is_id(id: &Value) -> bool {
+    matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || lenient_id(Some(id)).is_some()
 }
 
 /// Other names of `text`.
@@ -78,31 +92,16 @@ pub(super) fn read(
             return;
         }
     }
-    let object = std::mem::take(&mut whole.object);
-    let mut fields = if framed {
-        Fields { own: object, beside: Map::new() }
-    } else {
-        Fields::of(object, at, limits, order)
-    };
-    if !streamed {
-        fields.rename(name, at, order);
-    }
-    fields.gather(name, at, order);
-    if whole.line.second {
-        // It has a finding of its own below.
-        fields.beside.shift_remove("text");
-    }
-    fields.unexpected(name, at, order);
     if streamed {
-        if whole.line.second {
-            let message = "the delta has a `text` in `data` and one beside it";
-            order.found_on(rules::FIELD_EXTRA, "J-051", at, message, "kept the first, which was sent");
-        }
-        if !whole.line.filled {
-            order.delta_empty(name, at, "the text of a delta is empty");
-        }
-        return;
+        return streamed::rest(name, whole.line, whole.members, false, order);
     }
+    let object = std::mem::take(&mut whole.object);
+    let (own, beside) = if framed { (object, Map::new()) } else { (Map::new(), object) };
+    let mut fields = Fields { own, beside, at, members: whole.members, framed };
+    fields.open_data(limits, order);
+    fields.rename(name, at, order);
+    fields.gather(name, at, order);
+    fields.unexpected(name, order);
     apply(name, &fields.own, at, whole.end, order, out);
 }
 
@@ -191,23 +190,53 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
     None
 }
 
-impl Fields {
-    /// The fields in `data`, or beside the name of the event.
-    fn of(mut object: Map<String, Value>, at: Place, limits: &Limits, order: &mut Order) -> Fields {
-        let nested = match object.shift_remove("data") {
-            Some(Value::Object(data)) => Some(data),
-            Some(Value::Null) | None => None,
+impl Fields<'_> {
+    /// Where a field stands: in `data`, or beside the name.
+    fn stand(&self, own: bool, key: &str) -> Stand {
+        let inner = || self.members.get(&["data", key]).filter(|_| own && !self.framed);
+        inner().or_else(|| self.members.get(&[key])).unwrap_or((self.at, self.at.offset))
+    }
+
+    /// Reports a field that is lost. Of one in a `data` that is text it is not known where it stands.
+    fn lost(
+        &self,
+        rule: &'static Rule,
+        row: &'static str,
+        (own, key): (bool, &str),
+        message: &str,
+        order: &mut Order,
+    ) {
+        let (at, end) = self.stand(own, key);
+        let repair = if end > at.offset { "left out" } else { "not used" };
+        order.found_in(rule, row, (at, end), message, repair);
+    }
+
+    /// Takes the fields out of `data`.
+    fn open_data(&mut self, limits: &Limits, order: &mut Order) {
+        self.own = match self.beside.shift_remove("data") {
+            Some(Value::Object(data)) => data,
+            Some(Value::Null) | None => return,
             Some(data) => {
-                let found = find_in_string(&data, limits).and_then(|found| found.value);
-                let (data, repair) = match found {
-                    Some(Value::Object(data)) => (Some(data), "read as the object"),
-                    _ => (None, "left out"),
+                let whole = data.as_str().map_or(0, |text| text.trim().len());
+                let (data, repair) = match find_in_string(&data, limits) {
+                    Some(Found { value: Some(Value::Object(data)), reports, span, .. }) => {
+                        let all = reports.is_empty() && span.end - span.start == whole;
+                        (
+                            data,
+                            if all {
+                                "read as the object"
+                            } else {
+                                "read as the object, the rest is not used"
+                            },
+                        )
+                    }
+                    _ => (Map::new(), "left out"),
                 };
-                order.found_on(rules::FIELD_TYPE, "J-051", at, "`data` is not an object", repair);
+                let stand = self.stand(false, "data");
+                order.found_in(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
                 data
             }
         };
-        Fields { own: nested.unwrap_or_default(), beside: object }
     }
 
     /// Takes fields of the event that stand beside its name, where `data` lacks them.
@@ -247,17 +276,21 @@ impl Fields {
         }
     }
 
-    /// Reports what belongs to no event of that name.
-    fn unexpected(&self, name: &str, at: Place, order: &mut Order) {
+    /// Fields of a phase whose value says something and cannot be used.
+    fn unusable(&self, name: &str) -> impl Iterator<Item = &'static str> {
         let known = known(name);
-        let own = self.own.keys().filter(|key| !known.contains(&key.as_str()));
-        let mut extra = own.chain(self.beside.keys()).filter(|key| !of_envelope(key));
-        let Some(first) = extra.next() else { return };
-        let first: String = first.chars().take(40).collect();
-        let more = match extra.count() {
-            0 => String::new(),
-            more => format!(", and {more} more"),
-        };
+        let id = known.contains(&"id") && self.own.get("id").is_some_and(|id| !is_id(id));
+        let title = known.contains(&"title")
+            && self.own.get("title").is_some_and(|title| !matches!(title, Value::Null | Value::String(_)));
+        id.then_some("id").into_iter().chain(title.then_some("title"))
+    }
+
+    /// Reports what belongs to no event of that name, and what cannot be used.
+    fn unexpected(&self, name: &str, order: &mut Order) {
+        for field in self.unusable(name) {
+            let message = format!("`{field}` is not of its type");
+            self.lost(rules::FIELD_TYPE, "J-009", (true, field), &message, order);
+        }
         // Events without fields have a rule of their own.
         let (rule, row) = match name {
             "thinking_start" => (rules::FIELD_UNEXPECTED, "J-006"),
@@ -265,6 +298,19 @@ impl Fields {
             "final_end" => (rules::FIELD_UNEXPECTED, "J-014"),
             _ => (rules::FIELD_EXTRA, "J-051"),
         };
-        order.found_on(rule, row, at, format!("`{name}` has no field `{first}`{more}"), "left out");
+        let known = known(name);
+        let own = self.own.keys().filter(|key| !known.contains(&key.as_str())).map(|key| (true, key));
+        let extra = own.chain(self.beside.keys().map(|key| (false, key)));
+        let mut extra = extra.filter(|(_, key)| !of_envelope(key));
+        for (own, key) in extra.by_ref().take(EXTRA) {
+            let short: String = key.chars().take(40).collect();
+            let message = format!("`{name}` has no field `{short}`");
+            self.lost(rule, row, (own, key), &message, order);
+        }
+        let stands = extra.map(|(own, key)| self.stand(own, key));
+        if let Some((at, end)) = stands.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+            let message = format!("`{name}` has still more fields that it should not have");
+            order.found_in(rule, row, (at, end), message, "not used");
+        }
     }
 }

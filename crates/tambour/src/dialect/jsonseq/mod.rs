@@ -9,6 +9,7 @@ mod parse;
 mod prompt;
 mod rules;
 mod schema;
+mod streamed;
 mod text;
 mod told;
 mod write;

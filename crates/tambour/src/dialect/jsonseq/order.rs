@@ -10,6 +10,7 @@ use crate::dialect::{Intent, Output, Written};
 use crate::finding::{Report, Rule};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
+use crate::repair::json::Stand;
 use crate::span::Place;
 
 /// Where the text of a delta goes.
@@ -97,8 +98,19 @@ impl Order {
         message: impl Into<String>,
         repair: &str,
     ) {
-        // The end of the event is not known yet.
-        self.reports.push(Report::new(rule, at, at.offset, message).row(row).repaired(repair));
+        self.found_in(rule, row, (at, at.offset), message, repair);
+    }
+
+    /// As `found_on`, about a part of the event; an empty one is the event, whose end is not known yet.
+    pub(super) fn found_in(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        (at, end): Stand,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.reports.push(Report::new(rule, at, end, message).row(row).repaired(repair));
     }
 
     /// A whole event that is no delta.
@@ -198,11 +210,8 @@ impl Order {
         self.written = data.get("id").cloned();
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
-            Some(Value::Null) | None => "",
-            Some(_) => {
-                self.found_on(rules::FIELD_TYPE, "J-009", at, "`title` is not a string", "fallback title");
-                return out.intent(Intent::Phase("".into(), at));
-            }
+            // One that is no string is reported where it stands.
+            _ => "",
         };
         if title.trim().is_empty() {
             self.found(rules::TITLE_EMPTY, at, "the title is blank", "fallback title");
@@ -215,6 +224,7 @@ impl Order {
         let due = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
             let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let shown: String = shown.chars().take(40).collect();
             let message = format!("the id of a phase is a positive integer, not {shown}");
             self.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
             return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
@@ -350,14 +360,19 @@ impl Order {
                     // What is lost are those of the event before.
                     let report =
                         Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
-                    out.report(report.repaired("the last valid one used"));
+                    out.report(report.repaired("the last valid one used, others not used"));
                 }
                 out.queries(Written::Value(queries), at, end);
             }
             Some(_) => {
                 if before.is_some() {
                     let message = "a second `serp_queries`";
-                    self.found(rules::QUERIES_DUPLICATE, at, message, "the last valid one used");
+                    self.found(
+                        rules::QUERIES_DUPLICATE,
+                        at,
+                        message,
+                        "the last valid one used, others not used",
+                    );
                 }
                 let message = "`queries` is not an array";
                 self.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
@@ -395,7 +410,7 @@ impl Order {
 }
 
 /// A positive integer, also where it is written as a string or as `1.0`.
-fn lenient_id(value: Option<&Value>) -> Option<u64> {
+pub(super) fn lenient_id(value: Option<&Value>) -> Option<u64> {
     let id = match value? {
         Value::Number(number) => {
             number.as_u64().or_else(|| number.as_f64().filter(|id| id.fract() == 0.0).map(|id| id as u64))

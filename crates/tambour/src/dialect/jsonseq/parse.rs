@@ -4,15 +4,17 @@ use serde_json::Value;
 
 use super::event::{self, Whole};
 use super::order::{Order, Target};
-use super::rules;
 use super::text::{Between, Named};
 use super::told::Told;
+use super::{rules, streamed};
 use crate::dialect::Output;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::finding::Report;
 use crate::options::Options;
-use crate::repair::json::{Builder, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Start};
+use crate::repair::json::{
+    Builder, Built, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Members, Start,
+};
 use crate::span::Place;
 
 /// The lines of one reply.
@@ -40,9 +42,10 @@ struct Outer {
     arrays: usize,
     /// The last bracket, where it is the bracket of an item.
     bracket: Place,
-    /// Whether objects came, and other items.
+    /// Whether objects came, and other items since the place after the last of them.
     objects: bool,
     others: bool,
+    gap: Place,
     array: bool,
     /// The object is the data of an `event:` line.
     framed: bool,
@@ -62,7 +65,7 @@ pub(super) struct Line {
     pub(super) name: String,
     /// Whether the string under way is the event's name.
     naming: bool,
-    id: Option<Value>,
+    pub(super) id: Option<Value>,
     id_text: String,
     id_string: bool,
     /// Where the text of a delta goes; set once, when the text begins.
@@ -71,9 +74,9 @@ pub(super) struct Line {
     pub(super) filled: bool,
     /// Keys whose value came after text had been sent, and so late that it changes nothing.
     late: Vec<usize>,
-    /// Where the text stands, and whether another one stands elsewhere.
-    text_depth: usize,
-    pub(super) second: bool,
+    /// Open brackets around the text that goes out, and the offset of its key.
+    pub(super) text_depth: usize,
+    pub(super) text_at: usize,
     /// Bytes of text that wait for the end of the object.
     waiting: usize,
 }
@@ -84,6 +87,7 @@ struct Done {
     /// `None` when it is larger than the limits.
     value: Option<serde_json::Map<String, Value>>,
     duplicates: Vec<Duplicate>,
+    members: Members,
     end: usize,
 }
 
@@ -124,7 +128,7 @@ impl Lines {
             told: Told::new(limits.findings.max(FEW)),
             thoughts: Thoughts::new(rules::DRAFT, limits),
             finishing: false,
-            builder: Builder::limited(limits.hold, limits.items),
+            builder: Builder::limited(limits.hold, limits.items).placing(2),
             outer: Outer::default(),
             line: Line::default(),
             done: None,
@@ -166,10 +170,18 @@ impl Lines {
                 self.frame_ended(ended, out);
             }
             JsonEvent::ThoughtEnd(mark, closing) => {
-                if *closing == Closing::Unopened {
+                if *closing == Closing::Unopened && self.told.begun() {
+                    // Text between events, reasoning or not.
+                    let ended = self.text.thought_begins(&mut self.told, out);
+                    self.frame_ended(ended, out);
+                } else if *closing == Closing::Unopened {
                     // What came so far is a draft, not lines.
                     self.text.forget();
                     self.told.forget();
+                }
+                if let Some(named) = self.text.named.as_mut().filter(|_| *closing != Closing::Unopened) {
+                    // The thought in the middle of a frame is no part of it.
+                    named.at = mark.end();
                 }
                 self.text.start_at(mark.end());
             }
@@ -191,12 +203,15 @@ impl Lines {
             JsonEvent::ValueEnd(end) => self.value_ends(end, out),
             JsonEvent::ObjectStart => {
                 self.item_ends(false, out);
+                self.gap_ends(self.outer.bracket.offset, out);
                 self.object_begins();
                 self.builder.see(event);
             }
             JsonEvent::ArrayStart => {
                 self.item_ends(false, out);
-                self.outer.array = true;
+                if !std::mem::replace(&mut self.outer.array, true) {
+                    self.outer.gap = self.outer.at;
+                }
                 self.outer.arrays += 1;
             }
             JsonEvent::ArrayEnd => self.outer.arrays = self.outer.arrays.saturating_sub(1),
@@ -246,7 +261,7 @@ impl Lines {
 
     fn value_begins(&mut self, start: &Start, out: &mut dyn Output) {
         let begins = self.text.object_begins(&mut self.told, out);
-        self.frame_ended(begins.ended, out);
+        begins.ended.into_iter().for_each(|ended| self.frame_ended(Some(ended), out));
         self.outer = Outer { at: start.place, framed: begins.framed, ..Outer::default() };
         if begins.glued {
             let place = start.place;
@@ -275,13 +290,16 @@ impl Lines {
 
     fn object_ends(&mut self) {
         let built = self.builder.see(&JsonEvent::ValueEnd(End::default()));
-        let (value, duplicates) = match built.map(|built| (built.value, built.duplicates)) {
-            Some((Value::Object(object), duplicates)) => (Some(object), duplicates),
-            _ => (None, Vec::new()),
+        let (value, duplicates, members) = match built {
+            Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
+                (Some(object), duplicates, members)
+            }
+            _ => (None, Vec::new(), self.builder.members()),
         };
         self.outer.objects = true;
+        self.outer.gap = self.outer.bracket;
         let end = self.outer.bracket.offset;
-        self.done = Some(Done { line: std::mem::take(&mut self.line), value, duplicates, end });
+        self.done = Some(Done { line: std::mem::take(&mut self.line), value, duplicates, members, end });
     }
 
     /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
@@ -295,7 +313,7 @@ impl Lines {
 
     fn value_ends(&mut self, end: &End, out: &mut dyn Output) {
         self.text.object_ends(end.place);
-        let Outer { at, array, objects, others, .. } = self.outer;
+        let Outer { at, array, objects, .. } = self.outer;
         if !array && let Some(done) = &mut self.done {
             done.end = end.offset;
             let several = end.place.line > done.line.start.line && !end.closed_by_us;
@@ -304,6 +322,9 @@ impl Lines {
             }
         }
         self.item_ends(end.closed_by_us && self.finishing, out);
+        if objects {
+            self.gap_ends(end.offset, out);
+        }
         let mut found = |rule, message: &str, repair: &str| {
             self.told.add(Report::new(rule, at, end.offset, message).repaired(repair), out);
         };
@@ -311,11 +332,17 @@ impl Lines {
             found(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out");
         } else if array {
             found(rules::LINES_IN_ARRAY, "events as items of an array", "read one after the other");
-            if others {
-                found(rules::LINE_NOT_OBJECT, "items that are no JSON objects", "left out");
-            }
         }
         self.flush(end.offset, out);
+    }
+
+    /// What stands between the objects of an array ends here.
+    fn gap_ends(&mut self, end: usize, out: &mut dyn Output) {
+        if std::mem::take(&mut self.outer.others) {
+            let message = "items that are no JSON objects";
+            let report = Report::new(rules::LINE_NOT_OBJECT, self.outer.gap, end, message);
+            self.told.add(report.repaired("left out"), out);
+        }
     }
 
     /// A string begins: the event's name, an id, or the text of a delta that can be handed on at once.
@@ -327,7 +354,6 @@ impl Lines {
             return;
         }
         if line.target.is_some() {
-            line.second |= line.depth != line.text_depth;
             return;
         }
         let (at, id) = (line.at, line.id.as_ref());
@@ -349,8 +375,8 @@ impl Lines {
 
     /// A whole object.
     fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) {
-        let Done { line, value, duplicates, end } = done;
-        let at = line.at;
+        let Done { line, value, duplicates, mut members, end } = done;
+        members.ended(end);
         for duplicate in duplicates {
             let sent = line.late.contains(&duplicate.again.0.offset);
             let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
@@ -360,12 +386,14 @@ impl Lines {
         }
         let named = if line.framed { self.text.named.take() } else { None };
         let Some(object) = value else {
-            let repair = if line.target.is_some() { "what was sent of it is kept" } else { "left out" };
+            if line.target.is_some() {
+                return streamed::rest(line.name.trim(), &line, &members, true, &mut self.order);
+            }
             let message = "an event with more text or values than `limits.hold` and `limits.items`";
-            return self.order.found(rules::LIMIT_EXCEEDED, at, message, repair);
+            return self.order.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
         };
         let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
-        let whole = Whole { line: &line, object, end, cut };
+        let whole = Whole { line: &line, object, members: &members, end, cut };
         event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);
     }
 
@@ -389,7 +417,9 @@ impl Lines {
     /// Hands on the findings of an event, now that its end is known.
     fn flush(&mut self, end: usize, out: &mut dyn Output) {
         for mut report in self.order.reports.drain(..) {
-            report.end = end;
+            if report.end == report.place.offset {
+                report.end = end;
+            }
             self.told.add(report, out);
         }
     }
@@ -410,7 +440,12 @@ impl Line {
         };
         key.clear();
         key.push_str(text);
-        if self.target.is_some() && matches!(text, "event" | "id" | "text") && self.late.len() < LATE {
+        if self.target.is_none() && text == "text" {
+            self.text_at = place.get().offset;
+        } else if self.target.is_some()
+            && matches!(text, "event" | "data" | "id" | "text")
+            && self.late.len() < LATE
+        {
             self.late.push(place.get().offset);
         }
     }

@@ -43,8 +43,8 @@ pub(super) struct Begins {
     pub(super) framed: bool,
     /// Another object stands on the same line, for the first time.
     pub(super) glued: bool,
-    /// A frame that ends here without data.
-    pub(super) ended: Option<Named>,
+    /// Frames that end here without data.
+    pub(super) ended: Vec<Named>,
 }
 
 /// Bytes of a line that tell what it is.
@@ -91,7 +91,10 @@ impl Between {
         if begins.framed {
             self.framing(told, out);
         } else if self.long || !matches!(prefix, "" | "," | "[") {
-            begins.ended = self.judge(prefix, told, out);
+            begins.ended.extend(self.judge(prefix, told, out));
+        }
+        if !begins.framed {
+            begins.ended.extend(self.named.take());
         }
         self.long = false;
         let second = self.object && !prefix.contains('[');
@@ -171,7 +174,8 @@ impl Between {
         let language = info.split(char::is_whitespace).next().unwrap_or("");
         let opens = !std::mem::replace(&mut self.fenced, true);
         // The first fence is told whole, with whatever language it names.
-        let known = opens || language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
+        let json = language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
+        let known = opens || json && language.len() < 8;
         let mark = text.len() - info.len() + if known { language.len() } else { 0 };
         let rest = text[mark..].trim_start();
         if opens {

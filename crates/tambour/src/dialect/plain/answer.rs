@@ -250,6 +250,10 @@ impl Answer {
                     lead.at = at.after(blank);
                 }
                 lead.text.push_str(body);
+                // So many ideographic spaces are no marker, but text.
+                if lead.text.len() > LEAD {
+                    self.end_lead(out);
+                }
                 return true;
             }
             self.end_lead(out);

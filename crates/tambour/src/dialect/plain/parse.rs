@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Fate};
 use super::{lexer, rules};
-use crate::dialect::draft::mismatched;
+use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, MARKER, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
@@ -133,6 +133,7 @@ impl Reader {
         } else if found.mark.is_thinking() {
             self.thinking = Some(Thinking { mark: found.mark, raw: raw.to_owned(), tag: raw.len(), at });
         } else {
+            attributes(rules::THINK_ATTRIBUTES, raw, at, out);
             self.begin(Part::Reasoning, found.mark, at);
         }
     }
@@ -151,6 +152,7 @@ impl Reader {
             Effect::Close => {}
             Effect::CloseForeign => out.report(mismatched(rules::THINK_MISMATCHED, raw, at)),
         }
+        attributes(rules::THINK_ATTRIBUTES, raw, at, out);
         if self.part == Part::Reasoning {
             out.intent(Intent::ThinkingEnd);
             self.closed = Some(mark);
@@ -199,6 +201,7 @@ impl Reader {
             in_answer(&raw[..*tag], *at, out);
             self.begin(Part::Aside, *mark, *at);
         } else {
+            attributes(rules::THINK_ATTRIBUTES, &raw[..*tag], *at, out);
             self.begin(Part::Reasoning, *mark, *at);
         }
         if raw.len() > *tag {
@@ -215,6 +218,7 @@ impl Reader {
         {
             // Some reasoning ends in two marks.
             self.closed = None;
+            attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
             return;
         }
         let fate = self.answer.token(token, found, at, out);

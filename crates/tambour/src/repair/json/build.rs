@@ -123,9 +123,17 @@ impl Builder {
         !self.over
     }
 
+    /// Where the members of the last value stand, if it was larger than the limits.
+    pub(crate) fn members(&mut self) -> Members {
+        self.members.as_mut().map(Members::take).unwrap_or_default()
+    }
+
     /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the value.
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
+        if let Some(members) = &mut self.members {
+            members.see(event);
+        }
         if !self.has_room(event) {
             return None;
         }
@@ -139,7 +147,6 @@ impl Builder {
                 self.open.clear();
                 self.items.clear();
                 self.keys.clear();
-                self.placed(|members| drop(members.take()));
             }
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
@@ -163,32 +170,19 @@ impl Builder {
                 let start = self.start.take()?;
                 let mut duplicates = std::mem::take(&mut self.duplicates);
                 keys::ended(&mut duplicates, 0, end.offset);
-                let mut members = self.members.as_mut().map(Members::take).unwrap_or_default();
-                // A caller with no end of its own gives it later.
-                if end.offset > 0 {
-                    members.ended(end.offset);
-                }
+                let members = self.members();
                 return Some(Built { value, start, end, duplicates, members });
             }
         }
         None
     }
 
-    #[inline]
-    fn placed(&mut self, change: impl FnOnce(&mut Members)) {
-        if let Some(members) = &mut self.members {
-            change(members);
-        }
-    }
-
     fn open(&mut self, object: bool) {
-        self.placed(|members| members.open(object));
         self.open.push(Open { object, items: self.items.len(), keys: self.keys.len(), index: None });
     }
 
     fn key(&mut self, text: &str, place: Place) {
         let depth = self.open.len();
-        self.placed(|members| members.key(text, place));
         keys::ended(&mut self.duplicates, depth, place.offset);
         let Some(open) = self.open.last_mut() else { return };
         let keys = &self.keys[open.keys..];
@@ -202,7 +196,6 @@ impl Builder {
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        self.placed(Members::close);
         let items = self.items.drain(open.items..);
         let value = if open.object {
             let keys = self.keys.drain(open.keys..).map(|(key, _)| key);

@@ -1,5 +1,6 @@
 //! Where the members of a value stand: from a key to the next one beside or above it.
 
+use super::event::JsonEvent;
 use crate::span::Place;
 
 /// A first place, and the offset after the last one.
@@ -23,12 +24,25 @@ pub struct Members {
 /// Members whose places are kept.
 const MOST: usize = 256;
 
+/// A member, from outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen<'a> {
+    /// The keys above it, and its own.
+    pub(crate) path: Vec<&'a str>,
+    /// Open brackets around it.
+    pub(crate) level: usize,
+    /// Whether an object stands in its value.
+    pub(crate) holds: bool,
+    pub(crate) stand: Stand,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Member {
     key: String,
     /// The object it is in: 0 for the first one.
     object: usize,
-    /// The first object in its value.
+    /// The member it is in, and the first object in its own value.
+    parent: Option<usize>,
     child: Option<usize>,
     /// Open brackets around it.
     level: usize,
@@ -55,7 +69,21 @@ impl Members {
         std::mem::replace(self, Members::to(depth))
     }
 
-    pub(super) fn open(&mut self, object: bool) {
+    #[inline]
+    pub(super) fn see(&mut self, event: &JsonEvent<'_>) {
+        match event {
+            JsonEvent::ValueStart(_) => drop(self.take()),
+            JsonEvent::ObjectStart => self.open(true),
+            JsonEvent::ArrayStart => self.open(false),
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.path.pop()),
+            JsonEvent::Key { text, place, .. } => self.key(text, || place.get()),
+            // A caller with no end of its own gives it later.
+            JsonEvent::ValueEnd(end) if end.offset > 0 => self.ended(end.offset),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, object: bool) {
         let object = object.then_some(self.objects);
         self.objects += usize::from(object.is_some());
         let above = self.path.iter().rev().find(|step| step.object.is_some());
@@ -65,32 +93,25 @@ impl Members {
         self.path.push(Step { object, member: None });
     }
 
-    pub(super) fn close(&mut self) {
-        self.path.pop();
-    }
-
-    pub(super) fn key(&mut self, key: &str, place: Place) {
+    fn key(&mut self, key: &str, place: impl FnOnce() -> Place) {
         let keys = self.path.iter().filter(|step| step.object.is_some()).count();
         if keys > self.depth {
             return;
         }
-        let level = self.path.len();
+        let (level, place) = (self.path.len(), place());
         // What is under way beside it, and below that, ends here.
         while let Some(&last) = self.open.last().filter(|last| self.list[**last].level >= level) {
             self.list[last].stand.1 = place.offset;
             self.open.pop();
         }
+        let above = self.path[..level - 1].iter().rev();
+        let parent = above.filter(|step| step.object.is_some()).find_map(|step| step.member);
         let Some(Step { object: Some(object), member }) = self.path.last_mut() else { return };
         if self.list.len() < MOST {
             *member = Some(self.list.len());
             self.open.push(self.list.len());
-            self.list.push(Member {
-                key: key.to_owned(),
-                object: *object,
-                child: None,
-                level,
-                stand: (place, 0),
-            });
+            let (key, object) = (key.to_owned(), *object);
+            self.list.push(Member { key, object, parent, child: None, level, stand: (place, 0) });
         } else {
             *member = None;
             self.more.get_or_insert((place, 0));
@@ -119,5 +140,18 @@ impl Members {
             found = Some(member.stand);
         }
         found
+    }
+
+    /// All members in their order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Seen<'_>> {
+        self.list.iter().map(|member| {
+            let mut path = vec![member.key.as_str()];
+            let mut parent = member.parent;
+            while let Some(member) = parent.map(|at| &self.list[at]) {
+                path.insert(0, &member.key);
+                parent = member.parent;
+            }
+            Seen { path, level: member.level, holds: member.child.is_some(), stand: member.stand }
+        })
     }
 }

@@ -1,0 +1,51 @@
+//! A delta whose text was sent while it arrived: what else stands in its object is told.
+
+use super::event::{is_id, known, of_envelope};
+use super::order::Order;
+use super::parse::Line;
+use super::rules;
+use crate::repair::json::{Members, Seen};
+
+/// Reports what was not sent of the delta called `name`; whether its object was larger than the limits is `over`.
+pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order: &mut Order) {
+    let at = line.at;
+    if over {
+        let message = "an event with more text or values than `limits.hold` and `limits.items`";
+        order.found(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
+    } else if !line.framed && members.all().any(|seen| seen.level == 1 && known(name).contains(&seen.path[0]))
+    {
+        order.found(
+            rules::DATA_FLAT,
+            at,
+            "the fields stand beside `event`, not in `data`",
+            "read all the same",
+        );
+    }
+    let expected = |key: &str| known(name).contains(&key) || of_envelope(key);
+    for Seen { path, level, holds, stand } in members.all() {
+        let key = path[path.len() - 1];
+        let field = match path[..] {
+            [key] if line.framed => expected(key),
+            ["data"] => holds,
+            ["event"] => true,
+            [key] => expected(key),
+            ["data", key] if !line.framed => level == 2 && expected(key),
+            // Inside of what is left out.
+            _ => continue,
+        };
+        // One in the same place has a finding as a key that comes again.
+        if key == "text" && stand.0.offset != line.text_at && (over || level != line.text_depth) {
+            let repair = "left out, the first one was sent";
+            order.found_in(rules::FIELD_EXTRA, "J-051", stand, "the delta has a second `text`", repair);
+        } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_id(id)) {
+            order.found_in(rules::FIELD_TYPE, "J-009", stand, "`id` is not of its type", "left out");
+        } else if !field {
+            let short: String = key.chars().take(40).collect();
+            let message = format!("`{name}` has no field `{short}`");
+            order.found_in(rules::FIELD_EXTRA, "J-051", stand, message, "left out");
+        }
+    }
+    if !line.filled {
+        order.delta_empty(name, at, "the text of a delta is empty");
+    }
+}
