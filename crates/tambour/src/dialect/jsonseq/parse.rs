@@ -153,6 +153,13 @@ impl Lines {
             self.line.filled = true;
             return self.order.delta(target, text, self.line.at, out);
         }
+        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
+            && self.told.begun()
+        {
+            // What stands before it is text between events, reasoning or not.
+            let ended = self.text.thought_begins(&mut self.told, out);
+            self.frame_ended(ended, out);
+        }
         if self.line.depth > 0 {
             self.inside(event, out);
         } else if self.thoughts.see(event, self.told.begun(), Some(preface), out) {
@@ -170,11 +177,7 @@ impl Lines {
                 self.frame_ended(ended, out);
             }
             JsonEvent::ThoughtEnd(mark, closing) => {
-                if *closing == Closing::Unopened && self.told.begun() {
-                    // Text between events, reasoning or not.
-                    let ended = self.text.thought_begins(&mut self.told, out);
-                    self.frame_ended(ended, out);
-                } else if *closing == Closing::Unopened {
+                if *closing == Closing::Unopened && !self.told.begun() {
                     // What came so far is a draft, not lines.
                     self.text.forget();
                     self.told.forget();
