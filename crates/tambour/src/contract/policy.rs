@@ -64,8 +64,12 @@ impl Policy {
             Written::Text(text) => match serde_json::from_str(text) {
                 Ok(value) => policy.clean_text(&value, text, place, end),
                 Err(_) => {
-                    let value = mend(text, &self.limits);
-                    let repair = if value.is_some() { "JSON repaired" } else { "no queries are sent" };
+                    let (value, all) = mend(text, &self.limits);
+                    let repair = match value {
+                        Some(_) if all => "JSON repaired",
+                        Some(_) => "JSON repaired, the rest not used",
+                        None => "no queries are sent",
+                    };
                     let found =
                         Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
                     report(found.repaired(repair));
@@ -78,14 +82,30 @@ impl Policy {
     }
 }
 
-/// The queries in broken JSON. A query that was cut at the end is not one.
-fn mend(text: &str, limits: &Limits) -> Option<Value> {
+/// The queries in broken JSON, and whether they are all of it. A query that was cut at the end is not one.
+fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
-    let mut value = found.value?;
-    if let (Value::Array(items), true) = (&mut value, found.closed_by_us)
+    let mut all = !found.reports.iter().any(|report| loses(report.rule.code));
+    let mut value = found.value;
+    if let (Some(Value::Array(items)), true) = (&mut value, found.closed_by_us)
         && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
     {
-        items.pop();
+        all &= items.pop().is_none();
     }
-    Some(value)
+    (value, all)
+}
+
+/// Whether a repair of JSON leaves out text that says something.
+fn loses(code: &str) -> bool {
+    use crate::repair::rules;
+    let rules = [
+        rules::TEXT_AROUND,
+        rules::STRAY_TEXT,
+        rules::SEVERAL_VALUES,
+        rules::COMMENT,
+        rules::ELLIPSIS,
+        rules::DUPLICATE_KEY,
+        rules::WRAPPER,
+    ];
+    rules.iter().any(|rule| rule.code == code)
 }

@@ -11,6 +11,11 @@ use crate::span::Place;
 /// Other names of `args`.
 const ARGS: &[&str] = &["arguments", "parameters"];
 
+/// Whether a key is another name of `args`.
+pub(super) fn is_args_name(key: &str) -> bool {
+    ARGS.contains(&key)
+}
+
 /// Puts name and arguments of a call where they belong, if they stand under other names, the right names are absent, and
 /// nothing else may be meant. Gives what was read as what, in words.
 pub(super) fn rename(call: &mut Map<String, Value>) -> Option<String> {

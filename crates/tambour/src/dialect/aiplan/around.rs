@@ -28,8 +28,11 @@ pub(super) struct Around {
     fence: Option<(char, usize)>,
     /// Language of the fence that is being opened.
     language: Option<String>,
-    /// Language of the last fence.
+    /// Language of the last fence, and where it stands.
     said: String,
+    said_at: (Place, usize),
+    /// Whether a value stands in it.
+    used: bool,
     at: Place,
     /// Whether what comes stands in a thought that is not closed.
     thinking: bool,
@@ -48,6 +51,7 @@ pub(super) struct Frame {
     start: Place,
     origin: Origin,
     language: String,
+    language_at: (Place, usize),
     /// Whether it stands in a thought that is not closed.
     pub(super) thinking: bool,
     before: Left,
@@ -70,25 +74,46 @@ impl Around {
     pub(super) fn thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
         self.draft = join(self.draft, start.map(|start| (start, end.offset)));
+        self.end_language(end);
         self.at = end;
         self.line_start = false;
+    }
+
+    /// The name of a fence begins only at `place`: what stands before that names nothing.
+    fn end_language(&mut self, place: Place) {
+        let Some(language) = &mut self.language else { return };
+        language.clear();
+        let (first, last) = std::mem::replace(&mut self.said_at, (place, place.offset));
+        if last > first.offset {
+            self.passed(first, last);
+        }
     }
 
     /// Says that what comes stands in a thought that is not closed.
     pub(super) fn in_thought(&mut self, place: Place) {
         self.end_run();
+        self.end_language(place);
         self.at = place;
         self.thinking = true;
         self.line_start = true;
     }
 
-    /// Everything so far was a draft.
+    /// Everything so far was a draft, the beginning of a fence too.
     pub(super) fn drafted(&mut self) {
         self.prose = false;
+        (self.fence, self.language) = (None, None);
+        self.said.clear();
         self.draft = join(join(self.draft, self.before.take()), self.since.take());
     }
 
-    /// Says that a value is no plan.
+    /// Says that a value is no plan, nor is what its fence says.
+    pub(super) fn passed_value(&mut self, frame: &Frame, start: Place, end: usize) {
+        let (place, last) = frame.language_at;
+        let from = if last > place.offset { place.min(start) } else { start };
+        self.passed(from, end);
+    }
+
+    /// Says that something is no plan.
     pub(super) fn passed(&mut self, start: Place, end: usize) {
         self.since = join(self.since, Some((start, end)));
     }
@@ -114,11 +139,19 @@ impl Around {
             }
             self.end_run();
             if let Some(language) = &mut self.language {
+                if !c.is_whitespace() {
+                    if language.is_empty() {
+                        self.at.advance(&text[counted..at]);
+                        counted = at;
+                        self.said_at.0 = self.at;
+                    }
+                    self.said_at.1 = self.at.offset + at - counted + c.len_utf8();
+                }
                 if c == '\n' {
                     self.said = std::mem::take(language);
                     self.language = None;
                     self.line_start = true;
-                } else if language.len() < LANGUAGE {
+                } else if language.len() < LANGUAGE && !(language.is_empty() && c.is_whitespace()) {
                     language.push(c);
                 }
             } else if c == '\n' {
@@ -152,13 +185,30 @@ impl Around {
                 self.prose = true;
                 self.passed(self.run_at, self.run_at.offset + length);
             }
-            Some((open, least)) if open == mark && length >= least => self.fence = None,
+            Some((open, least)) if open == mark && length >= least => {
+                self.fence = None;
+                self.end_fence();
+            }
             Some(_) => {}
             None => {
                 self.fence = Some((mark, length));
                 self.language = Some(String::new());
+                let mut after = self.run_at;
+                (0..length).for_each(|_| after.advance(&String::from(mark)));
+                self.said_at = (after, after.offset);
+                self.used = false;
             }
         }
+    }
+
+    /// A fence that is over, or another one begins: what its first line says belongs to no value in it.
+    fn end_fence(&mut self) {
+        let (place, end) = std::mem::take(&mut self.said_at);
+        if end > place.offset && !self.used {
+            self.passed(place, end);
+        }
+        self.language = None;
+        self.said.clear();
     }
 
     /// A value begins.
@@ -168,7 +218,9 @@ impl Around {
         let language = self.language.take().unwrap_or_else(|| self.said.clone());
         self.said.clone_from(&language);
         let before = join(self.before, self.since);
-        Frame { start: start.place, origin: start.origin, language, thinking: self.thinking, before }
+        self.used |= start.origin != Origin::Bare;
+        let (start, origin) = (start.place, start.origin);
+        Frame { start, origin, language, language_at: self.said_at, thinking: self.thinking, before }
     }
 
     /// A value has ended.
@@ -191,6 +243,7 @@ impl Around {
     /// Reports what is wrong around the plan that is used.
     pub(super) fn finish(&mut self, frame: &Frame, cut: bool, report: &mut dyn FnMut(Report)) {
         self.end_run();
+        self.end_fence();
         let at = frame.start;
         if let Some((place, end)) = self.draft {
             let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
@@ -198,7 +251,7 @@ impl Around {
         }
         for (place, end) in [frame.before, self.since].into_iter().flatten() {
             let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan");
-            report(found.repaired("left out"));
+            report(found.repaired("not used"));
         }
         match frame.origin {
             Origin::Bare => {
@@ -208,14 +261,15 @@ impl Around {
             }
             Origin::JsonFence | Origin::OtherFence => {
                 let word = frame.language.trim();
-                if !word.eq_ignore_ascii_case("json") {
-                    let message = match word {
-                        "" => "the fence around the plan names no language".to_owned(),
-                        word => format!("the fence around the plan says `{word}`"),
+                let (place, end) = frame.language_at;
+                if !word.eq_ignore_ascii_case("json") || end - place.offset > word.len() {
+                    let (message, repair) = match word {
+                        "" => ("the fence around the plan names no language".to_owned(), "read as JSON"),
+                        word => {
+                            (format!("the fence around the plan says `{word}`"), "left out, and read as JSON")
+                        }
                     };
-                    report(
-                        Report::new(rules::FENCE_LANGUAGE, at, at.offset, message).repaired("read as JSON"),
-                    );
+                    report(Report::new(rules::FENCE_LANGUAGE, place, end, message).repaired(repair));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::args::{Decoded, decode, holds_args, rename};
+use super::args::{Decoded, decode, holds_args, is_args_name, rename};
 use super::check::{Check, MISMATCHES, Stand, clip, kind};
 use super::modes::{Calls, Mode};
 use super::rules;
@@ -75,6 +75,9 @@ impl Check<'_> {
             self.fault(fault(format!("`{at}` is {}, not an object", kind(call))));
             return None;
         };
+        if let Some(message) = further(fields, &at) {
+            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
+        }
         if let Some(renamed) = rename(fields) {
             let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
             self.reports.push(found.repaired("read as that"));
@@ -182,4 +185,18 @@ impl Check<'_> {
         fields.insert("args".to_owned(), args.clone());
         mismatches.is_empty().then_some(args)
     }
+}
+
+/// Says which fields of a call have no meaning: they stay in the plan and change nothing (P-029).
+fn further(call: &Map<String, Value>, at: &str) -> Option<String> {
+    let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
+    let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || key == "function";
+    let inner = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let inner = inner.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
+    let mut further = call.keys().filter(|key| !known(key)).chain(inner);
+    let first = clip(further.next()?);
+    Some(match further.count() {
+        0 => format!("`{at}/{first}` is not a field of calls"),
+        more => format!("`{at}/{first}` and {more} more are not fields of calls"),
+    })
 }

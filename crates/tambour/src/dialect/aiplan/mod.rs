@@ -131,7 +131,7 @@ impl AiPlan {
         checked.reports.into_iter().for_each(|report| out.report(report));
         for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
-            let repair = if checked.valid { "the first valid one is used" } else { "none is used" };
+            let repair = if checked.valid { "not used; the first valid one is" } else { "not used" };
             out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {

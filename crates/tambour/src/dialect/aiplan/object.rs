@@ -38,6 +38,8 @@ pub(super) struct Object {
     /// The answer, while it may not be sent.
     pub(super) held: String,
     pub(super) sent: bool,
+    /// Whether nothing of an answer had been sent when its key came last.
+    pub(super) replaced: bool,
     pub(super) too_large: bool,
 }
 
@@ -70,6 +72,7 @@ impl Object {
             thought: false,
             held: String::new(),
             sent: false,
+            replaced: true,
             too_large: false,
         }
     }
@@ -167,7 +170,12 @@ impl Object {
         self.places.key(text, place);
         match text {
             "response_mode" => self.allowed = None,
-            "direct_response" if !self.sent => self.held.clear(),
+            "direct_response" => {
+                self.replaced = !self.sent;
+                if self.replaced {
+                    self.held.clear();
+                }
+            }
             _ => {}
         }
     }

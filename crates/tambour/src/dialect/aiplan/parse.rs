@@ -274,7 +274,7 @@ impl Plans {
         checked.reports = reports;
         let mut read = Read { frame, start, end, others: None, sent, unsent, likely, checked };
         if !likely {
-            self.around.passed(start, end.offset);
+            self.around.passed_value(&read.frame, start, end.offset);
         }
         if read.checked.valid || read.sent {
             let first = self.first.take().filter(|first| first.likely);
@@ -312,7 +312,7 @@ fn too_large(start: Place, end: usize, options: &Options) -> Report {
 fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
     let end = built.end;
     let (value, wrapper) = unwrap(built.value);
-    let Object { frame, reports, guessed, sent, allowed, .. } = object;
+    let Object { frame, reports, guessed, sent, replaced, allowed, .. } = object;
     let (frame, sent) = (&*frame, *sent && *allowed == Some(true));
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner } else { &object.places };
@@ -326,9 +326,10 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
             () if wrapper.is_none() && of_plan("thought") => {
                 duplicate.report(duplicate.again).repaired("both are told, the last value is kept")
             }
-            () if sent && of_plan("direct_response") => {
+            () if sent && !*replaced && of_plan("direct_response") => {
                 duplicate.report(duplicate.again).repaired("both are sent, the last value is kept")
             }
+            () if object.sent && !sent && of_plan("direct_response") => duplicate.first_kept(),
             () => duplicate.last_kept(),
         });
     }
@@ -366,8 +367,10 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
 
 /// Whether one of these parts of a plan that is not used is covered by no report.
 fn lost(mut parts: Vec<Stand>, reports: &[Report]) -> bool {
-    let mut covered: Vec<(usize, usize)> =
-        reports.iter().map(|report| (report.place.offset, report.end)).collect();
+    // A report with a repair is about something that was kept, unless it says otherwise.
+    let tells = |report: &&Report| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
+    let covered = reports.iter().filter(tells).map(|report| (report.place.offset, report.end));
+    let mut covered: Vec<(usize, usize)> = covered.collect();
     covered.sort_unstable();
     let (mut at, mut until) = (0, 0);
     parts.sort_unstable();

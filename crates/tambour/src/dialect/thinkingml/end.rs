@@ -75,8 +75,7 @@ impl Reader {
             if let Some(fence) = &self.fence {
                 self.outside.take_closing(&fence.clone());
             }
-            if !self.outside.is_blank() {
-                let (start, end) = self.outside.range();
+            for (start, end) in self.outside.ranges() {
                 let report = Report::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
                 out.report(report.repaired("left out"));
             }
@@ -123,7 +122,9 @@ impl Reader {
         let marker = self.marker.take();
         match (declared, marker) {
             (Some(form), _) => {
-                let (at, end) = self.outside.range();
+                let ranges = self.outside.ranges();
+                let at = ranges.first().map_or(end, |(at, _)| *at);
+                let end = ranges.last().map_or(end.offset, |(_, end)| *end);
                 rules::MARKER.declare(form, at, end, out);
             }
             (None, Some(at)) => self.embedded_marker(at, "escaped", out),

@@ -16,8 +16,10 @@ pub(super) struct Outside {
     reach: Reach,
     /// The same before the last `<!--`, which may belong to a queries block.
     comment: Option<(usize, Reach)>,
-    /// Offset after the last character that is not blank, once something did not fit.
-    beyond: Option<usize>,
+    /// Whether something did not fit, what of it is not blank, and the offset after it.
+    over: bool,
+    beyond: Vec<(Place, usize)>,
+    beyond_end: usize,
 }
 
 /// Most bytes of a line that opens a fence around the reply.
@@ -78,12 +80,12 @@ impl Outside {
         limit: usize,
     ) -> Option<(&'a str, Place)> {
         let mut text = text;
-        if self.text.is_empty() && self.beyond.is_none() {
+        if self.text.is_empty() && !self.over {
             let kept = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
             place.advance(&text[..text.len() - kept.len()]);
             text = kept;
         }
-        let room = if self.beyond.is_some() { 0 } else { limit.saturating_sub(self.text.len()) };
+        let room = if self.over { 0 } else { limit.saturating_sub(self.text.len()) };
         let fits = if whole && text.len() > room { 0 } else { text.floor_char_boundary(room) };
         let (kept, rest) = text.split_at(fits);
         if !kept.is_empty() {
@@ -106,14 +108,16 @@ impl Outside {
         self.reach.add(text, from);
     }
 
-    /// Notes text that did not fit and is left out: only its end matters.
+    /// Notes text that did not fit and is left out: only its place matters.
     pub(super) fn overflow(&mut self, rest: &str, place: Place) {
-        let end = match self.beyond {
-            Some(end) => end,
-            None => self.range().1,
-        };
-        let inner = rest.trim_end_matches(is_space);
-        self.beyond = Some(if inner.is_empty() { end } else { place.offset + inner.len() });
+        self.over = true;
+        let follows = self.beyond_end == place.offset;
+        self.beyond_end = place.offset + rest.len();
+        let Some((at, end)) = inner(rest, place) else { return };
+        match self.beyond.last_mut() {
+            Some((_, last)) if follows => *last = end,
+            _ => self.beyond.push((at, end)),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -121,7 +125,7 @@ impl Outside {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        self.reach.filled == 0 && self.beyond.is_none()
+        self.reach.filled == 0 && self.beyond.is_empty()
     }
 
     pub(super) fn text(&self) -> &str {
@@ -140,11 +144,16 @@ impl Outside {
         found.copied().unwrap_or(Run { from: 0, at: self.end })
     }
 
-    /// Start, and offset after the last character that is not blank.
-    pub(super) fn range(&self) -> (Place, usize) {
-        let len = self.reach.filled;
-        let last = self.run(len.saturating_sub(1));
-        (self.run(0).at, self.beyond.unwrap_or(last.at.offset + len - last.from))
+    /// What is not blank, run by run: start, and offset after it.
+    pub(super) fn ranges(&self) -> Vec<(Place, usize)> {
+        let mut ranges: Vec<(Place, usize)> = self.runs().filter_map(|(text, at)| inner(text, at)).collect();
+        let mut beyond = self.beyond.iter().copied().peekable();
+        if let (Some((_, end)), Some(last)) = (beyond.next_if(|(at, _)| *at == self.end), ranges.last_mut()) {
+            // What did not fit of the last run.
+            last.1 = end;
+        }
+        ranges.extend(beyond);
+        ranges
     }
 
     /// Takes everything.
@@ -155,7 +164,7 @@ impl Outside {
     /// Takes an open `<!--` from the end: it belongs to a queries block. Where it starts, or `at`.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
         let last = |&(from, _): &(usize, Reach)| from + COMMENT.len() == self.reach.filled;
-        let Some((from, reach)) = self.comment.take().filter(last).filter(|_| self.beyond.is_none()) else {
+        let Some((from, reach)) = self.comment.take().filter(last).filter(|_| !self.over) else {
             return (String::new(), at);
         };
         let at = self.place(from);
@@ -216,10 +225,17 @@ impl Outside {
                 skip -= skipped;
                 self.push(&text[skipped..], at.after(&text[..skipped]), false, usize::MAX);
             }
-            self.beyond = old.beyond;
+            (self.over, self.beyond, self.beyond_end) = (old.over, old.beyond, old.beyond_end);
         }
         closes
     }
+}
+
+/// Where text that is not blank stands without the blanks around it.
+fn inner(text: &str, at: Place) -> Option<(Place, usize)> {
+    let body = text.trim_matches(is_space);
+    let before = text.len() - text.trim_start_matches(is_space).len();
+    (!body.is_empty()).then(|| (at.after(&text[..before]), at.offset + before + body.len()))
 }
 
 #[cfg(test)]

@@ -400,8 +400,7 @@ impl Reader {
         if let Some(marker) = self.marker.take() {
             self.embedded_marker(marker, "left out", out);
         }
-        let (start, end) = self.outside.range();
-        if !self.outside.is_blank() {
+        for (start, end) in self.outside.ranges() {
             let between = next == Name::Final && self.seen.contains(&"thinking");
             let (rule, message) = if between {
                 (rules::FINAL_NOT_ADJACENT, "text between `</thinking>` and `<final>`")
