@@ -29,14 +29,19 @@ fn iterations() -> u64 {
     given.map_or(ITERATIONS, |given| given.parse().expect("WORDS_ITERATIONS is a number"))
 }
 
-/// Runs `work` for each dialect, each in a thread of its own, and joins what they say.
+/// Runs `work` for each dialect, each in a thread of its own, and joins what they say. `WORDS_DIALECT` names the only one.
 fn each_dialect<T: Send>(work: impl Fn(&'static str) -> T + Sync) -> Vec<(&'static str, T)> {
+    let only = std::env::var("WORDS_DIALECT").ok();
     std::thread::scope(|scope| {
         let start = |name: &'static str| {
             let work = &work;
             (name, scope.spawn(move || work(name)))
         };
-        let running: Vec<_> = DIALECTS.iter().map(|entry| start(entry.name)).collect();
+        let running: Vec<_> = DIALECTS
+            .iter()
+            .filter(|entry| only.as_deref().is_none_or(|only| only == entry.name))
+            .map(|entry| start(entry.name))
+            .collect();
         running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
     })
 }

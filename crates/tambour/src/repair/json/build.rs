@@ -143,7 +143,7 @@ impl Builder {
             }
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
-            JsonEvent::Key { text, place, .. } => self.key(text, place.get()),
+            JsonEvent::Key { text, place, .. } => self.key(text, place.get(), place.end()),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.close(),
             JsonEvent::StringStart => self.text.clear(),
             JsonEvent::StringDelta(text) => self.text.push_str(text),
@@ -186,9 +186,9 @@ impl Builder {
         self.open.push(Open { object, items: self.items.len(), keys: self.keys.len(), index: None });
     }
 
-    fn key(&mut self, text: &str, place: Place) {
+    fn key(&mut self, text: &str, place: Place, end: usize) {
         let depth = self.open.len();
-        self.placed(|members| members.key(text, place));
+        self.placed(|members| members.key(text, place, end));
         keys::ended(&mut self.duplicates, depth, place.offset);
         let Some(open) = self.open.last_mut() else { return };
         let keys = &self.keys[open.keys..];

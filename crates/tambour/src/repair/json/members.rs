@@ -23,16 +23,26 @@ pub struct Members {
 /// Members whose places are kept.
 const MOST: usize = 256;
 
+/// One of them.
 #[derive(Clone, Debug, PartialEq)]
-struct Member {
-    key: String,
+pub struct Member {
+    pub(crate) key: String,
+    /// Offset after its key.
+    pub(crate) key_end: usize,
     /// The object it is in: 0 for the first one.
     object: usize,
     /// The first object in its value.
     child: Option<usize>,
     /// Open brackets around it.
     level: usize,
-    stand: Stand,
+    pub(crate) stand: Stand,
+}
+
+impl Member {
+    /// Whether this offset lies in it.
+    pub(crate) fn holds(&self, offset: usize) -> bool {
+        self.stand.0.offset <= offset && offset < self.stand.1
+    }
 }
 
 /// An open object, or a list.
@@ -69,7 +79,7 @@ impl Members {
         self.path.pop();
     }
 
-    pub(super) fn key(&mut self, key: &str, place: Place) {
+    pub(super) fn key(&mut self, key: &str, place: Place, key_end: usize) {
         let keys = self.path.iter().filter(|step| step.object.is_some()).count();
         if keys > self.depth {
             return;
@@ -86,6 +96,7 @@ impl Members {
             self.open.push(self.list.len());
             self.list.push(Member {
                 key: key.to_owned(),
+                key_end,
                 object: *object,
                 child: None,
                 level,
@@ -110,14 +121,30 @@ impl Members {
     /// Where the member with this path of keys stands; of several with one key the last. Lists do not count: what a member
     /// holds are the members of the first object in it.
     pub(crate) fn get(&self, path: &[&str]) -> Option<Stand> {
-        let mut object = 0;
-        let mut found = None;
-        for (at, key) in path.iter().enumerate() {
-            let member = self.list.iter().rfind(|member| member.object == object && member.key == *key);
-            let Some(member) = member else { return self.more.filter(|_| at + 1 == path.len()) };
-            object = member.child.unwrap_or(usize::MAX);
-            found = Some(member.stand);
-        }
-        found
+        let above = path.split_last().and_then(|(_, above)| self.object(above));
+        self.find(path).map(|member| member.stand).or(self.more.filter(|_| above.is_some()))
+    }
+
+    /// The member with this path of keys, if its place was kept.
+    pub(crate) fn find(&self, path: &[&str]) -> Option<&Member> {
+        let (key, above) = path.split_last()?;
+        let object = self.object(above)?;
+        self.list.iter().rfind(|member| member.object == object && member.key == *key)
+    }
+
+    /// The members of the object with this path, as far as their places were kept.
+    pub(crate) fn of(&self, path: &[&str]) -> impl Iterator<Item = &Member> {
+        let object = self.object(path);
+        self.list.iter().filter(move |member| Some(member.object) == object)
+    }
+
+    /// All whose places were kept, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Member> {
+        self.list.iter()
+    }
+
+    /// The object with this path.
+    fn object(&self, path: &[&str]) -> Option<usize> {
+        if path.is_empty() { Some(0) } else { self.find(path)?.child }
     }
 }
