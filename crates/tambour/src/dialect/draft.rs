@@ -18,6 +18,8 @@ pub(super) struct Rules {
     pub(super) unopened: &'static Rule,
     /// It stands behind the beginning of the structure.
     pub(super) late: &'static Rule,
+    /// A mark has attributes.
+    pub(super) attributes: &'static Rule,
     /// Fields of the structure that was asked for, one of which it has.
     pub(super) fields: &'static [&'static str],
 }
@@ -98,7 +100,7 @@ impl LeadingThink {
         let mut text = held.as_str();
         while !text.is_empty() {
             text = match std::mem::replace(&mut self.state, State::Over) {
-                State::Start(closed) => self.start(text, closed),
+                State::Start(closed) => self.start(text, closed, out),
                 State::Inside(open, reasoning) => self.inside(text, open, reasoning, out),
                 State::Over => return text.to_owned(),
             };
@@ -107,7 +109,7 @@ impl LeadingThink {
     }
 
     /// White space, and what follows it: a draft or the reply itself. Returns what is still to be read.
-    fn start<'a>(&mut self, text: &'a str, closed: Option<Mark>) -> &'a str {
+    fn start<'a>(&mut self, text: &'a str, closed: Option<Mark>, out: &mut dyn Output) -> &'a str {
         // White space in front is not kept: there may be any amount of it.
         let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
         self.at.advance(&text[..text.len() - body.len()]);
@@ -121,12 +123,14 @@ impl LeadingThink {
             Seen::Mark(mark, len) if mark.kind == Kind::Open => {
                 self.last = self.at;
                 self.opened.get_or_insert(self.at);
+                attributes(self.rules, &body[..len], self.at, out);
                 self.at.advance(&body[..len]);
                 let reasoning = Box::new(Reasoning::new(self.at, self.rules.fields, &self.limits));
                 (State::Inside(Open::new(mark), reasoning), &body[len..])
             }
             // Some reasoning ends in two marks.
             Seen::Mark(mark, len) if closed.is_some_and(|closed| closed.same(mark)) => {
+                attributes(self.rules, &body[..len], self.at, out);
                 self.at.advance(&body[..len]);
                 (State::Start(None), &body[len..])
             }
@@ -176,6 +180,7 @@ impl LeadingThink {
         if effect == Effect::CloseForeign {
             out.report(mismatched(self.rules.mismatched, raw, self.at));
         }
+        attributes(self.rules, raw, self.at, out);
         self.at.advance(raw);
         self.state = State::Start(Some(mark));
         rest
@@ -205,6 +210,15 @@ impl LeadingThink {
 pub(super) fn unclosed(rules: Rules, at: Place, end: usize, found: bool) -> Report {
     let repair = if found { "closed where the reply begins" } else { "closed at the end" };
     Report::new(rules.unclosed, at, end, "the reasoning is not closed").repaired(repair)
+}
+
+/// Reports the attributes of a mark at `at`, if it has any.
+pub(super) fn attributes(rules: Rules, raw: &str, at: Place, out: &mut dyn Output) {
+    if marks::has_attributes(raw) {
+        let report =
+            Report::new(rules.attributes, at, at.offset + raw.len(), "a mark of reasoning has attributes");
+        out.report(report.repaired("left out"));
+    }
 }
 
 /// The report on reasoning that a mark of another name closes.

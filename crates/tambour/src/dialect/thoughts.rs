@@ -1,6 +1,6 @@
 //! Thoughts in the text around JSON: drafts in front of the structure, asides behind it. Nothing in them acts.
 
-use super::draft::{Rules, mismatched, unclosed};
+use super::draft::{Rules, attributes, mismatched, unclosed};
 use super::preface::Preface;
 use super::unclosed::Reasoning;
 use super::{Intent, Output};
@@ -67,6 +67,7 @@ impl Thoughts {
             JsonEvent::ThoughtStart(mark) => {
                 let end = mark.place.offset + mark.text.len();
                 hide(&mut preface, mark.place.offset, end);
+                attributes(self.rules, mark.text, mark.place, out);
                 let early = (!late).then(|| Reasoning::new(mark.end(), self.rules.fields, &self.limits));
                 self.open = Some(Open { at: mark.place, end, early: early.map(Box::new) });
             }
@@ -94,6 +95,7 @@ impl Thoughts {
     ) {
         let (at, end) = (mark.place, mark.place.offset + mark.text.len());
         hide(&mut preface, at.offset, end);
+        attributes(self.rules, mark.text, at, out);
         if closing == Closing::Unopened {
             let message = format!("`{}` closes nothing", mark.text);
             let report = Report::new(self.rules.unopened, at, end, message);

@@ -133,6 +133,14 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
+/// Whether a mark, as it is written, has attributes.
+#[must_use]
+pub fn has_attributes(mark: &str) -> bool {
+    let inside = mark.strip_prefix('<').and_then(|mark| mark.strip_suffix('>')).unwrap_or_default();
+    // Marks that are no tags have no white space.
+    inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
+}
+
 /// Reasoning that is open: the mark that began it, and the ways that began again inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {

@@ -30,7 +30,7 @@ pub(super) struct Message {
     at: Place,
     /// Where the key of the message stands, once text of it has been sent, and what key it is.
     sent: Option<(Place, How)>,
-    /// Where the keys of texts stand that were not sent, without those that came when there was a message under the role.
+    /// Where the keys of texts stand that were not sent.
     lost: Vec<Place>,
     limit: usize,
 }
@@ -155,7 +155,8 @@ impl Message {
             Way::Begin => self.lead(text, out),
             Way::Whole => self.whole(text, out),
             Way::Wait => self.wait(text, out),
-            Way::Nowhere => {}
+            Way::Nowhere if text.trim().is_empty() => {}
+            Way::Nowhere => self.lose(self.at),
         }
     }
 
@@ -233,7 +234,7 @@ impl Message {
         self.current.push_str(text);
         if self.current.len() > self.limit {
             let message = "a text under another key than the role is longer than `limits.hold`";
-            let report = Report::new(rules::LIMIT_EXCEEDED, self.at, self.at.offset + 1, message);
+            let report = Report::new(rules::LIMIT_EXCEEDED, self.at, self.at.offset, message);
             out.report(report.repaired("taken as the message without waiting for the rest of `response`"));
             self.sent = Some((self.at, How::Other));
             self.way = Way::Out;

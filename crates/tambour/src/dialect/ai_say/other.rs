@@ -63,31 +63,35 @@ pub(super) struct Reader<'a> {
 
 /// Where something stands that is read once it is whole.
 #[derive(Clone)]
-pub(super) enum Standing<'a> {
-    /// Under this key, all of it.
-    At(Place),
-    /// It is the field with this path.
-    Field(&'a Stands, Vec<&'a str>),
+pub(super) struct Standing<'a> {
+    at: Place,
+    /// The path of keys that leads there, where it is known.
+    path: Option<(&'a Stands, Vec<&'a str>)>,
 }
 
-/// Keys above and including the ones whose places count.
-const DEEP: usize = 3;
-
 impl<'a> Standing<'a> {
+    /// Under the key at `at`, all of it.
+    pub(super) fn at(at: Place) -> Standing<'a> {
+        Standing { at, path: None }
+    }
+
+    /// The field called `name`.
+    pub(super) fn under(stands: &'a Stands, name: &'a str) -> Standing<'a> {
+        let (at, _) = stands.near(&[name]);
+        Standing { at, path: stands.get(&[name]).map(|_| (stands, vec![name])) }
+    }
+
     pub(super) fn get(&self) -> Place {
-        match self {
-            Standing::At(at) => *at,
-            Standing::Field(stands, path) => stands.near(path).0,
-        }
+        self.at
     }
 
     /// The field `key` of what stands there.
     fn field(&self, key: &'a str) -> Standing<'a> {
-        match self {
-            Standing::Field(stands, path) if path.len() < DEEP => {
-                Standing::Field(stands, [&path[..], &[key]].concat())
-            }
-            _ => Standing::At(self.get()),
+        let Some((stands, path)) = &self.path else { return Standing::at(self.at) };
+        let path = [&path[..], &[key]].concat();
+        match stands.get(&path) {
+            Some(member) => Standing { at: member.stand.0, path: Some((stands, path)) },
+            None => Standing::at(self.at),
         }
     }
 }
@@ -104,7 +108,7 @@ impl<'a> Reader<'a> {
                     match object_of(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
                         Some(map) => {
                             let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);
-                            let place = Standing::At(place.get());
+                            let place = Standing::at(place.get());
                             return Reader { roles, limits, message, place }.take(&Value::Object(map), out);
                         }
                         None => self.message.send(text, out),
@@ -144,7 +148,7 @@ impl<'a> Reader<'a> {
                 // Only the first object of a list has places of its own.
                 let first = items.iter().position(Value::is_object);
                 for (at, value) in items.iter().enumerate() {
-                    let whole = Standing::At(place.get());
+                    let whole = Standing::at(place.get());
                     self.elsewhere(value, if Some(at) == first { place } else { &whole }, out);
                 }
             }

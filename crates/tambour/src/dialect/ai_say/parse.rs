@@ -53,8 +53,8 @@ pub(super) struct Answers {
     roles: Vec<String>,
 }
 
-/// Keys above and including the ones whose places are kept: a key around the answer, a field, and a field of it.
-const DEPTH: usize = 3;
+/// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
+const DEPTH: usize = 5;
 
 /// Lends the objects to the JSON reader.
 pub(super) struct Feed<'a> {
@@ -269,6 +269,8 @@ impl Answers {
     fn recognised(&mut self, out: &mut dyn Output) {
         self.object.known = true;
         let first = !std::mem::replace(&mut self.begun, true);
+        // Text before it ends here.
+        self.around.cut(self.object.at.offset);
         if self.object.late {
             return;
         }
@@ -283,9 +285,7 @@ impl Answers {
         self.left_out(at.offset, "text before the answer", out);
         if origin != Origin::Bare {
             let message = "the answer stands in a code fence";
-            out.report(
-                Report::new(rules::FENCED_REPLY, at, at.offset + 1, message).repaired("fence removed"),
-            );
+            out.report(Report::new(rules::FENCED_REPLY, at, at.offset, message).repaired("fence removed"));
         }
     }
 
@@ -341,12 +341,12 @@ impl Answers {
         let at = self.object.key_at;
         if !other::is_answer(&inner) {
             self.object.response = Response::Object;
-            return self.take(&Value::Object(inner), Standing::At(at), out);
+            return self.take(&Value::Object(inner), Standing::at(at), out);
         }
         self.object.response = Response::Answer;
         if let Some(name) = other::response_of(&inner) {
             let response = inner.shift_remove(name).unwrap_or_default();
-            self.take(&response, Standing::At(at), out);
+            self.take(&response, Standing::at(at), out);
         }
         self.object.inner = inner;
     }
@@ -494,7 +494,7 @@ impl Answers {
         let report = Report::new(rules::ANSWER_WRAPPED, at, stands.outer_end(), message);
         out.report(report.repaired("left out: what it holds is read alone"));
         if let Some(response) = inner.get("response").filter(|response| !response.is_null()) {
-            self.take(response, Standing::Field(stands, vec!["response"]), out);
+            self.take(response, Standing::under(stands, "response"), out);
         }
         Some(inner)
     }
@@ -520,7 +520,7 @@ impl Answers {
         }
         let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
         out.report(report.repaired("read as `response`"));
-        self.take(&response, Standing::Field(stands, vec![name]), out);
+        self.take(&response, Standing::under(stands, name), out);
         Some((name, response))
     }
 

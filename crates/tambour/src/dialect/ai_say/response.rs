@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::message::{How, Message};
-use super::placeholder::is_placeholder;
 use super::rules;
 use super::stands::Stands;
 use crate::finding::Report;
@@ -50,16 +49,16 @@ impl Beside<'_> {
         }
         let message = "the message stands under another key than the role";
         let first = self.stands.within(response).find(|member| member.holds(at.offset));
-        let last = self.stands.around(at.offset);
-        let report = match (first, last) {
-            (Some(first), Some(last)) => {
-                Report::new(rules::ROLE_KEY_UNEXPECTED, first.stand.0, last.key_end, message)
-                    .repaired("left out: its text is taken as the message")
+        let key = self.stands.around(at.offset).filter(|key| key.stand.0 == at);
+        let (start, end, repair) = match (first, key) {
+            (Some(first), Some(key)) => {
+                (first.stand.0, key.key_end, "left out: its text is taken as the message")
             }
-            _ => Report::new(rules::ROLE_KEY_UNEXPECTED, at, response.stand.1, message)
-                .repaired("taken as the message"),
+            // It has no key of its own, or one whose place was not kept.
+            (Some(Member { stand, .. }), _) => (stand.0, stand.1, "taken as the message, its keys not used"),
+            _ => (at, response.stand.1, "taken as the message"),
         };
-        reports.push(report);
+        reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).repaired(repair));
     }
 
     fn members(&self, response: &Member, value: &Value, reports: &mut Vec<Report>) {
@@ -84,8 +83,8 @@ impl Beside<'_> {
     /// Whether there is nothing to be left out: a message without text, or half a key at the place of a cut.
     fn is_nothing(&self, member: &Member, value: Option<&Value>) -> bool {
         match value {
-            Some(Value::String(text)) if self.roles.contains(&member.key) => {
-                text.trim().is_empty() || is_placeholder(text)
+            Some(Value::String(_)) if self.roles.contains(&member.key) => {
+                !self.message.lost().contains(&member.stand.0)
             }
             Some(Value::Null) if self.roles.contains(&member.key) => true,
             Some(Value::Null) => self.cut && self.roles.iter().any(|role| role.starts_with(&member.key)),
@@ -97,17 +96,12 @@ impl Beside<'_> {
     fn lost(&self, reports: &mut Vec<Report>) {
         let mut last: Option<Stand> = None;
         for at in self.message.lost() {
-            let (stand, message) = match self.stands.around(at.offset) {
-                Some(member) if self.has_message(member) => (member.stand, true),
-                Some(_) => continue,
-                None => (self.stands.whole(), true),
-            };
-            if message && last != Some(stand) {
-                let (at, end) = stand;
+            let around = self.stands.around(at.offset).filter(|member| self.has_message(member));
+            let Some((at, end)) = around.map(|member| member.stand) else { continue };
+            if last.replace((at, end)) != Some((at, end)) {
                 let message = "`response` holds a text beside the message";
                 reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("not sent"));
             }
-            last = Some(stand);
         }
     }
 }

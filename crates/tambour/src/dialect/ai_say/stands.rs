@@ -58,28 +58,24 @@ impl Stands {
 
     /// The field with this path of keys, if its place is known.
     pub(super) fn get(&self, path: &[&str]) -> Option<&Member> {
-        if self.text.is_some() {
-            return None;
-        }
-        match &self.outer {
-            Some(outer) => self.members.find(&[&[outer.as_str()], path].concat()),
-            None => self.members.find(path),
-        }
+        self.members.find(&self.path(path)?)
     }
 
     /// Where that field stands, or what it is in.
     pub(super) fn near(&self, path: &[&str]) -> Stand {
-        let above = (1..=path.len()).rev().find_map(|length| self.get(&path[..length]));
-        above.map_or(self.whole(), |member| member.stand)
+        let place = |length| self.members.get(&self.path(&path[..length])?);
+        (1..=path.len()).rev().find_map(place).unwrap_or(self.whole())
+    }
+
+    /// The path of keys in the value; there is none in a string.
+    fn path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
+        let outer = self.outer.as_deref().into_iter();
+        self.text.is_none().then(|| outer.chain(path.iter().copied()).collect())
     }
 
     /// The fields of the object with this path, as far as their places are known.
     pub(super) fn of(&self, path: &[&str]) -> Vec<&Member> {
-        match &self.outer {
-            _ if self.text.is_some() => Vec::new(),
-            Some(outer) => self.members.of(&[&[outer.as_str()], path].concat()).collect(),
-            None => self.members.of(path).collect(),
-        }
+        self.path(path).map_or(Vec::new(), |path| self.members.of(&path).collect())
     }
 
     /// The members that stand in another one, in the order of their keys.

@@ -88,6 +88,9 @@ rules! {
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken concat!("Which one?</think>\n", fenced!(chat!())),
         correct CHAT;
+    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
+        broken concat!("<think about=\"it\">Which one?</think>\n", fenced!(chat!())),
+        correct CHAT;
     THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
         broken concat!(fenced!(chat!()), "\n<think>Was it that?</think>\n"), correct CHAT;
     FIELD_MISSING = "field_missing" ["P-002", "R-30"] Must
@@ -163,6 +166,7 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
     late: THINK_LATE,
+    attributes: THINK_ATTRIBUTES,
     fields: &["response_mode", "direct_response", "tool_calls"],
 };
 

@@ -70,6 +70,9 @@ rules! {
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken concat!("Which one?</think>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());
+    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
+        broken concat!("<think about=\"it\">Which one?</think>\n", good!()),
+        correct concat!("<think>Which one?</think>\n", good!());
     THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
         broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;
     EVENTS_MISSING = "events_missing" ["X-013"] Must "The reply holds events.",
@@ -211,6 +214,7 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
     late: THINK_LATE,
+    attributes: THINK_ATTRIBUTES,
     fields: &["event"],
 };
 

@@ -152,7 +152,7 @@ impl Reader {
                     Mark::Was(place) => place,
                 };
                 let what = ("a comma before a closing bracket", "left it out");
-                self.mend_at(place, 1, &rules::TRAILING_COMMA, what, sink);
+                self.mend_at(place, self.comma_length, &rules::TRAILING_COMMA, what, sink);
             }
             Expect::Colon | Expect::Value => self.null_value(c, at, sink),
             Expect::First | Expect::Next => {}

@@ -56,6 +56,8 @@ pub struct Reader {
     /// Offset after the last full-width mark that was reported.
     pub(super) odd_end: usize,
     pub(super) comma: Mark,
+    /// Bytes of that comma: a full-width one has more than one.
+    pub(super) comma_length: usize,
     /// Brackets of calls such as `ObjectId(` that are open.
     pub(super) calls: usize,
     /// A line break came since the last token.
@@ -220,6 +222,7 @@ impl Reader {
             key_cut: false,
             odd_end: 0,
             comma: Mark::Was(Place::START),
+            comma_length: 1,
             calls: 0,
             newline: false,
             stray: None,

@@ -41,7 +41,7 @@ impl Reader {
                 // The two that are where they belong; the others below.
                 b',' if self.expect == Expect::Next && depth > 0 => {
                     self.expect = Expect::Item;
-                    self.comma = Mark::At(at);
+                    (self.comma, self.comma_length) = (Mark::At(at), 1);
                     self.newline = false;
                     self.stray_over(sink);
                     c.at += 1;
@@ -258,7 +258,7 @@ impl Reader {
         self.stray_over(sink);
         if self.expect == Expect::Next && !self.stack.is_empty() {
             self.expect = Expect::Item;
-            self.comma = Mark::At(at);
+            (self.comma, self.comma_length) = (Mark::At(at), length);
             return;
         }
         let span = (at, at + length);
@@ -266,7 +266,7 @@ impl Reader {
             Expect::Colon | Expect::Value => {
                 self.null_value(c, at, sink);
                 self.expect = Expect::Item;
-                self.comma = Mark::At(at);
+                (self.comma, self.comma_length) = (Mark::At(at), length);
             }
             _ if self.stack.is_empty() => {
                 let what = ("a comma outside of the value", "left it out");
@@ -290,7 +290,7 @@ impl Reader {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
-            self.comma = Mark::At(at);
+            (self.comma, self.comma_length) = (Mark::At(at), length);
         } else {
             let what = ("a colon that follows no key", "left it out");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
