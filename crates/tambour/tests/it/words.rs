@@ -18,8 +18,8 @@ const ITERATIONS: u64 = 2000;
 
 /// Replies of a thousand in which a word is still lost, comes twice, or is delivered inside a finding that says it was left
 /// out. The numbers only go down; at none a dialect leaves the list.
-const OPEN: [(&str, u64); 6] =
-    [("thinkingml", 60), ("jsonseq", 310), ("aiplan", 80), ("ai_say", 355), ("plain", 2), ("auto", 140)];
+const OPEN: [(&str, u64); 5] =
+    [("thinkingml", 60), ("jsonseq", 310), ("aiplan", 80), ("plain", 2), ("auto", 140)];
 
 /// Dialects that do not count all the text they hold: under another name of a key, and at the limit itself.
 const UNCOUNTED: [&str; 3] = ["jsonseq", "aiplan", "auto"];
@@ -84,7 +84,7 @@ fn every_word_is_accounted_for() {
                 println!("{:8} {class}, such as", seeds.len());
                 for seed in &seeds[..seeds.len().min(3)] {
                     let trial = trial(name, *seed, &replies);
-                    let complaints = trial.check().err().expect("it was wrong before");
+                    let complaints = trial.check().expect_err("it was wrong before");
                     println!("{}\n", story(&trial, &complaints[0]));
                 }
             }

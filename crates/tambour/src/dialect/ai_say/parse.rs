@@ -23,7 +23,7 @@ use crate::finding::Report;
 use crate::limits::Limits;
 use crate::options::{Options, PlainReasoning};
 use crate::repair::json::{
-    Builder, Built, Closing, JsonEvent, JsonSink, KeyPlace, Members, Origin, Start, ThoughtMark,
+    Builder, Built, Closing, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark,
 };
 use crate::repair::rules as repairs;
 use crate::span::Place;
@@ -174,7 +174,7 @@ impl Answers {
             // There is no value of one that was too large.
             (None, JsonEvent::ValueEnd(end)) => {
                 let start = Start { index: 0, place: self.object.at, origin: self.object.origin };
-                let (duplicates, members) = (Vec::new(), Members::default());
+                let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
                 self.value(Built { value: Value::Null, start, end: *end, duplicates, members }, out);
             }
             _ => {}

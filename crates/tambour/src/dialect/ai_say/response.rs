@@ -83,10 +83,9 @@ impl Beside<'_> {
     /// Whether there is nothing to be left out: a message without text, or half a key at the place of a cut.
     fn is_nothing(&self, member: &Member, value: Option<&Value>) -> bool {
         match value {
-            Some(Value::String(_)) if self.roles.contains(&member.key) => {
+            None | Some(Value::String(_) | Value::Null) if self.roles.contains(&member.key) => {
                 !self.message.lost().contains(&member.stand.0)
             }
-            Some(Value::Null) if self.roles.contains(&member.key) => true,
             Some(Value::Null) => self.cut && self.roles.iter().any(|role| role.starts_with(&member.key)),
             _ => false,
         }

@@ -127,6 +127,7 @@ impl Builder {
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
         if !self.has_room(event) {
+            self.place(event);
             return None;
         }
         match *event {
@@ -172,6 +173,24 @@ impl Builder {
             }
         }
         None
+    }
+
+    /// Where the members of a value stand that was too large, once it has ended at this offset.
+    pub(crate) fn members(&mut self, end: usize) -> Members {
+        let mut members = self.members.as_mut().map(Members::take).unwrap_or_default();
+        members.ended(end);
+        members
+    }
+
+    /// Follows a value that is too large.
+    fn place(&mut self, event: &JsonEvent<'_>) {
+        self.placed(|members| match *event {
+            JsonEvent::ObjectStart => members.open(true),
+            JsonEvent::ArrayStart => members.open(false),
+            JsonEvent::Key { text, place, .. } => members.key(text, place.get(), place.end()),
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => members.close(),
+            _ => {}
+        });
     }
 
     #[inline]

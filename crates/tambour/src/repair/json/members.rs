@@ -9,7 +9,7 @@ pub type Stand = (Place, usize);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Members {
     list: Vec<Member>,
-    /// Members beyond [`MOST`].
+    /// Members beyond [`MOST`], and with longer keys than [`LONG`].
     more: Option<Stand>,
     /// Open brackets.
     path: Vec<Step>,
@@ -22,6 +22,9 @@ pub struct Members {
 
 /// Members whose places are kept.
 const MOST: usize = 256;
+
+/// Bytes of their keys.
+const LONG: usize = 1 << 10;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +94,7 @@ impl Members {
             self.open.pop();
         }
         let Some(Step { object: Some(object), member }) = self.path.last_mut() else { return };
-        if self.list.len() < MOST {
+        if self.list.len() < MOST && key.len() <= LONG {
             *member = Some(self.list.len());
             self.open.push(self.list.len());
             self.list.push(Member {
