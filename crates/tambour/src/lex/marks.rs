@@ -133,15 +133,12 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
-/// Whether a mark, as it is written, is a tag with attributes.
+/// Whether a mark, as it is written, has attributes.
 #[must_use]
-pub fn has_attributes(raw: &str) -> bool {
-    let name = raw.strip_prefix("</").or_else(|| raw.strip_prefix('<')).map(str::as_bytes);
-    name.is_some_and(|bytes| {
-        let rest = &bytes[bytes.iter().take_while(|byte| is_name(**byte)).count()..];
-        let words = |byte: &u8| !is_space(char::from(*byte)) && !matches!(byte, b'>' | b'/');
-        !bytes.starts_with(b"|") && rest.iter().any(words)
-    })
+pub fn has_attributes(mark: &str) -> bool {
+    let inside = mark.strip_prefix('<').and_then(|mark| mark.strip_suffix('>')).unwrap_or_default();
+    // Marks that are no tags have no white space.
+    inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }
 
 /// Reasoning that is open: the mark that began it, and the ways that began again inside.

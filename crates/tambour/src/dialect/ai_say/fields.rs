@@ -1,13 +1,16 @@
 //! The fields of an answer: what is missing or wrong counts as what never ends an action early (S-055).
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::placeholder::is_placeholder;
 use super::rules;
+use super::stands::Stands;
 use crate::dialogue::Answer;
 use crate::finding::{Report, Rule};
 use crate::limits::Limits;
-use crate::repair::json::find_in_string;
+use crate::repair::json::{Found, Stand, find_in_string};
 use crate::span::Place;
 
 /// Other names of `response`.
@@ -22,11 +25,8 @@ pub(super) const ASSESSMENT: [&str; 4] =
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) value: Map<String, Value>,
-    pub(super) at: Place,
-    /// Offset after it.
-    pub(super) end: usize,
-    /// Where its fields stand, those of the assessment as `assessment.NAME`.
-    pub(super) places: Vec<Field>,
+    /// Where it stands, and its fields.
+    pub(super) stands: Stands,
     /// Texts of `response` that are placeholders.
     pub(super) placeholders: Vec<Place>,
     /// Whether its end is ours.
@@ -35,17 +35,8 @@ pub(super) struct Whole {
     pub(super) thought: bool,
     /// What became of a `response` that is no object.
     pub(super) response: Response,
-}
-
-/// Where a field stands.
-#[derive(Debug)]
-pub(super) struct Field {
-    pub(super) path: String,
-    pub(super) at: Place,
-    /// Open brackets around it, from 1.
-    pub(super) level: usize,
-    /// Offset of what comes after it; 0 for the last one.
-    pub(super) end: usize,
+    /// Whether the message stands in its `response`.
+    pub(super) message: bool,
 }
 
 /// What became of a `response` that is no object.
@@ -58,6 +49,8 @@ pub(super) enum Response {
     Object,
     /// It is an answer, written as a string.
     Answer,
+    /// The same, and some of its fields stand beside it too.
+    Part,
 }
 
 /// What the model said beside its message.
@@ -67,38 +60,20 @@ pub(super) struct Said {
     pub(super) reasoning: String,
 }
 
-impl Whole {
-    pub(super) fn place(&self, path: &str) -> Option<Place> {
-        self.span(path).map(|(at, _)| at)
-    }
-
-    /// Where a field stands, from its key to what comes after its value.
-    pub(super) fn span(&self, path: &str) -> Option<(Place, usize)> {
-        let field = self.places.iter().find(|field| field.path == path)?;
-        Some((field.at, if field.end > 0 { field.end } else { self.end }))
-    }
-
-    /// The first field that is none of `known`; half a key at the place of a cut is no field.
-    fn unknown<'a>(&self, fields: &'a Map<String, Value>, known: &[&str]) -> Option<&'a String> {
-        let counts = |value: &Value| !(self.cut && value.is_null());
-        let mut unknown =
-            fields.iter().filter(|(key, value)| !known.contains(&key.as_str()) && counts(value));
-        unknown.next().map(|(key, _)| key)
-    }
-}
-
 /// Reads the fields, with a report on each default that was used.
 pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) -> Said {
     let mut fields = Fields { whole, limits, reports };
     let nested = fields.assessment();
     let mut said = Said::default();
     let assessment = &mut said.answer.assessment;
+    // Fields of the assessment that stand beside it are read, unless they stand in it too.
+    let mut known: Vec<&str> = [TOP, ASSESSMENT].concat();
     // One finding tells that all of it is missing.
     let any = nested.is_some() || ASSESSMENT.iter().any(|name| whole.value.contains_key(*name));
     if any {
         let nested = nested.unwrap_or_default();
         if let Some(level) = fields.assessed(&nested, "understanding_level", "0", level) {
-            assessment.understanding_level = fields.in_range(level);
+            assessment.understanding_level = fields.in_range(level, &nested);
         }
         if let Some(flag) = fields.assessed(&nested, "has_questions", "true", flag) {
             assessment.has_questions = flag;
@@ -109,11 +84,10 @@ pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) ->
         if let Some(text) = fields.assessed(&nested, "reasoning", "empty", text) {
             said.reasoning = text;
         }
-        if let Some(unknown) = whole.unknown(&nested, &ASSESSMENT) {
-            fields.unexpected("assessment.", unknown, whole.place("assessment"));
-        }
+        fields.unexpected(&["assessment"], &nested, &ASSESSMENT);
+        known.retain(|name| !ASSESSMENT.contains(name) || nested.get(*name).is_none_or(Value::is_null));
     } else {
-        fields.missing("assessment", "level 0, open questions");
+        fields.missing(&["assessment"], "level 0, open questions");
     }
     fields.response();
     if let Some(flag) = fields.top("should_exit", "false", flag) {
@@ -122,10 +96,7 @@ pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) ->
     if let Some(text) = fields.top("exit_reason", "empty", text) {
         said.answer.exit_reason = text;
     }
-    // Fields of the assessment that stand here were read.
-    if let Some(unknown) = whole.unknown(&whole.value, &[TOP, ASSESSMENT].concat()) {
-        fields.unexpected("", unknown, None);
-    }
+    fields.unexpected(&[], &whole.value, &known);
     said
 }
 
@@ -139,22 +110,59 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn found(&mut self, rule: &'static Rule, path: &str, message: String, repair: &str) {
-        let (at, end) = self.whole.span(path).unwrap_or((self.whole.at, self.whole.end));
+    fn found(&mut self, rule: &'static Rule, path: &[&str], message: String, repair: &str) {
+        let (at, end) = self.stand(path);
         self.reports.push(Report::new(rule, at, end, message).repaired(repair));
     }
 
-    fn missing(&mut self, path: &str, default: &str) {
-        let message = format!("`{path}` is missing");
-        self.found(rules::FIELD_MISSING, path, message, &format!("counted as {default}"));
+    /// Where the field stands, or what it was found in.
+    fn stand(&self, path: &[&str]) -> Stand {
+        let stands = &self.whole.stands;
+        // Fields of an answer that stands in `response` as a string.
+        let inner = matches!(self.whole.response, Response::Answer | Response::Part)
+            && stands.get(&path[..path.len().min(1)]).is_none();
+        stands.near(if inner { &["response"] } else { path })
     }
 
-    fn unexpected(&mut self, parent: &str, name: &str, at: Option<Place>) {
-        let at = at.unwrap_or(self.whole.at);
-        let short: String = name.chars().take(40).collect();
-        let message = format!("the answer has no field `{parent}{short}`");
-        let report = Report::new(rules::FIELD_UNEXPECTED, at, self.whole.end, message);
-        self.reports.push(report.repaired("left out"));
+    /// What became of a field that is not read: where it has no place of its own, others stand in its span.
+    fn left_out(&self, path: &[&str]) -> &'static str {
+        if self.whole.stands.get(path).is_some() { "left out" } else { "not used" }
+    }
+
+    fn missing(&mut self, path: &[&str], default: &str) {
+        let message = format!("`{}` is missing", path.join("."));
+        let (at, end) = self.whole.stands.get(path).map_or(self.whole.stands.whole(), |field| field.stand);
+        let report = Report::new(rules::FIELD_MISSING, at, end, message);
+        self.reports.push(report.repaired(format!("counted as {default}")));
+    }
+
+    /// Reports the fields of `path` that are none of `known`.
+    fn unexpected(&mut self, path: &[&str], fields: &Map<String, Value>, known: &[&str]) {
+        let whole = self.whole;
+        let half = |key: &str| known.iter().chain(&RESPONSES).any(|name| name.starts_with(key));
+        let is_unknown = |key: &str| {
+            !known.contains(&key)
+                // Half a key at the place of a cut is no field.
+                && fields.get(key).is_some_and(|value| !(whole.cut && value.is_null() && half(key)))
+        };
+        let report = |key: &str, more: usize, (at, end): Stand, repair: &str| {
+            let name = [path, &[&key.chars().take(40).collect::<String>()]].concat().join(".");
+            let more = if more > 0 { format!(", nor {more} more that it has") } else { String::new() };
+            let message = format!("the answer has no field `{name}`{more}");
+            Report::new(rules::FIELD_UNEXPECTED, at, end, message).repaired(repair)
+        };
+        let placed = whole.stands.of(path);
+        for member in placed.iter().filter(|member| is_unknown(&member.key) && !whole.stands.is_told(member))
+        {
+            self.reports.push(report(&member.key, 0, member.stand, "left out"));
+        }
+        // Those without a place of their own.
+        let placed: HashSet<&str> = placed.iter().map(|member| member.key.as_str()).collect();
+        let mut rest = fields.keys().filter(|key| is_unknown(key) && !placed.contains(key.as_str()));
+        if let Some(key) = rest.next() {
+            let found = report(key, rest.count(), self.stand(path), "not used");
+            self.reports.push(found);
+        }
     }
 
     /// The assessment, if there is one.
@@ -163,12 +171,16 @@ impl Fields<'_> {
         if let Value::Object(fields) = value {
             return Some(fields.clone());
         }
-        let inner = find_in_string(value, self.limits).and_then(|found| found.value);
-        let (read, repair) = match inner {
+        let found = find_in_string(value, self.limits);
+        let around = found.as_ref().is_some_and(|found| !is_all(found, value));
+        let (read, repair) = match found.and_then(|found| found.value) {
+            Some(Value::Object(fields)) if around => {
+                (Some(fields), "read as the object, text around it not used")
+            }
             Some(Value::Object(fields)) => (Some(fields), "read as the object"),
-            _ => (None, "left out"),
+            _ => (None, self.left_out(&["assessment"])),
         };
-        self.found(rules::FIELD_TYPE, "assessment", "`assessment` is not an object".to_owned(), repair);
+        self.found(rules::FIELD_TYPE, &["assessment"], "`assessment` is not an object".to_owned(), repair);
         read
     }
 
@@ -180,7 +192,7 @@ impl Fields<'_> {
         default: &str,
         read: Reading<T>,
     ) -> Option<T> {
-        let path = format!("assessment.{name}");
+        let path = ["assessment", name];
         let given = |value: &&Value| !value.is_null();
         if let Some(value) = nested.get(name).filter(given) {
             return self.value(&path, value, default, read);
@@ -188,8 +200,8 @@ impl Fields<'_> {
         match self.whole.value.get(name).filter(given) {
             Some(value) => {
                 let message = format!("`{name}` does not stand in `assessment`");
-                self.found(rules::FIELD_MISPLACED, name, message, "read all the same");
-                self.value(name, value, default, read)
+                self.found(rules::FIELD_MISPLACED, &[name], message, "read all the same");
+                self.value(&[name], value, default, read)
             }
             None => {
                 self.missing(&path, default);
@@ -201,52 +213,48 @@ impl Fields<'_> {
     /// A field of the answer itself.
     fn top<T>(&mut self, name: &str, default: &str, read: Reading<T>) -> Option<T> {
         match self.whole.value.get(name).filter(|value| !value.is_null()) {
-            Some(value) => self.value(name, value, default, read),
+            Some(value) => self.value(&[name], value, default, read),
             None => {
-                self.missing(name, default);
+                self.missing(&[name], default);
                 None
             }
         }
     }
 
-    fn value<T>(&mut self, path: &str, value: &Value, default: &str, read: Reading<T>) -> Option<T> {
+    fn value<T>(&mut self, path: &[&str], value: &Value, default: &str, read: Reading<T>) -> Option<T> {
+        let name = path.join(".");
         if value.as_str().is_some_and(is_placeholder) {
-            let message = format!("`{path}` is a placeholder of the instructions");
+            let message = format!("`{name}` is a placeholder of the instructions");
             self.found(rules::PLACEHOLDER_COPIED, path, message, &format!("counted as {default}"));
             return None;
         }
+        let message = format!("`{name}` has the wrong type");
         match read(value) {
             Some((value, true)) => Some(value),
             Some((value, false)) => {
-                self.found(
-                    rules::FIELD_TYPE,
-                    path,
-                    format!("`{path}` has the wrong type"),
-                    "read all the same",
-                );
+                self.found(rules::FIELD_TYPE, path, message, "read all the same");
                 Some(value)
             }
             None => {
-                let message = format!("`{path}` has the wrong type");
-                self.found(rules::FIELD_TYPE, path, message, &format!("counted as {default}"));
+                let repair = format!("{}, counted as {default}", self.left_out(path));
+                self.found(rules::FIELD_TYPE, path, message, &repair);
                 None
             }
         }
     }
 
     /// A level between 0 and 100, and no negative zero.
-    fn in_range(&mut self, level: f64) -> f64 {
-        let path = match self.whole.place("assessment.understanding_level") {
-            Some(_) => "assessment.understanding_level",
-            None => "understanding_level",
-        };
+    fn in_range(&mut self, level: f64, nested: &Map<String, Value>) -> f64 {
+        let path = ["assessment", "understanding_level"];
+        let beside = nested.get(path[1]).is_none_or(Value::is_null);
+        let path = &path[usize::from(beside)..];
         let clamped = level.clamp(0.0, 100.0) + 0.0;
         if clamped != level {
             let message = format!("the level {level} is not between 0 and 100");
             self.found(rules::LEVEL_OUT_OF_RANGE, path, message, &format!("counted as {clamped}"));
         } else if level > 0.0 && level < 1.0 {
             let message = format!("the level {level} looks like a share of 1, not of 100");
-            let (at, end) = self.whole.span(path).unwrap_or((self.whole.at, self.whole.end));
+            let (at, end) = self.stand(path);
             self.reports.push(Report::new(rules::LEVEL_SCALE, at, end, message));
         }
         clamped
@@ -261,13 +269,24 @@ impl Fields<'_> {
                 let repair = match (value, self.whole.response) {
                     (Value::String(_), Response::Object) => "read as the object",
                     (Value::String(_), Response::Answer) => "read as the answer",
-                    (Value::Bool(_) | Value::Number(_), _) => "left out",
+                    (Value::String(_), Response::Part) => {
+                        "read as the answer, fields that stand twice not used"
+                    }
+                    (Value::Bool(_) | Value::Number(_), _) => self.left_out(&["response"]),
+                    (Value::Array(_), _) if !self.whole.message => self.left_out(&["response"]),
                     _ => "its text is the message",
                 };
-                self.found(rules::RESPONSE_NOT_OBJECT, "response", message, repair);
+                self.found(rules::RESPONSE_NOT_OBJECT, &["response"], message, repair);
             }
         }
     }
+}
+
+/// Whether a string is nothing but the value that was found in it.
+fn is_all(found: &Found, value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    let start = text.len() - text.trim_start().len();
+    found.candidates == 1 && found.span.start == start && found.span.end == text.trim_end().len()
 }
 
 /// A number, or one as text, such as `85` or `85%`.

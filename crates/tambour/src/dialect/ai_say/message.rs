@@ -18,19 +18,33 @@ pub(super) struct Message {
     /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks.
     lead: String,
     core: String,
-    /// A text under another key than the role's, whole, and where the first such key stands.
-    other: Option<String>,
-    other_at: Option<Place>,
+    /// A text under another key than the role's, whole, and where that key stands.
+    other: Option<(String, Place)>,
     /// Whether the string under way stands in the place of the object.
     plain: bool,
     /// Whether there are several of them, so that none can be used.
     several: bool,
     /// The one under way.
     current: String,
-    /// Whether text has been sent.
-    sent: bool,
+    /// Where its key stands.
+    at: Place,
+    /// Where the key of the message stands, once text of it has been sent, and what key it is.
+    sent: Option<(Place, How)>,
+    /// Where the keys of texts stand that were not sent.
+    lost: Vec<Place>,
     limit: usize,
 }
+
+/// The key under which the message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// The role, or `response` itself.
+    Own,
+    Other,
+}
+
+/// Texts that were not sent of which the places are kept.
+const LOST: usize = 64;
 
 /// What becomes of the string under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,23 +91,46 @@ impl Message {
             lead: String::new(),
             core: String::new(),
             other: None,
-            other_at: None,
             plain: false,
             several: false,
             current: String::new(),
-            sent: false,
+            at: Place::START,
+            sent: None,
+            lost: Vec::new(),
             limit,
         }
     }
 
     /// Whether text has been sent.
     pub(super) fn is_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    /// Where the key of the message stands, if text of it has been sent, and what key it is.
+    pub(super) fn sent(&self) -> Option<(Place, How)> {
         self.sent
+    }
+
+    /// Where the keys of texts stand that were not sent; none are twice in a row.
+    pub(super) fn lost(&self) -> &[Place] {
+        &self.lost
+    }
+
+    /// Another object begins.
+    pub(super) fn forget(&mut self) {
+        self.lost.clear();
+    }
+
+    /// What stands under the key at `at` is not used.
+    pub(super) fn lose(&mut self, at: Place) {
+        if self.lost.last() != Some(&at) && self.lost.len() < LOST {
+            self.lost.push(at);
+        }
     }
 
     /// Bytes that wait.
     pub(super) fn held(&self) -> usize {
-        self.lead.len() + self.current.len() + self.other.as_ref().map_or(0, String::len)
+        self.lead.len() + self.current.len() + self.other.as_ref().map_or(0, |(text, _)| text.len())
     }
 
     /// A string of `response` begins, whose key stands at `at`.
@@ -102,25 +139,24 @@ impl Message {
         self.core.clear();
         self.current.clear();
         self.plain = stand == Stand::Plain;
-        if stand == Stand::Elsewhere {
-            self.other_at.get_or_insert(at);
-        }
+        self.at = at;
         self.way = match stand {
             Stand::Elsewhere => Way::Wait,
-            _ if self.sent => Way::Nowhere,
+            _ if self.is_sent() => Way::Nowhere,
             Stand::Plain | Stand::Role => Way::Begin,
         };
     }
 
-    /// Text of the string. `at` is where its key stands.
+    /// Text of the string.
     #[inline]
-    pub(super) fn push(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) {
         match self.way {
             Way::Out => out.intent(Intent::FinalText(text)),
             Way::Begin => self.lead(text, out),
             Way::Whole => self.whole(text, out),
-            Way::Wait => self.wait(text, at, out),
-            Way::Nowhere => {}
+            Way::Wait => self.wait(text, out),
+            Way::Nowhere if text.trim().is_empty() => {}
+            Way::Nowhere => self.lose(self.at),
         }
     }
 
@@ -142,7 +178,7 @@ impl Message {
                 }
             };
             if !waits || self.lead.len() > self.limit {
-                self.sent = true;
+                self.sent = Some((self.at, How::Own));
                 self.way = Way::Out;
                 out.intent(Intent::FinalText(&self.lead));
                 self.lead.clear();
@@ -169,7 +205,7 @@ impl Message {
 
     /// Sends a text that was held for what it may be.
     fn send_whole(&mut self, out: &mut dyn Output) {
-        self.sent = true;
+        self.sent = Some((self.at, How::Own));
         for held in [&mut self.lead, &mut self.current] {
             if !held.is_empty() {
                 out.intent(Intent::FinalText(held));
@@ -180,13 +216,13 @@ impl Message {
 
     /// A whole text that is the message.
     pub(super) fn send(&mut self, text: &str, out: &mut dyn Output) {
-        self.sent = true;
+        self.sent = Some((self.at, How::Own));
         out.intent(Intent::FinalText(text));
     }
 
-    fn wait(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    fn wait(&mut self, text: &str, out: &mut dyn Output) {
         let text = if self.current.is_empty() { text.trim_start() } else { text };
-        if self.sent || self.several || self.other.is_some() {
+        if self.is_sent() || self.several || self.other.is_some() {
             for c in text.chars() {
                 if self.current.len() >= ENOUGH {
                     break;
@@ -198,10 +234,9 @@ impl Message {
         self.current.push_str(text);
         if self.current.len() > self.limit {
             let message = "a text under another key than the role is longer than `limits.hold`";
-            let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + 1, message);
+            let report = Report::new(rules::LIMIT_EXCEEDED, self.at, self.at.offset, message);
             out.report(report.repaired("taken as the message without waiting for the rest of `response`"));
-            out.report(other_key(at, at.offset + 1));
-            self.sent = true;
+            self.sent = Some((self.at, How::Other));
             self.way = Way::Out;
             out.intent(Intent::FinalText(&self.current));
             self.current.clear();
@@ -224,36 +259,30 @@ impl Message {
         let placeholder = is_placeholder(&text);
         if way == Way::Begin && !placeholder && !text.is_empty() {
             // What might have become a placeholder has not.
-            self.sent = true;
+            self.sent = Some((self.at, How::Own));
             out.intent(Intent::FinalText(&self.lead));
         }
         self.lead.clear();
         if way == Way::Wait && !placeholder && !text.trim().is_empty() {
-            self.several |= self.other.is_some() || self.sent;
-            self.other.get_or_insert(text);
+            if self.other.is_some() || self.several || self.is_sent() {
+                self.several |= self.other.is_some();
+                self.lose(self.at);
+            } else {
+                self.other = Some((text, self.at));
+            }
         }
         if placeholder { Ended::Placeholder } else { Ended::Text }
     }
 
-    /// `response` is closed, at the offset `end`: what waited is the message, or is left out.
-    pub(super) fn close(&mut self, end: usize, out: &mut dyn Output) {
+    /// `response` is closed: what waited is the message, if nothing else is.
+    pub(super) fn close(&mut self, out: &mut dyn Output) {
         let several = std::mem::take(&mut self.several);
-        let at = self.other_at.take();
-        let (Some(other), Some(at)) = (self.other.take(), at) else { return };
-        let report = |message: &str| Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message);
-        if self.sent {
-            out.report(report("`response` holds a text beside the message").repaired("left out"));
-        } else if several {
-            out.report(report("`response` holds several texts and none under the role").repaired("left out"));
+        let Some((text, at)) = self.other.take() else { return };
+        if several || self.is_sent() {
+            self.lose(at);
         } else {
-            self.sent = true;
-            out.report(other_key(at, end));
-            out.intent(Intent::FinalText(&other));
+            self.sent = Some((at, How::Other));
+            out.intent(Intent::FinalText(&text));
         }
     }
-}
-
-fn other_key(at: Place, end: usize) -> Report {
-    let message = "the message stands under another key than the role";
-    Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("taken as the message")
 }

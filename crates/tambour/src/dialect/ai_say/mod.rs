@@ -1,7 +1,7 @@
 //! `ai_say`: the answer of a dialogue round, one JSON object (S-051 to S-055).
 //!
-//! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `fields` reads the rest,
-//! `around` watches the text outside. What the answer leads to is decided in `dialogue`.
+//! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `response` tells what stands
+//! beside it, `fields` reads the rest, `around` watches the text outside. What the answer leads to is decided in `dialogue`.
 
 mod around;
 mod fields;
@@ -12,8 +12,10 @@ mod other;
 mod parse;
 mod placeholder;
 mod prompt;
+mod response;
 mod rules;
 mod schema;
+mod stands;
 mod write;
 
 use super::draft::LeadingThink;

@@ -1,8 +1,8 @@
-//! The value under way: whether it looks like an answer, and where its fields stand.
+//! The value under way: whether it looks like an answer, and what is read of it.
 
 use serde_json::{Map, Value};
 
-use super::fields::{ASSESSMENT, Field, RESPONSES, Response, TOP};
+use super::fields::{ASSESSMENT, RESPONSES, Response, TOP};
 use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
 use crate::span::Place;
 
@@ -29,15 +29,13 @@ pub(super) struct Object {
     pub(super) role: String,
     /// Whether the string under way is text of `response`.
     pub(super) text: bool,
-    /// A value of `response` that is no text of it.
-    pub(super) beside: Option<Place>,
     /// What `response` was, and an answer that stood in it as a string.
     pub(super) response: Response,
     pub(super) inner: Map<String, Value>,
-    /// The last bracket of a field.
-    pub(super) bracket: Place,
-    /// Where the fields stand.
-    pub(super) places: Vec<Field>,
+    /// The last bracket outside of the fields.
+    bracket: Place,
+    /// In an array: where the object begins and ends.
+    pub(super) edges: (Place, Place),
     /// Keys that came again after their text had been sent.
     pub(super) kept: Vec<usize>,
     pub(super) placeholders: Vec<Place>,
@@ -57,8 +55,27 @@ impl Object {
     /// A bracket opens or closes.
     #[inline]
     pub(super) fn bracket(&mut self, place: KeyPlace<'_>) {
-        if self.depth <= self.base + 2 {
+        if self.base > 0 && self.depth <= self.base + 1 && !self.over {
             self.bracket = place.get();
+        }
+    }
+
+    /// A bracket has opened.
+    #[inline]
+    pub(super) fn open(&mut self, object: bool) {
+        if self.depth == 0 && !object {
+            self.base = 1;
+        } else if object && self.depth == self.base && !self.over {
+            self.edges.0 = self.bracket;
+        }
+        self.depth += 1;
+    }
+
+    /// The object is over, if the bracket that has closed is its own.
+    pub(super) fn closed(&mut self) {
+        if self.depth == self.base && self.depth > 0 && !self.over {
+            self.over = true;
+            self.edges.1 = self.bracket;
         }
     }
 
@@ -104,8 +121,6 @@ impl Object {
             return false;
         }
         let at = place.get();
-        let ended = |field: &&mut Field| field.end == 0 && field.level >= level;
-        self.places.iter_mut().filter(ended).for_each(|field| field.end = at.offset);
         let response = level == 1 && text == "response";
         if in_response || response {
             self.key_at = at;
@@ -113,14 +128,8 @@ impl Object {
                 self.kept.push(at.offset);
             }
         }
-        let path = match level {
-            1 if TOP.contains(&text) || ASSESSMENT.contains(&text) => text.to_owned(),
-            2 if self.top == "assessment" && ASSESSMENT.contains(&text) => format!("assessment.{text}"),
-            _ => return false,
-        };
-        self.places.retain(|known| known.path != path);
-        self.places.push(Field { path, at, level, end: 0 });
         // A lone `reasoning` is common in other objects.
-        !self.known && level == 1 && text != "reasoning"
+        let known = TOP.contains(&text) || ASSESSMENT.contains(&text) && text != "reasoning";
+        !self.known && level == 1 && known
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{RESPONSES, TOP};
 use super::message::{Ended, Message, Stand};
+use super::stands::Stands;
 use crate::dialect::Output;
 use crate::limits::Limits;
 use crate::repair::json::find;
@@ -57,21 +58,59 @@ pub(super) struct Reader<'a> {
     pub(super) roles: &'a [String],
     pub(super) limits: &'a Limits,
     pub(super) message: &'a mut Message,
-    /// Where the answer stands.
-    pub(super) at: Place,
-    pub(super) end: usize,
+    pub(super) place: Standing<'a>,
 }
 
-impl Reader<'_> {
+/// Where something stands that is read once it is whole.
+#[derive(Clone)]
+pub(super) struct Standing<'a> {
+    at: Place,
+    /// The path of keys that leads there, where it is known.
+    path: Option<(&'a Stands, Vec<&'a str>)>,
+}
+
+impl<'a> Standing<'a> {
+    /// Under the key at `at`, all of it.
+    pub(super) fn at(at: Place) -> Standing<'a> {
+        Standing { at, path: None }
+    }
+
+    /// The field called `name`.
+    pub(super) fn under(stands: &'a Stands, name: &'a str) -> Standing<'a> {
+        let (at, _) = stands.near(&[name]);
+        Standing { at, path: stands.get(&[name]).map(|_| (stands, vec![name])) }
+    }
+
+    pub(super) fn get(&self) -> Place {
+        self.at
+    }
+
+    /// The field `key` of what stands there.
+    fn field(&self, key: &'a str) -> Standing<'a> {
+        let Some((stands, path)) = &self.path else { return Standing::at(self.at) };
+        let path = [&path[..], &[key]].concat();
+        match stands.get(&path) {
+            Some(member) => Standing { at: member.stand.0, path: Some((stands, path)) },
+            None => Standing::at(self.at),
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
     /// Takes the message out of `response`. Whether that is a placeholder of the instructions.
-    pub(super) fn take(&mut self, response: &Value, out: &mut dyn Output) -> bool {
+    pub(super) fn take(&mut self, response: &'a Value, out: &mut dyn Output) -> bool {
+        let place = self.place.clone();
         let placeholder = match response {
             Value::String(text) => {
-                let ended = self.string(text, Stand::Plain, out);
+                let ended = self.string(text, Stand::Plain, &place, out);
                 if let Ended::Whole(text) = &ended {
                     // A map of roles in a string in its turn.
                     match object_of(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
-                        Some(map) => return self.take(&Value::Object(map), out),
+                        Some(map) => {
+                            let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);
+                            let place = Standing::at(place.get());
+                            return Reader { roles, limits, message, place }.take(&Value::Object(map), out);
+                        }
                         None => self.message.send(text, out),
                     }
                 }
@@ -80,37 +119,47 @@ impl Reader<'_> {
             Value::Object(map) => {
                 let role = self.roles.iter().find(|role| map.get(*role).is_some_and(Value::is_string));
                 let mut placeholder = false;
-                if let Some(Value::String(text)) = role.and_then(|role| map.get(role)) {
-                    placeholder = self.string(text, Stand::Role, out) == Ended::Placeholder;
+                if let Some((role, Value::String(text))) = role.and_then(|role| map.get_key_value(role)) {
+                    let ended = self.string(text, Stand::Role, &place.field(role), out);
+                    placeholder = ended == Ended::Placeholder;
                 }
                 let others = map.iter().filter(|(key, _)| Some(*key) != role);
-                others.for_each(|(_, value)| self.elsewhere(value, out));
+                others.for_each(|(key, value)| self.elsewhere(value, &place.field(key), out));
                 placeholder
             }
             value => {
-                self.elsewhere(value, out);
+                self.elsewhere(value, &place, out);
                 false
             }
         };
-        self.message.close(self.end, out);
+        self.message.close(out);
         placeholder
     }
 
-    fn elsewhere(&mut self, value: &Value, out: &mut dyn Output) {
+    fn elsewhere(&mut self, value: &'a Value, place: &Standing<'a>, out: &mut dyn Output) {
         match value {
             Value::String(text) => {
-                self.string(text, Stand::Elsewhere, out);
+                self.string(text, Stand::Elsewhere, place, out);
             }
-            Value::Object(map) => map.values().for_each(|value| self.elsewhere(value, out)),
-            Value::Array(items) => items.iter().for_each(|value| self.elsewhere(value, out)),
-            _ => {}
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| self.elsewhere(value, &place.field(key), out));
+            }
+            Value::Array(items) => {
+                // Only the first object of a list has places of its own.
+                let first = items.iter().position(Value::is_object);
+                for (at, value) in items.iter().enumerate() {
+                    let whole = Standing::at(place.get());
+                    self.elsewhere(value, if Some(at) == first { place } else { &whole }, out);
+                }
+            }
+            _ => self.message.lose(place.get()),
         }
     }
 
-    fn string(&mut self, text: &str, stand: Stand, out: &mut dyn Output) -> Ended {
-        self.message.begin(stand, self.at);
+    fn string(&mut self, text: &str, stand: Stand, place: &Standing<'_>, out: &mut dyn Output) -> Ended {
+        self.message.begin(stand, place.get());
         if !text.is_empty() {
-            self.message.push(text, self.at, out);
+            self.message.push(text, out);
         }
         self.message.end(out)
     }

@@ -11,7 +11,10 @@ use super::fields::{self, ASSESSMENT, Response, Said, TOP, Whole};
 use super::mention::{Before, Mark, Reading};
 use super::message::{Ended, Message, Stand};
 use super::object::Object;
-use super::{other, rules};
+use super::other::{self, Standing};
+use super::response::Beside;
+use super::rules;
+use super::stands::Stands;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
@@ -20,7 +23,7 @@ use crate::finding::Report;
 use crate::limits::Limits;
 use crate::options::{Options, PlainReasoning};
 use crate::repair::json::{
-    Builder, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Origin, ThoughtMark,
+    Builder, Built, Closing, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark,
 };
 use crate::repair::rules as repairs;
 use crate::span::Place;
@@ -49,6 +52,9 @@ pub(super) struct Answers {
     /// Keys of the message.
     roles: Vec<String>,
 }
+
+/// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
+const DEPTH: usize = 5;
 
 /// Lends the objects to the JSON reader.
 pub(super) struct Feed<'a> {
@@ -92,7 +98,7 @@ impl Answers {
             thoughts: Thoughts::new(rules::DRAFT, &options.limits),
             message: Message::new(options.limits.hold),
             object: Object::default(),
-            builder: Builder::limited(options.limits.value, options.limits.items),
+            builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
             answer: None,
             pending: Vec::new(),
             behind: None,
@@ -120,7 +126,7 @@ impl Answers {
         if let JsonEvent::StringDelta(text) = event
             && self.object.text
         {
-            return self.message.push(text, self.object.key_at, out);
+            return self.message.push(text, out);
         }
         if self.mark.is_some() && self.settle(event, preface, out) {
             return;
@@ -136,19 +142,17 @@ impl Answers {
                 self.around.end_line();
                 self.object = Object::new(start, self.message.is_sent());
                 self.pending.clear();
+                self.message.forget();
             }
-            JsonEvent::ObjectStart => object.depth += 1,
-            JsonEvent::ArrayStart => {
-                object.base = usize::from(object.depth == 0).max(object.base);
-                object.depth += 1;
-            }
+            JsonEvent::ObjectStart => object.open(true),
+            JsonEvent::ArrayStart => object.open(false),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 object.depth = object.depth.saturating_sub(1);
                 let depth = object.depth;
                 if depth == object.base + 1 && object.top == "response" && !object.over {
                     self.close_response(out);
-                } else if depth == object.base && depth > 0 {
-                    object.over = true;
+                } else {
+                    object.closed();
                 }
             }
             JsonEvent::Key { text, depth, place } if !object.over => {
@@ -163,15 +167,16 @@ impl Answers {
                 Ended::Placeholder => object.placeholders.push(object.key_at),
                 Ended::Whole(text) => self.whole_response(&text, out),
             },
-            JsonEvent::Number(_) | JsonEvent::Bool(_) if object.top == "response" && !object.over => {
-                object.beside.get_or_insert(object.key_at);
-            }
             _ => {}
         }
         match (self.builder.see(event), event) {
-            (Some(built), _) => self.value(built.value, &built.end, built.duplicates, out),
+            (Some(built), _) => self.value(built, out),
             // There is no value of one that was too large.
-            (None, JsonEvent::ValueEnd(end)) => self.value(Value::Null, end, Vec::new(), out),
+            (None, JsonEvent::ValueEnd(end)) => {
+                let start = Start { index: 0, place: self.object.at, origin: self.object.origin };
+                let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
+                self.value(Built { value: Value::Null, start, end: *end, duplicates, members }, out);
+            }
             _ => {}
         }
     }
@@ -264,6 +269,8 @@ impl Answers {
     fn recognised(&mut self, out: &mut dyn Output) {
         self.object.known = true;
         let first = !std::mem::replace(&mut self.begun, true);
+        // Text before it ends here.
+        self.around.cut(self.object.at.offset);
         if self.object.late {
             return;
         }
@@ -278,9 +285,7 @@ impl Answers {
         self.left_out(at.offset, "text before the answer", out);
         if origin != Origin::Bare {
             let message = "the answer stands in a code fence";
-            out.report(
-                Report::new(rules::FENCED_REPLY, at, at.offset + 1, message).repaired("fence removed"),
-            );
+            out.report(Report::new(rules::FENCED_REPLY, at, at.offset, message).repaired("fence removed"));
         }
     }
 
@@ -307,7 +312,6 @@ impl Answers {
             }
             // A field that slipped into `response` is no message.
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
-                object.beside.get_or_insert(object.key_at);
                 return;
             }
             _ => Stand::Elsewhere,
@@ -321,15 +325,8 @@ impl Answers {
 
     /// The value of `response` is complete: it ended with a bracket.
     fn close_response(&mut self, out: &mut dyn Output) {
-        let object = &mut self.object;
-        if !object.known || object.late {
-            return;
-        }
-        let end = object.bracket.offset;
-        self.message.close(end, out);
-        if let Some(at) = object.beside.take() {
-            let message = "`response` holds a value beside the message";
-            out.report(Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("left out"));
+        if self.object.known && !self.object.late {
+            self.message.close(out);
         }
     }
 
@@ -344,83 +341,122 @@ impl Answers {
         let at = self.object.key_at;
         if !other::is_answer(&inner) {
             self.object.response = Response::Object;
-            return self.take(&Value::Object(inner), at, at.offset + text.len(), out);
+            return self.take(&Value::Object(inner), Standing::at(at), out);
         }
         self.object.response = Response::Answer;
         if let Some(name) = other::response_of(&inner) {
             let response = inner.shift_remove(name).unwrap_or_default();
-            self.take(&response, at, at.offset + text.len(), out);
+            self.take(&response, Standing::at(at), out);
         }
         self.object.inner = inner;
     }
 
     /// Takes the message out of a response that was read whole.
-    fn take(&mut self, response: &Value, at: Place, end: usize, out: &mut dyn Output) {
+    fn take<'a>(&'a mut self, response: &'a Value, place: Standing<'a>, out: &mut dyn Output) {
         let Answers { roles, limits, message, object, .. } = self;
-        if (other::Reader { roles, limits, message, at, end }).take(response, out) {
+        let at = place.get();
+        if (other::Reader { roles, limits, message, place }).take(response, out) {
             object.placeholders.push(at);
         }
     }
 
     /// A whole value.
-    fn value(&mut self, value: Value, end: &End, duplicates: Vec<Duplicate>, out: &mut dyn Output) {
+    fn value(&mut self, built: Built, out: &mut dyn Output) {
+        let Built { value, end, duplicates, members, .. } = built;
         self.around.start_at(end.place);
         self.before = Before::default();
         let (at, end_at) = (self.object.at, end.offset);
         if self.object.late && self.object.known {
             self.lost(at, end_at, out);
         }
+        // Items before and behind the answer in a list.
+        let mut items = (0, 0);
         let value = match value {
-            Value::Array(items) => items.into_iter().find(Value::is_object),
+            Value::Array(list) => {
+                let length = list.len();
+                let mut list = list.into_iter().enumerate();
+                let found = list.find(|(_, value)| value.is_object());
+                items = found.as_ref().map_or(items, |(at, _)| (*at, length - at - 1));
+                found.map(|(_, value)| value)
+            }
             value => Some(value),
         };
         let mut value = match value {
             Some(Value::Object(value)) => Some(value),
             _ => None,
         };
+        let mut stands = Stands::new(members, at, end_at);
         if !self.object.known && !self.begun {
-            value = self.unwrapped(value, end_at, out);
+            value = self.unwrapped(value, &mut stands, out);
         }
-        let mut object = std::mem::take(&mut self.object);
-        if !object.known || object.late {
+        if !self.object.known || self.object.late {
             // What is no answer is not used.
-            if !object.known {
+            if !std::mem::take(&mut self.object).known {
                 self.around.prose(at);
             }
             self.behind = None;
             return;
         }
-        if object.base > 0 {
-            let message = "the answer is an item of an array";
-            out.report(Report::new(rules::ANSWER_IN_ARRAY, at, end_at, message).repaired("read alone"));
+        if self.object.base > 0 {
+            self.in_list(items, end_at, out);
         }
         let mut value = value.unwrap_or_else(|| {
             let message = "the answer has more text or values than `limits.value` and `limits.items`";
             let report = Report::new(rules::LIMIT_EXCEEDED, at, end_at, message);
-            out.report(report.repaired("only its message is read"));
+            out.report(report.repaired("only its message is read, the rest not used"));
             Map::new()
         });
-        for duplicate in duplicates {
-            let sent = object.kept.contains(&duplicate.again.0.offset);
+        for duplicate in &duplicates {
+            let sent = self.object.kept.contains(&duplicate.again.0.offset);
             out.report(if sent { duplicate.first_kept() } else { duplicate.last_kept() });
         }
-        std::mem::swap(&mut self.object, &mut object);
-        self.renamed(&mut value, end_at, out);
-        let object = std::mem::take(&mut self.object);
+        stands.told(&duplicates, &self.object.kept);
+        let renamed = self.renamed(&mut value, &stands, out);
+        let mut object = std::mem::take(&mut self.object);
+        let cut = end.closed_by_us;
+        let (name, response) = match &renamed {
+            Some((name, response)) => (*name, response),
+            None => ("response", value.get("response").unwrap_or(&Value::Null)),
+        };
+        let message = self.beside(name, response, &stands, cut, out);
+        if object.inner.keys().any(|name| value.contains_key(name)) {
+            object.response = Response::Part;
+        }
         for (name, inner) in object.inner {
             value.entry(name).or_insert(inner);
         }
         let whole = Whole {
             value,
-            at,
-            end: end_at,
-            places: object.places,
+            stands,
             placeholders: object.placeholders,
-            cut: end.closed_by_us,
+            cut,
             thought: self.thoughts.found(),
             response: object.response,
+            message,
         };
         self.keep(whole, out);
+    }
+
+    /// The answer is an item of an array.
+    fn in_list(&self, (before, behind): (usize, usize), end: usize, out: &mut dyn Output) {
+        let (at, (first, last)) = (self.object.at, self.object.edges);
+        let report = |at, end, message| Report::new(rules::ANSWER_IN_ARRAY, at, end, message);
+        out.report(report(at, end, "the answer is an item of an array").repaired("read alone"));
+        if before > 0 {
+            out.report(report(at, first.offset, "items before the answer").repaired("left out"));
+        }
+        if behind > 0 {
+            out.report(report(last, end, "items behind the answer").repaired("left out"));
+        }
+    }
+
+    /// Tells what `response` holds beside the message, and whether it holds that.
+    fn beside(&self, name: &str, value: &Value, stands: &Stands, cut: bool, out: &mut dyn Output) -> bool {
+        let beside = Beside { stands, message: &self.message, roles: &self.roles, cut };
+        let mut reports = Vec::new();
+        beside.report(name, value, &mut reports);
+        reports.into_iter().for_each(|report| out.report(report));
+        stands.get(&[name]).is_some_and(|member| beside.has_message(member))
     }
 
     /// Keeps an answer, or the one before it.
@@ -428,7 +464,7 @@ impl Answers {
         self.behind = Some(String::new());
         let replaces = self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent();
         let lost = if replaces { self.answer.replace(whole) } else { Some(whole) };
-        if let Some(Whole { at, end, .. }) = lost {
+        if let Some((at, end)) = lost.map(|whole| whole.stands.all()) {
             self.lost(at, end, out);
         }
     }
@@ -443,43 +479,49 @@ impl Answers {
     fn unwrapped(
         &mut self,
         value: Option<Map<String, Value>>,
-        end: usize,
+        stands: &mut Stands,
         out: &mut dyn Output,
     ) -> Option<Map<String, Value>> {
-        let mut inner = other::unwrapped(&value?, &self.limits)?;
+        let value = value?;
+        let inner = other::unwrapped(&value, &self.limits)?;
         let (at, origin) = (self.object.at, self.object.origin);
         self.begun = true;
         self.object.known = true;
-        // The fields stand where the object does.
-        self.object.places.clear();
+        stands.wrapped(value.values().any(Value::is_string));
         self.first(at, origin, out);
         self.pending.drain(..).for_each(|report| out.report(report));
         let message = "the answer stands in an object of its own";
-        out.report(Report::new(rules::ANSWER_WRAPPED, at, end, message).repaired("read alone"));
-        if inner.get("response").is_some_and(|response| !response.is_null()) {
-            let response = inner.get("response").cloned().unwrap_or_default();
-            self.take(&response, at, end, out);
+        let report = Report::new(rules::ANSWER_WRAPPED, at, stands.outer_end(), message);
+        out.report(report.repaired("left out: what it holds is read alone"));
+        if let Some(response) = inner.get("response").filter(|response| !response.is_null()) {
+            self.take(response, Standing::under(stands, "response"), out);
         }
-        self.renamed(&mut inner, end, out);
         Some(inner)
     }
 
-    /// A response under another name, where its own is absent.
-    fn renamed(&mut self, answer: &mut Map<String, Value>, end: usize, out: &mut dyn Output) {
+    /// A response under another name, where its own is absent: its name and value.
+    fn renamed(
+        &mut self,
+        answer: &mut Map<String, Value>,
+        stands: &Stands,
+        out: &mut dyn Output,
+    ) -> Option<(&'static str, Value)> {
         if self.message.is_sent() {
-            return;
+            return None;
         }
-        let Some(name) = other::response_of(answer).filter(|name| *name != "response") else { return };
-        let at = self.object.at;
+        let name = other::response_of(answer).filter(|name| *name != "response")?;
+        let (at, end) = stands.near(&[name]);
+        let response = answer.shift_remove(name).unwrap_or_default();
         if self.object.overlong {
             let message = format!("a text under `{name}` is longer than `limits.hold`");
-            out.report(Report::new(rules::LIMIT_EXCEEDED, at, end, message).repaired("left out"));
-            return;
+            let repair = if stands.get(&[name]).is_some() { "left out" } else { "not used" };
+            out.report(Report::new(rules::LIMIT_EXCEEDED, at, end, message).repaired(repair));
+            return None;
         }
-        let response = answer.shift_remove(name).unwrap_or_default();
         let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
         out.report(report.repaired("read as `response`"));
-        self.take(&response, at, end, out);
+        self.take(&response, Standing::under(stands, name), out);
+        Some((name, response))
     }
 
     /// The end of the input: the answer.
@@ -498,19 +540,20 @@ impl Answers {
         let mut said = fields::read(&whole, &self.limits, &mut reports);
         if let Some(&at) = whole.placeholders.first() {
             let message = "the message is a placeholder of the instructions";
-            let end = whole.span("response").map_or(whole.end, |(_, end)| end);
+            let (_, end) = whole.stands.near(&["response"]);
             let report = Report::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
             reports.push(report.repaired("not taken"));
         }
         if !self.message.is_sent() {
-            let at = whole.place("response").unwrap_or(whole.at);
-            let report = Report::new(rules::MESSAGE_MISSING, at, whole.end, "the answer has no message");
+            let (at, end) = whole.stands.near(&["response"]);
+            let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
             reports.push(report.repaired("fallback text"));
         }
         let answer = &mut said.answer;
+        let (at, end_at) = whole.stands.all();
         if whole.thought {
             let message = "the answer stands in a thought";
-            let report = Report::new(rules::ANSWER_IN_THOUGHT, whole.at, whole.end, message);
+            let report = Report::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
             reports.push(report.repaired("it does not end the action"));
             answer.should_exit = false;
         }
@@ -518,7 +561,7 @@ impl Answers {
             let message = if whole.cut { "the answer is cut" } else { "the reply was cut after the answer" };
             let repair =
                 if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
-            let report = Report::new(rules::TRUNCATED, whole.at, whole.end, message);
+            let report = Report::new(rules::TRUNCATED, at, end_at, message);
             reports.push(report.repaired(repair));
             answer.should_exit = false;
         }

@@ -297,7 +297,7 @@ impl Lines {
             Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
                 (Some(object), duplicates, members)
             }
-            _ => (None, Vec::new(), self.builder.members()),
+            _ => (None, Vec::new(), self.builder.members(0)),
         };
         self.outer.objects = true;
         self.outer.gap = self.outer.bracket;

@@ -70,8 +70,8 @@ rules! {
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken concat!("Which one?</think>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());
-    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Should "A mark of reasoning has no attributes.",
-        broken concat!("<think effort=\"high\">Which one?</think>\n", good!()),
+    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
+        broken concat!("<think about=\"it\">Which one?</think>\n", good!()),
         correct concat!("<think>Which one?</think>\n", good!());
     THINK_LATE = "think_late" ["X-012"] Should "Reasoning stands before the reply.",
         broken concat!(good!(), "\n<think>Was it that?</think>\n"), correct GOOD;

@@ -14,7 +14,7 @@ rules! {
         broken "<think>2 + 2</thinking>4", correct "<think>2 + 2</think>4";
     THINK_SELF_CLOSING = "think_self_closing" ["X-012"] Should "`<think>` does not close itself.",
         broken "<think/>The answer is 4.", correct "The answer is 4.";
-    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Should "A mark of reasoning has no attributes.",
+    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
         broken "<think effort=\"high\">2 + 2</think>4", correct "<think>2 + 2</think>4";
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken "The answer is 4.</think> Yes.", correct "<think>2 + 2</think>The answer is 4.";

@@ -64,7 +64,7 @@ impl Reader {
         let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
         if !exact && self.thinking.attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
-            self.report(rules::PHASE_ATTR_INVALID, at, len, message, "read as such", out);
+            self.report(rules::PHASE_ATTR_INVALID, at, len, message, "read as such, the rest not used", out);
         }
         if number <= self.thinking.last_id {
             let message = format!("phase {number} comes after phase {}", self.thinking.last_id);

@@ -290,7 +290,7 @@ impl Reader {
         let what = ("a key without quotes", "added quotes");
         self.mend(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
         self.key_at = Mark::At(at);
-        let place = self.key_place(c.text);
+        let place = self.key_place(c.text, end);
         self.newline = false;
         self.expect = Expect::Colon;
         sink.event(JsonEvent::Key { text: &c.text[at..end], place, depth: self.stack.len() });

@@ -123,11 +123,6 @@ impl Builder {
         !self.over
     }
 
-    /// Where the members of the last value stand, if it was larger than the limits.
-    pub(crate) fn members(&mut self) -> Members {
-        self.members.as_mut().map(Members::take).unwrap_or_default()
-    }
-
     /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the value.
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
@@ -170,11 +165,21 @@ impl Builder {
                 let start = self.start.take()?;
                 let mut duplicates = std::mem::take(&mut self.duplicates);
                 keys::ended(&mut duplicates, 0, end.offset);
-                let members = self.members();
+                let members = self.members(end.offset);
                 return Some(Built { value, start, end, duplicates, members });
             }
         }
         None
+    }
+
+    /// Where the members of the last value stand, also of one that was too large. It ended at this offset; 0 if that is
+    /// told later.
+    pub(crate) fn members(&mut self, end: usize) -> Members {
+        let mut members = self.members.as_mut().map(Members::take).unwrap_or_default();
+        if end > 0 {
+            members.ended(end);
+        }
+        members
     }
 
     fn open(&mut self, object: bool) {

@@ -87,6 +87,8 @@ pub enum Closing {
 pub struct KeyPlace<'a> {
     pub(super) from: Place,
     pub(super) over: &'a str,
+    /// Offset after its text; 0 for a bracket.
+    pub(super) end: usize,
 }
 
 impl KeyPlace<'_> {
@@ -94,6 +96,11 @@ impl KeyPlace<'_> {
     #[must_use]
     pub fn get(self) -> Place {
         self.from.after(self.over)
+    }
+
+    /// The offset after the text of a key.
+    pub(crate) fn end(self) -> usize {
+        self.end
     }
 }
 

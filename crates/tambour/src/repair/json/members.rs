@@ -1,6 +1,6 @@
 //! Where the members of a value stand: from a key to the next one beside or above it.
 
-use super::event::JsonEvent;
+use super::event::{JsonEvent, KeyPlace};
 use crate::span::Place;
 
 /// A first place, and the offset after the last one.
@@ -10,7 +10,7 @@ pub type Stand = (Place, usize);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Members {
     list: Vec<Member>,
-    /// Members beyond [`MOST`].
+    /// Members beyond [`MOST`], and with longer keys than [`LONG`].
     more: Option<Stand>,
     /// Open brackets.
     path: Vec<Step>,
@@ -24,10 +24,13 @@ pub struct Members {
 /// Members whose places are kept.
 const MOST: usize = 256;
 
-/// A member, from outside.
+/// Bytes of their keys.
+const LONG: usize = 1 << 10;
+
+/// A member, with the keys above it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen<'a> {
-    /// The keys above it, and its own.
+    /// Those keys, and its own.
     pub(crate) path: Vec<&'a str>,
     /// Open brackets around it.
     pub(crate) level: usize,
@@ -36,9 +39,12 @@ pub(crate) struct Seen<'a> {
     pub(crate) stand: Stand,
 }
 
+/// One of them.
 #[derive(Clone, Debug, PartialEq)]
-struct Member {
-    key: String,
+pub struct Member {
+    pub(crate) key: String,
+    /// Offset after its key.
+    pub(crate) key_end: usize,
     /// The object it is in: 0 for the first one.
     object: usize,
     /// The member it is in, and the first object in its own value.
@@ -46,7 +52,14 @@ struct Member {
     child: Option<usize>,
     /// Open brackets around it.
     level: usize,
-    stand: Stand,
+    pub(crate) stand: Stand,
+}
+
+impl Member {
+    /// Whether this offset lies in it.
+    pub(crate) fn holds(&self, offset: usize) -> bool {
+        self.stand.0.offset <= offset && offset < self.stand.1
+    }
 }
 
 /// An open object, or a list.
@@ -76,7 +89,7 @@ impl Members {
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.path.pop()),
-            JsonEvent::Key { text, place, .. } => self.key(text, || place.get()),
+            JsonEvent::Key { text, place, .. } => self.key(text, *place),
             // A caller with no end of its own gives it later.
             JsonEvent::ValueEnd(end) if end.offset > 0 => self.ended(end.offset),
             _ => {}
@@ -93,12 +106,12 @@ impl Members {
         self.path.push(Step { object, member: None });
     }
 
-    fn key(&mut self, key: &str, place: impl FnOnce() -> Place) {
+    fn key(&mut self, key: &str, place: KeyPlace<'_>) {
         let keys = self.path.iter().filter(|step| step.object.is_some()).count();
         if keys > self.depth {
             return;
         }
-        let (level, place) = (self.path.len(), place());
+        let (level, at, place) = (self.path.len(), place, place.get());
         // What is under way beside it, and below that, ends here.
         while let Some(&last) = self.open.last().filter(|last| self.list[**last].level >= level) {
             self.list[last].stand.1 = place.offset;
@@ -107,11 +120,18 @@ impl Members {
         let above = self.path[..level - 1].iter().rev();
         let parent = above.filter(|step| step.object.is_some()).find_map(|step| step.member);
         let Some(Step { object: Some(object), member }) = self.path.last_mut() else { return };
-        if self.list.len() < MOST {
+        if self.list.len() < MOST && key.len() <= LONG {
             *member = Some(self.list.len());
             self.open.push(self.list.len());
-            let (key, object) = (key.to_owned(), *object);
-            self.list.push(Member { key, object, parent, child: None, level, stand: (place, 0) });
+            self.list.push(Member {
+                key: key.to_owned(),
+                key_end: at.end(),
+                object: *object,
+                parent,
+                child: None,
+                level,
+                stand: (place, 0),
+            });
         } else {
             *member = None;
             self.more.get_or_insert((place, 0));
@@ -131,15 +151,31 @@ impl Members {
     /// Where the member with this path of keys stands; of several with one key the last. Lists do not count: what a member
     /// holds are the members of the first object in it.
     pub(crate) fn get(&self, path: &[&str]) -> Option<Stand> {
-        let mut object = 0;
-        let mut found = None;
-        for (at, key) in path.iter().enumerate() {
-            let member = self.list.iter().rfind(|member| member.object == object && member.key == *key);
-            let Some(member) = member else { return self.more.filter(|_| at + 1 == path.len()) };
-            object = member.child.unwrap_or(usize::MAX);
-            found = Some(member.stand);
-        }
-        found
+        let above = path.split_last().and_then(|(_, above)| self.object(above));
+        self.find(path).map(|member| member.stand).or(self.more.filter(|_| above.is_some()))
+    }
+
+    /// The member with this path of keys, if its place was kept.
+    pub(crate) fn find(&self, path: &[&str]) -> Option<&Member> {
+        let (key, above) = path.split_last()?;
+        let object = self.object(above)?;
+        self.list.iter().rfind(|member| member.object == object && member.key == *key)
+    }
+
+    /// The members of the object with this path, as far as their places were kept.
+    pub(crate) fn of(&self, path: &[&str]) -> impl Iterator<Item = &Member> {
+        let object = self.object(path);
+        self.list.iter().filter(move |member| Some(member.object) == object)
+    }
+
+    /// All whose places were kept, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Member> {
+        self.list.iter()
+    }
+
+    /// The object with this path.
+    fn object(&self, path: &[&str]) -> Option<usize> {
+        if path.is_empty() { Some(0) } else { self.find(path)?.child }
     }
 
     /// All members in their order.

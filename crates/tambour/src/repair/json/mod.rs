@@ -42,5 +42,5 @@ pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, Thou
 pub use find::{Found, find, find_in_string, find_text, strict, strict_text};
 pub use keys::Duplicate;
 pub(crate) use members::Seen;
-pub use members::{Members, Stand};
+pub use members::{Member, Members, Stand};
 pub use reader::{HELD, Reader};

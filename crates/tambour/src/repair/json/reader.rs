@@ -56,6 +56,7 @@ pub struct Reader {
     /// Offset after the last full-width mark that was reported.
     pub(super) odd_end: usize,
     pub(super) comma: Mark,
+    /// Bytes of that comma: a full-width one has more than one.
     pub(super) comma_length: usize,
     /// Brackets of calls such as `ObjectId(` that are open.
     pub(super) calls: usize,
@@ -371,21 +372,22 @@ impl Reader {
         }
     }
 
-    /// The place of a key, for those who ask.
-    pub(super) fn key_place<'b>(&mut self, text: &'b str) -> KeyPlace<'b> {
-        self.marked(text, self.key_at)
+    /// The place of a key whose text ends at `end`, for those who ask.
+    pub(super) fn key_place<'b>(&mut self, text: &'b str, end: usize) -> KeyPlace<'b> {
+        let end = self.base.offset + end;
+        KeyPlace { end, ..self.marked(text, self.key_at) }
     }
 
     /// A place in the text being read or before it, for those who ask.
     pub(super) fn marked<'b>(&mut self, text: &'b str, mark: Mark) -> KeyPlace<'b> {
         match mark {
-            Mark::Was(from) => KeyPlace { from, over: "" },
-            Mark::At(at) if at < self.known.0 => KeyPlace { from: self.base, over: &text[..at] },
+            Mark::Was(from) => KeyPlace { from, over: "", end: 0 },
+            Mark::At(at) if at < self.known.0 => KeyPlace { from: self.base, over: &text[..at], end: 0 },
             Mark::At(at) => {
                 if at - self.known.0 > STEP {
                     self.place_at(text, at);
                 }
-                KeyPlace { from: self.known.1, over: &text[self.known.0..at] }
+                KeyPlace { from: self.known.1, over: &text[self.known.0..at], end: 0 }
             }
         }
     }

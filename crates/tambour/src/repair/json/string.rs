@@ -264,11 +264,11 @@ impl Reader {
             sink.event(JsonEvent::StringEnd);
         } else if self.key.is_empty() && control.is_none() && to - from <= self.hold() {
             let text = &c.text[from..to];
-            let place = self.key_place(c.text);
+            let place = self.key_place(c.text, to);
             sink.event(JsonEvent::Key { text, place, depth });
         } else {
             self.piece(c, (from, to), control, sink);
-            let place = self.key_place(c.text);
+            let place = self.key_place(c.text, to);
             if self.key_cut {
                 let what = ("the key is longer than the limit", "cut the key");
                 let place = place.get();

@@ -290,7 +290,7 @@ impl Reader {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
-            (self.comma, self.comma_length) = (Mark::At(at), 1);
+            (self.comma, self.comma_length) = (Mark::At(at), length);
         } else {
             let what = ("a colon that follows no key", "left it out");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);

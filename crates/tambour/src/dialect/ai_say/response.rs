@@ -1,0 +1,106 @@
+//! What `response` holds beside the message.
+
+use serde_json::Value;
+
+use super::message::{How, Message};
+use super::rules;
+use super::stands::Stands;
+use crate::finding::Report;
+use crate::repair::json::{Member, Stand};
+
+/// One `response` that was read, and where its message stands.
+pub(super) struct Beside<'a> {
+    pub(super) stands: &'a Stands,
+    pub(super) message: &'a Message,
+    pub(super) roles: &'a [String],
+    /// Whether the end of the answer is ours.
+    pub(super) cut: bool,
+}
+
+impl Beside<'_> {
+    /// Reports what stands under `name` and is not the message.
+    pub(super) fn report(&self, name: &str, value: &Value, reports: &mut Vec<Report>) {
+        let responses: Vec<&Member> = self
+            .stands
+            .of(&[])
+            .into_iter()
+            .filter(|member| member.key == name && !self.stands.is_told(member))
+            .collect();
+        for response in &responses {
+            self.message_key(response, reports);
+            // One that is no object and has no message is left out as a whole.
+            if !value.is_array() || self.has_message(response) {
+                self.members(response, value, reports);
+            }
+        }
+        self.lost(reports);
+    }
+
+    /// Whether the message stands in a member.
+    pub(super) fn has_message(&self, member: &Member) -> bool {
+        self.message.sent().is_some_and(|(at, _)| member.holds(at.offset))
+    }
+
+    /// The message stands under another key than the role.
+    fn message_key(&self, response: &Member, reports: &mut Vec<Report>) {
+        let Some((at, How::Other)) = self.message.sent() else { return };
+        if !response.holds(at.offset) {
+            return;
+        }
+        let message = "the message stands under another key than the role";
+        let first = self.stands.within(response).find(|member| member.holds(at.offset));
+        let key = self.stands.around(at.offset).filter(|key| key.stand.0 == at);
+        let (start, end, repair) = match (first, key) {
+            (Some(first), Some(key)) => {
+                (first.stand.0, key.key_end, "left out: its text is taken as the message")
+            }
+            // It has no key of its own, or one whose place was not kept.
+            (Some(Member { stand, .. }), _) => (stand.0, stand.1, "taken as the message, its keys not used"),
+            _ => (at, response.stand.1, "taken as the message"),
+        };
+        reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).repaired(repair));
+    }
+
+    fn members(&self, response: &Member, value: &Value, reports: &mut Vec<Report>) {
+        let mut past = 0;
+        for member in self.stands.within(response) {
+            let (at, end) = member.stand;
+            if at.offset < past || self.has_message(member) || self.stands.is_told(member) {
+                continue;
+            }
+            past = end;
+            if !self.is_nothing(member, value.get(&member.key)) {
+                let name: String = member.key.chars().take(40).collect();
+                let message = match self.message.sent() {
+                    Some(_) => format!("`response` holds `{name}` beside the message"),
+                    None => format!("`response` holds `{name}` and no message"),
+                };
+                reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("left out"));
+            }
+        }
+    }
+
+    /// Whether there is nothing to be left out: a message without text, or half a key at the place of a cut.
+    fn is_nothing(&self, member: &Member, value: Option<&Value>) -> bool {
+        match value {
+            None | Some(Value::String(_) | Value::Null) if self.roles.contains(&member.key) => {
+                !self.message.lost().contains(&member.stand.0)
+            }
+            Some(Value::Null) => self.cut && self.roles.iter().any(|role| role.starts_with(&member.key)),
+            _ => false,
+        }
+    }
+
+    /// Texts that have no place of their own apart from the message.
+    fn lost(&self, reports: &mut Vec<Report>) {
+        let mut last: Option<Stand> = None;
+        for at in self.message.lost() {
+            let around = self.stands.around(at.offset).filter(|member| self.has_message(member));
+            let Some((at, end)) = around.map(|member| member.stand) else { continue };
+            if last.replace((at, end)) != Some((at, end)) {
+                let message = "`response` holds a text beside the message";
+                reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, at, end, message).repaired("not sent"));
+            }
+        }
+    }
+}
