@@ -166,12 +166,9 @@ impl Received<'_> {
         let tells = |finding: &&Finding| unused(finding) || says(finding, GONE);
         let whole = self.findings.iter().filter(tells).filter(|finding| covers(finding, at));
         whole.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
-            // Two that meet in the middle of the word do as well.
-            let part = |from: usize| {
-                let parts = self.findings.iter().filter(tells);
-                parts.filter(move |finding| finding.span.start <= from && from < finding.span.end)
-            };
-            part(at).find(|first| part(first.span.end).any(|next| at + LEN <= next.span.end))
+            // A limit, or what comes next, may cut a word.
+            let parts = |finding: &&Finding| finding.span.start < at + LEN && at < finding.span.end;
+            self.findings.iter().filter(tells).find(parts)
         })
     }
 }
@@ -226,8 +223,15 @@ pub fn account(
         *account.delivered.entry(*kind).or_default() += words.len();
     }
     for (&word, places) in &expected {
+        // An answer that was quoted in a phase was told there before it proved to be the only one.
+        let again = |(reply, at): &&(&Received<'_>, Option<usize>)| {
+            let quoted = |found: &&Finding| says(found, &["read as the answer too"]);
+            at.is_some_and(|at| reply.findings.iter().filter(quoted).any(|found| covers(found, at)))
+        };
         // What is taken out of the middle of a broken word makes it whole again.
-        let most = places.len() + replies.iter().map(|reply| mendable(reply.input, word)).sum::<usize>();
+        let most = places.len()
+            + places.iter().filter(again).count()
+            + replies.iter().map(|reply| mendable(reply.input, word)).sum::<usize>();
         if count(word) > most {
             let kinds = delivered.iter().filter(|(_, words)| words.contains(&word));
             let kinds: Vec<String> = kinds.map(|(kind, _)| format!("{kind:?}")).collect();

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
 use crate::repair::json;
-use crate::span::Place;
+use crate::span::{Place, Span};
 
 /// Queries, privacy and counts of one reply.
 pub struct Policy {
@@ -85,7 +85,9 @@ impl Policy {
 /// The queries in broken JSON, and whether they are all of it. A query that was cut at the end is not one.
 fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
-    let mut all = !found.reports.iter().any(|report| loses(report.rule.code));
+    let Span { start, end } = found.span;
+    let mut all =
+        end - start == text.trim().len() && !found.reports.iter().any(|report| loses(report.rule.code));
     let mut value = found.value;
     if let (Some(Value::Array(items)), true) = (&mut value, found.closed_by_us)
         && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])

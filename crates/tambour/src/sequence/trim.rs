@@ -57,9 +57,12 @@ impl Trim {
         while self.held.len() + space.len() > self.limit {
             let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held.len()));
             self.held.push_str(fits);
-            self.begun = true;
             out(&self.held);
             self.held.clear();
+            if !std::mem::replace(&mut self.begun, true) {
+                // From here on U+3000 is text.
+                return self.push(rest, out);
+            }
             space = rest;
         }
         self.held.push_str(space);

@@ -175,8 +175,10 @@ impl Reader {
         self.thinking.again = false;
         // Once thinking went on, a mention in the rest of the phase is text.
         self.thinking.literal = self.thinking.part != Part::Direct;
-        if hold.raw.to_ascii_lowercase().contains("</final>") {
-            self.thinking.quoted = Some(hold);
+        if let Some(end) = hold.raw.to_ascii_lowercase().find("</final>") {
+            // What follows it has been told as text of the phase.
+            let raw = hold.raw[..end + "</final>".len()].to_owned();
+            self.thinking.quoted = Some(Hold { raw, ..hold });
         }
         self.token(token, at, out);
     }
@@ -209,6 +211,7 @@ impl Reader {
         let message = format!("`<final>` begins inside {place}, and no other one comes");
         let at = hold.at;
         self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
+        self.check_held(&hold, out);
         self.end_phase(at, out);
         self.end_thinking(out);
         self.thinking.phase_open_late = !hold.closed_phase;
@@ -219,12 +222,24 @@ impl Reader {
         self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
     }
 
+    /// Checks the `<final>` that was held.
+    fn check_held(&mut self, hold: &Hold, out: &mut dyn Output) {
+        let mut lexer = Markup::at(hold.at, MARKER, self.options.limits.tag);
+        lexer.push(&hold.raw[..hold.tag_len], &mut |token, at| {
+            if let Token::Tag(tag) = token
+                && let Some((name, exact)) = structure::find(tag.name)
+            {
+                self.check_tag(name, exact, &tag, at, out);
+            }
+        });
+    }
+
     /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.
     pub(super) fn quoted_answer(&mut self, out: &mut dyn Output) -> bool {
         let Some(hold) = self.thinking.quoted.take() else { return false };
         let message = "`<final>` begins inside a phase, and no other one comes";
         let at = hold.at;
-        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer too", out);
+        self.report(rules::FINAL_INSIDE_THINKING, at, hold.raw.len(), message, "read as the answer too", out);
         self.mode = Mode::Outside;
         self.answer.moved = true;
         self.begin(Name::Final, at, hold.tag_len, out);

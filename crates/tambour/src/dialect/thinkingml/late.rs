@@ -91,7 +91,8 @@ impl Reader {
             }
             if late.is_thought() && matches!(name, Name::Phase | Name::Title) {
                 late.gap = true;
-                return self.check_tag(name, exact, &tag, at, out);
+                self.check_tag(name, exact, &tag, at, out);
+                return self.late_attributes(name, &tag, at, out);
             }
         }
         if !late.is_thought() {
@@ -114,8 +115,25 @@ impl Reader {
     }
 
     /// A phase after the answer.
-    pub(super) fn late_phase(&mut self, at: Place, len: usize) {
+    pub(super) fn late_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        self.late_attributes(Name::Phase, tag, at, out);
         let message = "a phase stands in `<thinking>`, before `<final>`".to_owned();
-        self.begin_late(Late::new(Name::Phase, rules::TAG_MISPLACED, message, at, len));
+        self.begin_late(Late::new(Name::Phase, rules::TAG_MISPLACED, message, at, tag.raw.len()));
+    }
+
+    /// What a phase says beside its number is lost where it is none any more.
+    fn late_attributes(&self, name: Name, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+        let plain = tag.rest().trim().is_empty()
+            || tag
+                .rest()
+                .trim()
+                .strip_prefix("id=\"")
+                .and_then(|rest| rest.strip_suffix('"'))
+                .is_some_and(number);
+        if name == Name::Phase && tag.kind != TagKind::Close && !plain {
+            let message = "a phase is written exactly `<phase id=\"N\">`";
+            self.report(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Reader {
     fn loose_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let len = tag.raw.len();
         if self.seen.contains(&"final") {
-            self.late_phase(at, len);
+            self.late_phase(tag, at, out);
             if tag.kind == TagKind::SelfClosing {
                 self.end_late(at.offset + len, out);
             }

@@ -20,6 +20,7 @@ pub(super) struct Outside {
     over: bool,
     beyond: Vec<(Place, usize)>,
     beyond_end: usize,
+    beyond_gap: bool,
 }
 
 /// Most bytes of a line that opens a fence around the reply.
@@ -111,12 +112,15 @@ impl Outside {
     /// Notes text that did not fit and is left out: only its place matters.
     pub(super) fn overflow(&mut self, rest: &str, place: Place) {
         self.over = true;
-        let follows = self.beyond_end == place.offset;
+        self.beyond_gap |= self.beyond_end != place.offset;
         self.beyond_end = place.offset + rest.len();
         let Some((at, end)) = inner(rest, place) else { return };
         match self.beyond.last_mut() {
-            Some((_, last)) if follows => *last = end,
-            _ => self.beyond.push((at, end)),
+            Some((_, last)) if !self.beyond_gap => *last = end,
+            _ => {
+                self.beyond.push((at, end));
+                self.beyond_gap = false;
+            }
         }
     }
 
@@ -225,7 +229,8 @@ impl Outside {
                 skip -= skipped;
                 self.push(&text[skipped..], at.after(&text[..skipped]), false, usize::MAX);
             }
-            (self.over, self.beyond, self.beyond_end) = (old.over, old.beyond, old.beyond_end);
+            (self.over, self.beyond) = (old.over, old.beyond);
+            (self.beyond_end, self.beyond_gap) = (old.beyond_end, old.beyond_gap);
         }
         closes
     }

@@ -56,7 +56,7 @@ impl Reader {
             let counts_not = trimmed.starts_with('-') || trimmed.contains('.');
             let number = counts_not && trimmed.parse::<f64>().is_ok();
             let report = if number { report.row("T-031") } else { report };
-            out.report(report.repaired(renumbered));
+            out.report(report.repaired("not used, numbered in order"));
             return trimmed.parse().ok().filter(|&id: &u64| id > self.thinking.last_id);
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
@@ -147,7 +147,7 @@ impl Reader {
             return;
         };
         let at = self.thinking.phase_at;
-        let title = self.title_attribute("read as the title", out);
+        let title = self.title_attribute("read as the title, the rest not used", out);
         let repair = if title.is_some() { "the attribute is the title" } else { "fallback title" };
         let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
         out.report(report.repaired(repair));
