@@ -59,6 +59,9 @@ fn whole(text: &[u8]) -> Option<Word> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// Bytes in which a mark that stands in a word and the rest of that word are looked for.
+const MARK: usize = 64;
+
 /// How many broken words in `text` can be `word` again, once what broke them is taken out.
 fn mendable(text: &[u8], word: Word) -> usize {
     let marker = marker(word);
@@ -67,5 +70,13 @@ fn mendable(text: &[u8], word: Word) -> usize {
         let left = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
         left < LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
     };
-    starts(text).filter(mendable).count()
+    // Of one that is broken in its first letters only a mark is taken out.
+    let marked = |at: &usize| {
+        let left = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
+        let rest = &text[at + left..text.len().min(at + left + MARK)];
+        (1..PREFIX.len()).contains(&left)
+            && matches!(rest.first(), Some(b'<' | b'[' | 0xE2))
+            && rest.windows(LEN - left).any(|rest| rest == &marker.as_bytes()[left..])
+    };
+    starts(text).filter(mendable).count() + (0..text.len()).filter(marked).count()
 }

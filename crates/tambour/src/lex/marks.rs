@@ -133,10 +133,11 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
-/// Whether a mark, as it is written, has attributes.
+/// Whether a mark, as it is written so far, has attributes.
 #[must_use]
 pub fn has_attributes(mark: &str) -> bool {
-    let inside = mark.strip_prefix('<').and_then(|mark| mark.strip_suffix('>')).unwrap_or_default();
+    let inside = mark.strip_prefix('<').unwrap_or_default();
+    let inside = inside.strip_suffix('>').unwrap_or(inside);
     // Marks that are no tags have no white space.
     inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }

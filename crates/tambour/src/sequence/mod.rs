@@ -146,19 +146,17 @@ impl Sequencer {
             }
             Intent::Summary(text) => {
                 let text = space::trim(text);
-                if self.stage == Stage::Before && !self.summary && !text.trim().is_empty() {
-                    self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
+                match text.trim().is_empty() {
+                    true => {}
+                    false if self.stage == Stage::Before && !self.summary => {
+                        self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
+                    }
+                    // That of a later reply of a tool loop.
+                    false => self.aside(AsideKind::Thought, text, out),
                 }
             }
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
-            Intent::Aside { kind, text } => {
-                if self.stage < Stage::Ended && !text.is_empty() {
-                    if self.stage == Stage::Before {
-                        self.send(Event::ThinkingStart, out);
-                    }
-                    self.send(Event::Aside { kind: *kind, text: Cow::Borrowed(text) }, out);
-                }
-            }
+            Intent::Aside { kind, text } => self.aside(*kind, text, out),
             Intent::Extension(event) => self.extension(event.as_ref().clone(), out),
         }
     }
@@ -235,6 +233,16 @@ impl Sequencer {
             self.end_thinking(out);
         }
         true
+    }
+
+    /// What stands beside thinking and answer.
+    fn aside(&mut self, kind: AsideKind, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage < Stage::Ended && !text.is_empty() {
+            if self.stage == Stage::Before {
+                self.send(Event::ThinkingStart, out);
+            }
+            self.send(Event::Aside { kind, text: Cow::Borrowed(text) }, out);
+        }
     }
 
     /// Text of a phase that comes after thinking: it cannot be one any more.

@@ -129,6 +129,11 @@ impl Places {
         found.map_or((self.start, self.end), |(_, stand)| *stand)
     }
 
+    /// Items of the list of calls.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Where a call stands; the list, if it is no object.
     pub(super) fn call(&self, index: usize) -> Stand {
         self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member("tool_calls"))

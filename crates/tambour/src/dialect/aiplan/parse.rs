@@ -359,8 +359,9 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
         let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
         let answer = (answer && !object.sent).then(|| places.member("direct_response"));
         checked.lost = lost(answer.into_iter().collect(), &checked.reports);
-        let calls = checked.plan["tool_calls"].as_array().map_or(0, Vec::len);
-        checked.lost_calls = lost((0..calls).map(|call| places.call(call)).collect(), &checked.reports);
+        // Those that were dropped have a report each.
+        checked.lost_calls =
+            lost((0..places.calls()).map(|call| places.call(call)).collect(), &checked.reports);
     }
     checked
 }

@@ -144,7 +144,10 @@ impl Reader {
             Some(open) => open.see(mark),
             None if mark.kind == Kind::Close => Effect::Close,
             // A model whose template swallows the mark may write it all the same.
-            None if mark.kind == Kind::Open && !self.filled => return self.begin(self.part, mark, at),
+            None if mark.kind == Kind::Open && !self.filled => {
+                attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+                return self.begin(self.part, mark, at);
+            }
             None => Effect::Text,
         };
         match effect {
@@ -264,7 +267,9 @@ impl Reader {
     /// Whether an unfinished token at the very end is the beginning of a mark that closes.
     pub(super) fn is_half_mark(&self, carry: &str) -> bool {
         let due = matches!(self.part, Part::Reasoning | Part::Aside);
-        due && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
+        // What may be attributes is text that would be lost.
+        due && !marks::has_attributes(carry)
+            && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
             && marks::at(carry.as_bytes()) == Seen::Part
     }
 

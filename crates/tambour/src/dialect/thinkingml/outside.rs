@@ -150,14 +150,15 @@ impl Outside {
 
     /// What is not blank, run by run: start, and offset after it.
     pub(super) fn ranges(&self) -> Vec<(Place, usize)> {
-        let mut ranges: Vec<(Place, usize)> = self.runs().filter_map(|(text, at)| inner(text, at)).collect();
+        let mut ranges: Vec<Option<(Place, usize)>> = self.runs().map(|(text, at)| inner(text, at)).collect();
         let mut beyond = self.beyond.iter().copied().peekable();
-        if let (Some((_, end)), Some(last)) = (beyond.next_if(|(at, _)| *at == self.end), ranges.last_mut()) {
+        if let Some(Some((_, last))) = ranges.last_mut()
+            && let Some((_, end)) = beyond.next_if(|(at, _)| *at == self.end)
+        {
             // What did not fit of the last run.
-            last.1 = end;
+            *last = end;
         }
-        ranges.extend(beyond);
-        ranges
+        ranges.into_iter().flatten().chain(beyond).collect()
     }
 
     /// Takes everything.
