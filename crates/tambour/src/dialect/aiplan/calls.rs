@@ -75,9 +75,7 @@ impl Check<'_> {
             self.fault(fault(format!("`{at}` is {}, not an object", kind(call))));
             return None;
         };
-        if let Some(message) = further(fields, &at) {
-            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
-        }
+        let further = further(fields, &at);
         if let Some(renamed) = rename(fields) {
             let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
             self.reports.push(found.repaired("read as that"));
@@ -124,6 +122,10 @@ impl Check<'_> {
             let message = format!("`{at}`: `{name}` does more than read, in a {} plan", mode.name);
             self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
             return None;
+        }
+        // Of a call that cannot run all is reported already.
+        if let Some(message) = further {
+            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
         Some(ToolCall { call_id: String::new(), name, args })
     }
@@ -190,7 +192,8 @@ impl Check<'_> {
 /// Says which fields of a call have no meaning: they stay in the plan and change nothing (P-029).
 fn further(call: &Map<String, Value>, at: &str) -> Option<String> {
     let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
-    let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || key == "function";
+    let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";
+    let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || openai(key);
     let inner = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let inner = inner.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
     let mut further = call.keys().filter(|key| !known(key)).chain(inner);
