@@ -207,8 +207,10 @@ pub fn account(
             );
             complaints.push(Complaint { fault: Fault::Lost, word: Some(word), message });
         }
+        let mended = || replies.iter().any(|reply| mendable(reply.input, word) > 0);
         if let [(reply, Some(at))] = places[..]
             && sent == 1
+            && !mended()
             && let Some(finding) =
                 reply.findings.iter().find(|found| says(found, NOTHING) && covers(found, at))
         {

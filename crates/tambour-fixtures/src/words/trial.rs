@@ -175,7 +175,9 @@ impl Trial {
     /// Bytes that may be held back.
     pub(super) fn allowed(&self) -> usize {
         let limits = &self.options.limits;
-        limits.held() + 2 * limits.hold
+        // The answer of a plan may come before its mode.
+        let plan = matches!(&*self.dialect, "aiplan" | "auto");
+        limits.held() + 2 * limits.hold + if plan { limits.value } else { 0 }
     }
 
     pub(super) fn end(&self) -> End {

@@ -6,6 +6,7 @@ use tambour::dialect::DIALECTS;
 use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::targets;
+use tambour_fixtures::words::Replies;
 use tambour_fixtures::{folder, load};
 
 /// Inputs of one test when `FUZZ_ITERATIONS` does not say.
@@ -40,6 +41,21 @@ fn json() {
     queue::all(&pieces(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
             targets::json(&targets::json_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
+fn words() {
+    // Invariant 5; seeds beyond those that the property itself reads.
+    let replies = Replies::load().expect("the fixtures are readable");
+    let pieces: Vec<_> = pieces(iterations())
+        .into_iter()
+        .flat_map(|seeds| (0..DIALECTS.len()).map(move |at| (at, seeds.clone())))
+        .collect();
+    queue::all(&pieces, |(dialect, seeds)| {
+        for seed in seeds.clone() {
+            targets::words(&targets::words_input(*dialect, (1 << 32) + seed, &replies));
         }
     });
 }

@@ -56,7 +56,7 @@ impl Beside<'_> {
             }
             // It has no key of its own, or one whose place was not kept.
             (Some(Member { stand, .. }), _) => (stand.0, stand.1, "taken as the message, its keys not used"),
-            _ => (at, response.stand.1, "taken as the message"),
+            _ => (at, response.stand.1, "taken as the message, the key not used"),
         };
         reports.push(Report::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).repaired(repair));
     }

@@ -57,6 +57,14 @@ pub(super) struct Frame {
     before: Left,
 }
 
+impl Frame {
+    /// Where the value begins, with what its fence says.
+    pub(super) fn begins(&self) -> Place {
+        let (place, last) = self.language_at;
+        if last > place.offset { place.min(self.start) } else { self.start }
+    }
+}
+
 /// Bytes of a fence's language that are kept.
 const LANGUAGE: usize = 32;
 
@@ -107,10 +115,8 @@ impl Around {
     }
 
     /// Says that a value is no plan, nor is what its fence says.
-    pub(super) fn passed_value(&mut self, frame: &Frame, start: Place, end: usize) {
-        let (place, last) = frame.language_at;
-        let from = if last > place.offset { place.min(start) } else { start };
-        self.passed(from, end);
+    pub(super) fn passed_value(&mut self, frame: &Frame, end: usize) {
+        self.passed(frame.begins(), end);
     }
 
     /// Says that something is no plan.
@@ -237,6 +243,8 @@ impl Around {
     /// Everything so far is left out.
     pub(super) fn forget(&mut self) {
         self.prose = false;
+        (self.fence, self.language) = (None, None);
+        self.said.clear();
         self.since = join(self.before.take(), self.since);
     }
 

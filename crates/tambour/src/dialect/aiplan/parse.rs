@@ -179,7 +179,7 @@ impl Plans {
         }
         if let JsonEvent::ValueEnd(end) = event {
             self.around.value_end(end);
-            let (start, likely) = (object.places.start, object.likely);
+            let (start, likely) = (object.frame.begins(), object.likely);
             self.object = None;
             self.unused(start, end.offset, likely);
         }
@@ -218,7 +218,7 @@ impl Plans {
             }
             chosen => {
                 for read in [chosen.take(), self.first.take()].into_iter().flatten() {
-                    self.around.passed(read.start, read.end.offset);
+                    self.around.passed_value(&read.frame, read.end.offset);
                 }
                 if let Some((start, end)) = self.others.take() {
                     self.around.passed(start, end);
@@ -274,18 +274,19 @@ impl Plans {
         checked.reports = reports;
         let mut read = Read { frame, start, end, others: None, sent, unsent, likely, checked };
         if !likely {
-            self.around.passed_value(&read.frame, start, end.offset);
+            self.around.passed_value(&read.frame, end.offset);
         }
         if read.checked.valid || read.sent {
             let first = self.first.take().filter(|first| first.likely);
-            read.others = join(first.map(|first| (first.start, first.end.offset)), self.others.take());
+            read.others =
+                join(first.map(|first| (first.frame.begins(), first.end.offset)), self.others.take());
             self.around.split();
             self.chosen = Some(read);
         } else if self.first.as_ref().is_none_or(|first| likely && !first.likely) {
             self.around.split();
             self.first = Some(read);
         } else if likely {
-            self.unused(start, end.offset, true);
+            self.unused(read.frame.begins(), end.offset, true);
         }
     }
 
@@ -334,12 +335,14 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
         });
     }
     if let Some(wrapper) = wrapper {
-        let message = match wrapper {
-            Wrapper::List => "the plan is the item of a list".to_owned(),
-            Wrapper::Key(key) => format!("the plan stands under `{}`", clip(&key)),
+        let (message, repair) = match wrapper {
+            Wrapper::List => ("the plan is the item of a list".to_owned(), "read alone"),
+            Wrapper::Key(key) => {
+                (format!("the plan stands under `{}`", clip(&key)), "read alone, the key is not used")
+            }
         };
         let found = Report::new(rules::PLAN_WRAPPED, start, end.offset, message);
-        checked.reports.insert(0, found.repaired("read alone"));
+        checked.reports.insert(0, found.repaired(repair));
         checked.wrapped = true;
     }
     checked.valid &= !twice;

@@ -33,6 +33,9 @@ struct Fields<'a> {
     members: &'a Members,
     /// Whether the object is the data.
     framed: bool,
+    /// Whether `data` is a text, and the fields that stood beside it.
+    text: bool,
+    gathered: Vec<&'static str>,
 }
 
 /// The fields of an event of the contract.
@@ -97,7 +100,8 @@ pub(super) fn read(
     }
     let object = std::mem::take(&mut whole.object);
     let (own, beside) = if framed { (object, Map::new()) } else { (Map::new(), object) };
-    let mut fields = Fields { own, beside, at, members: whole.members, framed };
+    let (members, text, gathered) = (whole.members, false, Vec::new());
+    let mut fields = Fields { own, beside, at, members, framed, text, gathered };
     fields.open_data(limits, order);
     fields.rename(name, at, order);
     fields.gather(name, at, order);
@@ -193,8 +197,12 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
 impl Fields<'_> {
     /// Where a field stands: in `data`, or beside the name.
     fn stand(&self, own: bool, key: &str) -> Stand {
+        let unknown = (self.at, self.at.offset);
+        if own && self.text && !self.gathered.contains(&key) {
+            return unknown;
+        }
         let inner = || self.members.get(&["data", key]).filter(|_| own && !self.framed);
-        inner().or_else(|| self.members.get(&[key])).unwrap_or((self.at, self.at.offset))
+        inner().or_else(|| self.members.get(&[key])).unwrap_or(unknown)
     }
 
     /// Reports a field that is lost. Of one in a `data` that is text it is not known where it stands.
@@ -234,6 +242,7 @@ impl Fields<'_> {
                 };
                 let stand = self.stand(false, "data");
                 order.found_in(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
+                self.text = true;
                 data
             }
         };
@@ -247,6 +256,7 @@ impl Fields<'_> {
                 && let Some(value) = self.beside.shift_remove(*field)
             {
                 flat = true;
+                self.gathered.push(field);
                 self.own.insert((*field).to_owned(), value);
             }
         }

@@ -114,6 +114,10 @@ impl Dialect for JsonSeq {
             let mut reader = json::Reader::lines(&self.limits).without_thoughts().starting_at(place);
             reader.push(&text, &mut parse::Feed { lines, preface, out });
             reader.finish(&mut parse::Feed { lines, preface, out });
+            if !lines.told.begun() {
+                // What looked like an event was a draft as well.
+                out.intent(Intent::Draft(&text));
+            }
         }
         self.lines.end_text(self.end, out);
         match self.preface.take().filter(|_| !self.lines.told.begun()) {

@@ -141,7 +141,8 @@ impl Lines {
     pub(super) fn held(&self) -> usize {
         // Before the first event all text is held anyway.
         let thoughts = self.thoughts.held();
-        self.order.held() + thoughts + if self.told.begun() { self.line.waiting } else { 0 }
+        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
+        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
     }
 
     #[inline]
@@ -254,7 +255,7 @@ impl Lines {
                 return;
             }
             JsonEvent::StringEnd => self.line.string_ends(),
-            JsonEvent::Number(number) if self.line.is_field("id") => {
+            JsonEvent::Number(number) if self.line.is_field("id") && self.line.target.is_none() => {
                 self.line.id = Some(Value::Number((*number).clone()));
             }
             _ => {}
@@ -352,7 +353,7 @@ impl Lines {
     fn string_begins(&mut self, out: &mut dyn Output) {
         let line = &mut self.line;
         line.naming = line.depth == 1 && line.top == "event" && !line.framed && line.name.is_empty();
-        line.id_string = line.is_field("id");
+        line.id_string = line.is_field("id") && line.target.is_none();
         if !line.is_field("text") {
             return;
         }

@@ -241,6 +241,10 @@ impl Answer {
         let body = raw.trim_start_matches([' ', '\t', '\r', '\n']);
         let (blank, body) = raw.split_at(raw.len() - body.len());
         if lead.watch.push(blank) == blank.len() {
+            if !lead.text.is_empty() && lead.watch.form().is_none() && lead.text.len() + blank.len() > LEAD {
+                self.end_lead(out);
+                return false;
+            }
             if !lead.text.is_empty() {
                 // Any amount of it may follow; not all is kept.
                 lead.text.push_str(&blank[..blank.len().min(LEAD.saturating_sub(lead.text.len()))]);

@@ -100,6 +100,7 @@ impl Block {
         ended
             && self.line_start
             && self.opening == "<!-- "
+            && self.tag == "<serp_queries>"
             && self.closing.as_ref().is_some_and(|(tag, tail)| tag == "</serp_queries>" && tail == " -->")
             && line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
@@ -361,7 +362,7 @@ impl Reader {
         }
         if !block.is_exact(ended) {
             let message = "the queries block is not its three lines";
-            report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes", out);
+            report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes, the rest not used", out);
         }
         if self.mode != Mode::Final {
             self.answer.block_at = this;

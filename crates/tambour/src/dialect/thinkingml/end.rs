@@ -11,12 +11,14 @@ use crate::span::Place;
 impl Reader {
     pub(super) fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Token::Tag(tag) = token
-            && let Some((name, _)) = structure::find(tag.name)
+            && let Some((name, exact)) = structure::find(tag.name)
         {
             if name == Name::Thinking && tag.kind == TagKind::Close {
+                self.check_tag(name, exact, &tag, at, out);
                 self.mode = Mode::Outside;
             } else if name == Name::Final && tag.kind == TagKind::Open {
                 self.mode = Mode::Outside;
+                self.check_tag(name, exact, &tag, at, out);
                 return self.begin(name, at, tag.raw.len(), out);
             }
         }
