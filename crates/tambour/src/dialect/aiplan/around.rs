@@ -61,7 +61,8 @@ impl Frame {
     /// Where the value begins, with what its fence says.
     pub(super) fn begins(&self) -> Place {
         let (place, last) = self.language_at;
-        if last > place.offset { place.min(self.start) } else { self.start }
+        let json = self.language.trim().eq_ignore_ascii_case("json") && last - place.offset == "json".len();
+        if last > place.offset && !json { place.min(self.start) } else { self.start }
     }
 }
 
