@@ -188,3 +188,23 @@ fn a_stream_can_end_after_its_calls() {
         assert_valid(&sink);
     }
 }
+
+#[test]
+fn findings_are_counted_through_the_replies() {
+    let mut options = options();
+    options.limits.findings = 1;
+    // Each plan has no fence and a comma too many.
+    let [plan, answer] = [PLAN, ANSWER]
+        .map(|reply| reply.trim_start_matches("```json\n").trim_end_matches("\n```").replace("]}", "],}"));
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("aiplan", &options).unwrap();
+    push(&mut pipeline, &plan, 1000, &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+    assert_eq!((pipeline.calls().len(), sink.findings.len()), (1, 1), "{:?}", sink.findings);
+    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    push(&mut next, &answer, 1000, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    let [_, last] = sink.findings.as_slice() else { panic!("{:?}", sink.findings) };
+    // X-007
+    assert_eq!((last.code.as_ref(), last.message.as_str()), ("findings_limit", "3 more findings are not listed"));
+}
