@@ -6,6 +6,7 @@ use tambour::lex::code::CodeFilter;
 use tambour::lex::markup::{Markup, Token};
 use tambour::limits::Limits;
 use tambour::repair::json::{Builder, JsonEvent, JsonSink, Reader, strict};
+use tambour::sequence::Trim;
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 fn limited(set: impl FnOnce(&mut Limits)) -> Options {
@@ -152,6 +153,21 @@ fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
 }
 
 #[test]
+fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
+    // R-22, J-038: however the text was cut.
+    let text = "\u{3000}    \u{3000} ";
+    let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
+    for at in cuts {
+        let mut trim = Trim::new(4);
+        let mut sent = String::new();
+        for piece in [&text[..at], &text[at..]] {
+            trim.push(piece, &mut |text| sent.push_str(text));
+        }
+        assert_eq!((sent.as_str(), trim.held()), (text.trim_end_matches(' '), 1), "cut at {at}");
+    }
+}
+
+#[test]
 fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
     // T-029
     let held = |limit: usize| {
@@ -231,4 +247,29 @@ fn the_form_of_a_reply_is_decided_at_the_limit() {
     assert!(sink.events.is_empty(), "{:?}", sink.events);
     pipeline.push(b"8", &mut sink);
     assert_eq!((pipeline.dialect(), answer(&sink).as_str()), ("plain", "1 2 3 4\n5 6 78"));
+}
+
+#[test]
+fn places_of_members_are_kept_up_to_a_limit() {
+    // 256 of them; what comes behind has one place.
+    for (before, kept) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
+        // `event` and `data` are members too.
+        let more: String = (0..before).map(|n| format!("\"k{n}\":{n},")).collect();
+        let line = format!("{{\"event\":\"phase_start\",\"data\":{{{more}\"title\":[],\"id\":[]}}}}");
+        let sink = read("jsonseq", &Options::default(), &[line.as_bytes()]);
+        let of_type = sink.findings.iter().filter(|finding| finding.code == "field_type");
+        let [id, title] = of_type.map(|found| (found.span.start, found.span.end)).collect::<Vec<_>>()[..]
+        else {
+            panic!("{:?}", sink.findings)
+        };
+        let place = |key: &str| line.find(&format!("\"{key}\"")).unwrap();
+        let first = match before {
+            ..254 => "id",
+            254 => "title",
+            _ => "k254",
+        };
+        let beyond = (place(first), line.len());
+        assert_eq!(title, if kept > 0 { (place("title"), place("id")) } else { beyond }, "{before}");
+        assert_eq!(id, if kept > 1 { (place("id"), line.len()) } else { beyond }, "{before}");
+    }
 }

@@ -371,3 +371,20 @@ fn a_loop_of_tools_is_one_stream() {
         assert_eq!(check_events(&events), []);
     }
 }
+
+#[test]
+fn further_fields_of_a_call_are_counted() {
+    // P-029
+    for (more, message) in [
+        (&["note"][..], "`/tool_calls/0/note` is not a field of calls"),
+        (&["note", "why"], "`/tool_calls/0/note` and 1 more are not fields of calls"),
+        (&["note", "why", "when"], "`/tool_calls/0/note` and 2 more are not fields of calls"),
+    ] {
+        let mut plan = calling(&[("lintSRSDocument", json!({"userInput": "x"}))]);
+        more.iter().for_each(|field| plan["tool_calls"][0][field] = json!("x"));
+        let read = read(&fenced(&plan), &Options::default(), &End::stop());
+        let [found] = read.findings.as_slice() else { panic!("{:?}", read.findings) };
+        assert_eq!((found.code.as_ref(), found.message.as_str()), ("field_unknown", message));
+        assert_eq!(plan_of(&read)["executable"], true);
+    }
+}

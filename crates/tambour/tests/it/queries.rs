@@ -1,11 +1,13 @@
 //! Search queries: what is cleaned, how it is reported, and that the result passes (T-044 to T-052, J-004, J-005).
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::contract::queries::{LONGEST, MOST, Policy, Source, check};
 use tambour::finding::{Finding, Level, Profile, Report, Severity};
 use tambour::options::Sensitive;
-use tambour::privacy::Privacy;
+use tambour::privacy::{Detector, Privacy, Text};
 use tambour::span::Place;
 
 fn cleaned(value: &Value, sensitive: Sensitive) -> (Option<Vec<String>>, Vec<Report>) {
@@ -223,4 +225,25 @@ proptest! {
         prop_assert_eq!(again.unwrap(), queries);
         prop_assert!(!reports.iter().any(strict));
     }
+}
+
+/// Finds `secret`, and what it is replaced by.
+struct Secret;
+
+impl Detector for Secret {
+    fn kind(&self) -> &'static str {
+        "secret"
+    }
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        text.raw().match_indices("secret").for_each(|(at, word)| found(at..at + word.len()));
+    }
+}
+
+#[test]
+fn what_stays_sensitive_is_dropped() {
+    let privacy = Privacy::default().with(Secret);
+    let policy = Policy { sensitive: Sensitive::Generalise, privacy: &privacy, source: Source::Block };
+    let (queries, reports) = policy.clean(&json!(["a secret", "a@b.com"]), Place::START, 0);
+    assert_eq!(queries.unwrap(), ["[email]"]); // T-048, R-11
+    assert_eq!(reports[0].repair.as_deref(), Some("query dropped"));
 }

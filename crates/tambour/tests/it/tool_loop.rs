@@ -188,3 +188,53 @@ fn a_stream_can_end_after_its_calls() {
         assert_valid(&sink);
     }
 }
+
+#[test]
+fn findings_are_counted_through_the_replies() {
+    let mut options = options();
+    options.limits.findings = 1;
+    // Each plan has no fence and a comma too many.
+    let [plan, answer] = [PLAN, ANSWER]
+        .map(|reply| reply.trim_start_matches("```json\n").trim_end_matches("\n```").replace("]}", "],}"));
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("aiplan", &options).unwrap();
+    push(&mut pipeline, &plan, 1000, &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+    assert_eq!((pipeline.calls().len(), sink.findings.len()), (1, 1), "{:?}", sink.findings);
+    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    push(&mut next, &answer, 1000, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    let [_, last] = sink.findings.as_slice() else { panic!("{:?}", sink.findings) };
+    // X-007
+    assert_eq!(
+        (last.code.as_ref(), last.message.as_str()),
+        ("findings_limit", "3 more findings are not listed")
+    );
+}
+
+#[test]
+fn the_summary_of_a_later_reply_is_an_aside() {
+    let summary = |text: &'static str| Intent::Summary(text.into());
+    for answered in [false, true] {
+        let mut sequencer = Sequencer::new(&options());
+        let mut sink = Collected::default();
+        let mut out = |event: Event<'_>| sink.event(event);
+        let first = if answered { Intent::FinalText("Hi.") } else { Intent::PhaseText("a") };
+        for intent in [summary(" One. "), first] {
+            sequencer.apply(&intent, &mut out);
+        }
+        sequencer.next_reply();
+        for intent in [summary(" "), summary("\nTwo.\n"), Intent::FinalText("Yes.")] {
+            sequencer.apply(&intent, &mut out);
+        }
+        sequencer.finish(&mut out);
+        let told: Vec<Event<'static>> = sink
+            .joined()
+            .into_iter()
+            .filter(|event| matches!(event.name(), "serp_summary" | "aside"))
+            .collect();
+        let aside = Event::Aside { kind: AsideKind::Thought, text: Cow::Borrowed("Two.") };
+        assert_eq!(told, [Event::SerpSummary { text: Cow::Borrowed("One.") }, aside]); // X-004, X-010
+        assert_valid(&sink);
+    }
+}
