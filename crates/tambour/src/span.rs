@@ -54,6 +54,14 @@ impl Place {
         }
     }
 
+    /// The place before `text`, which ends here; `None` if it holds line breaks.
+    #[must_use]
+    pub(crate) fn before(self, text: &str) -> Option<Place> {
+        let column = self.column.checked_sub(u32::try_from(text.chars().count()).ok()?)?;
+        let offset = self.offset.checked_sub(text.len())?;
+        (!text.contains('\n') && column > 0).then_some(Place { offset, column, ..self })
+    }
+
     /// The place after `text`.
     #[must_use]
     pub fn after(mut self, text: &str) -> Place {

@@ -247,9 +247,12 @@ pub fn account(
 
 /// The first word of one kind that comes in another place than it stands at in the reply.
 fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Complaint> {
-    // A mark that closes nothing makes a draft of what stands before it, drafts that have been told among it.
-    let moves =
-        |finding: &Finding| MOVES.contains(&finding.rule.as_ref()) || finding.code == "think_unopened";
+    // A mark that closes nothing makes a draft of what stands before it, drafts that have been told among it; a further phase
+    // makes thinking of text that has waited.
+    let moves = |finding: &Finding| {
+        let row = MOVES.contains(&finding.rule.as_ref());
+        row || finding.code == "think_unopened" || says(finding, &["read as a further phase"])
+    };
     if replies.iter().any(|reply| reply.findings.iter().any(moves)) {
         return None;
     }

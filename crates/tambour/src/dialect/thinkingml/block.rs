@@ -250,7 +250,8 @@ impl Reader {
         let Some(block) = &mut self.block else { return };
         let opening = block.body.split_off(from);
         let line_start = block.body.ends_with('\n');
-        let start = block.body_at.unwrap_or(at).after(&block.body);
+        // Counted back from the tag where that is possible: something may have been taken out of the body.
+        let start = at.before(&opening).unwrap_or_else(|| block.body_at.unwrap_or(at).after(&block.body));
         block.scan = Scan::default();
         self.leave_block(start, out);
         let next = Block::begin(&opening, tag, start, line_start);

@@ -93,7 +93,13 @@ impl Reader {
     /// Closes whatever element is under way.
     pub(super) fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
         match self.mode {
-            Mode::Outside => self.leave_block(end, out),
+            Mode::Outside => {
+                self.leave_block(end, out);
+                // What follows the block may have begun an element.
+                if self.mode != Mode::Outside {
+                    self.close_at_end(end, out);
+                }
+            }
             Mode::Late => {
                 self.end_late(end.offset, out);
                 // In an open `<thinking>` that is to be closed too.
