@@ -8,9 +8,6 @@ use tambour_fixtures::corpus::{authored, recorded};
 use tambour_fixtures::random::Random;
 use tambour_fixtures::{folder, load};
 
-/// Dialects whose replies are not held to this yet.
-const LATER: &[&str] = &["plain"];
-
 /// The whole output of a model that cannot comply (T-025).
 const MARKER: &str = "<<ParsingError>>";
 
@@ -74,8 +71,7 @@ fn kept<'a>(events: &[Event<'a>]) -> Vec<Event<'a>> {
 
 /// Dialects that can be written, and the one that finds out which it is.
 fn readers() -> impl Iterator<Item = &'static Entry> {
-    let written = DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto");
-    written.filter(|entry| !LATER.contains(&entry.name))
+    DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto")
 }
 
 /// Complaints about each reply as each dialect reads it.
@@ -85,9 +81,6 @@ fn complaints(complaint: impl Fn(&Entry, &[u8], &Read) -> Option<String>) -> Vec
     for entry in readers() {
         for reply in &replies {
             let first = read(entry.name, reply);
-            if LATER.contains(&first.dialect) {
-                continue;
-            }
             let from = String::from_utf8_lossy(reply);
             let found = complaint(entry, reply, &first);
             complaints.extend(found.map(|found| {
