@@ -10,7 +10,7 @@ use crate::lex::markup::{Markup, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{self, JsonEvent, JsonSink};
+use crate::repair::json::{self, JsonEvent, JsonSink, Origin};
 use crate::span::Place;
 
 /// The table entry.
@@ -151,61 +151,91 @@ fn look(seen: &str, full: bool) -> Verdict {
     if event_named(text) {
         return Verdict::Dialect("jsonseq");
     }
-    if let Some(name) = object_of(text) {
+    if let Some(name) = object_of(text, full) {
         return Verdict::Dialect(name);
     }
     let verdict = markup(text, full);
     if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
 }
 
-/// A dialect that is one object: the keys that tell it, those that do as the first one, and those that do as the first one
-/// of an object that the reply begins with, since they are common words.
+/// A dialect that is one object: its keys, and those that are common words, which do only as the first key of an object that
+/// the reply begins with.
 struct Object {
     dialect: &'static str,
-    any: &'static [&'static str],
-    first: &'static [&'static str],
-    leading: &'static [&'static str],
+    keys: &'static [&'static str],
+    common: &'static [&'static str],
 }
 
 const OBJECTS: &[Object] = &[
     Object {
         dialect: "aiplan",
-        any: &["response_mode", "direct_response"],
-        first: &["thought"],
-        leading: &[],
+        keys: &["thought", "response_mode", "direct_response", "tool_calls"],
+        common: &["thought", "tool_calls"],
     },
-    Object { dialect: "ai_say", any: &["assessment", "should_exit"], first: &[], leading: &["response"] },
+    Object {
+        dialect: "ai_say",
+        keys: &["assessment", "response", "should_exit", "exit_reason"],
+        common: &["response", "exit_reason"],
+    },
 ];
 
-/// The dialect whose object begins in the text.
-fn object_of(text: &str) -> Option<&'static str> {
-    let keys = json_keys(text);
-    let first = keys.first()?.as_str();
+/// Keys of a dialect that an object has when it is complete (R-74).
+const LEAST: usize = 2;
+
+/// The dialect whose object begins in the text and stands alone in its lines or fence (R-74).
+fn object_of(text: &str, full: bool) -> Option<&'static str> {
     let begins = text.starts_with(['{', '｛', '`', '~', '<']);
-    let tells = |object: &&Object| {
-        keys.iter().any(|key| object.any.contains(&key.as_str()))
-            || object.first.contains(&first)
-            || begins && object.leading.contains(&first)
+    let dialect = |found: &Found| {
+        let first = found.keys.first().map(String::as_str).unwrap_or_default();
+        let tells = |object: &&Object| {
+            let known = object.keys.iter().filter(|key| found.keys.iter().any(|found| found == *key)).count();
+            let common = object.common.contains(&first) && !(begins || first == "thought");
+            known >= LEAST || known > 0 && full && !found.complete && !common
+        };
+        OBJECTS.iter().find(tells).map(|object| object.dialect)
     };
-    OBJECTS.iter().find(tells).map(|object| object.dialect)
+    objects(text).iter().filter(|found| found.alone).find_map(dialect)
 }
 
-/// The keys of the first JSON object, as far as it has arrived.
-fn json_keys(text: &str) -> Vec<String> {
-    struct Keys(Vec<String>, bool);
-    impl JsonSink for Keys {
+/// A JSON object, as far as it has arrived.
+struct Found {
+    keys: Vec<String>,
+    /// Whether nothing but white space stands before it on its line, or it stands in a fence.
+    alone: bool,
+    complete: bool,
+}
+
+fn objects(text: &str) -> Vec<Found> {
+    struct Objects<'a>(Vec<Found>, &'a str);
+    impl JsonSink for Objects<'_> {
         fn event(&mut self, event: JsonEvent<'_>) {
             match event {
-                JsonEvent::Key { text, depth: 1, .. } if !self.1 => self.0.push(text.to_owned()),
-                JsonEvent::ValueEnd(_) => self.1 |= !self.0.is_empty(),
+                JsonEvent::ValueStart(start) => {
+                    let before = &self.1[..start.place.offset];
+                    let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]).trim_end();
+                    // A mark of reasoning or a fence ends what stood before it.
+                    let alone = line.trim().is_empty() || line.ends_with(['>', ']', '▷', '`', '~']);
+                    let alone = alone || start.origin != Origin::Bare;
+                    self.0.push(Found { keys: Vec::new(), alone, complete: false });
+                }
+                JsonEvent::Key { text, depth: 1, .. } => {
+                    if let Some(found) = self.0.last_mut() {
+                        found.keys.push(text.to_owned());
+                    }
+                }
+                JsonEvent::ValueEnd(_) => {
+                    if let Some(found) = self.0.last_mut() {
+                        found.complete = true;
+                    }
+                }
                 _ => {}
             }
         }
         fn report(&mut self, _: Report) {}
     }
-    let mut keys = Keys(Vec::new(), false);
-    json::Reader::chat(&Limits::default()).push(text, &mut keys);
-    keys.0
+    let mut objects = Objects(Vec::new(), text);
+    json::Reader::chat(&Limits::default()).push(text, &mut objects);
+    objects.0
 }
 
 /// Whether an `event` field or line names an event (J-050).
@@ -220,8 +250,11 @@ fn event_named(text: &str) -> bool {
         // An unfinished name may still grow.
         let complete = name.len() < value.len();
         let in_object = matches!(before, Some('{' | ',' | '｛' | '，'));
-        let at_line = before.is_none() || text[..at].ends_with('\n');
-        complete && (in_object || at_line) && kind_of(name).is_some()
+        let line = text[..at].rfind('\n').map_or(&text[..at], |start| &text[start + 1..at]);
+        // In a sentence it decides nothing (R-74).
+        let alone = line.trim_start().starts_with(['{', '[', ',', '"', '｛', '，', '`', '~', '<', '◁'])
+            || line.trim_start().starts_with("data:");
+        complete && (in_object && alone || line.is_empty()) && kind_of(name).is_some()
     })
 }
 
@@ -231,6 +264,8 @@ fn markup(text: &str, full: bool) -> Verdict {
     // Name of a reasoning tag that is open, or whether one has closed at the start.
     let (mut open, mut thinking, mut led) = (None::<&str>, false, true);
     let mut closed = false;
+    // Whether no text stands before this place on its line: a tag in a sentence is a mention (R-74).
+    let (mut alone, mut began) = (true, false);
     // Whether a code span opens directly before this place: what it quotes begins nothing.
     let mut quoted = false;
     let mut lexer = Markup::new(super::MARKER, 1 << 10);
@@ -249,20 +284,28 @@ fn markup(text: &str, full: bool) -> Verdict {
                 let opening = tag.kind == TagKind::Open;
                 match (name.as_str(), opening) {
                     ("phase", true) if thinking => verdict = Verdict::Dialect("thinkingml"),
-                    ("serp", true) if open.is_none() => verdict = Verdict::Dialect("thinkingml"),
-                    ("final", true) if open != Some("think") => verdict = Verdict::Dialect("thinkingml"),
-                    ("thinking", true) if open.is_none() => thinking = true,
+                    ("serp", true) if open.is_none() && alone => verdict = Verdict::Dialect("thinkingml"),
+                    ("final", true) if open != Some("think") && alone => {
+                        verdict = Verdict::Dialect("thinkingml");
+                    }
+                    ("thinking", true) if open.is_none() => {
+                        thinking = true;
+                        began |= alone;
+                    }
                     ("think", true) if led && open.is_none() && !thinking => open = Some("think"),
                     ("think" | "thinking", false) if open == Some(name.as_str()) => {
                         open = None;
                         closed = true;
+                        alone = true;
                     }
                     _ => {}
                 }
             }
-            Token::Text(text) if is_blank(text) => {}
+            Token::Text(text) if is_blank(text) => alone |= text.contains('\n'),
             Token::Mark(_) => {}
             _ => {
+                alone = matches!(token, Token::Text(text) if text.rfind('\n').is_some_and(|at| is_blank(&text[at..])));
+
                 // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it
                 // is plain reasoning or ThinkingML without phases.
                 if thinking && led && open.is_none() && !closed {
@@ -278,7 +321,7 @@ fn markup(text: &str, full: bool) -> Verdict {
     lexer.push(text, &mut |token, _| see(token));
     if full {
         lexer.finish(&mut |token, _| see(token));
-        if verdict == Verdict::Unknown && thinking && !led {
+        if verdict == Verdict::Unknown && began && !led {
             return Verdict::Dialect("thinkingml");
         }
     }
