@@ -73,8 +73,7 @@ impl Policy {
                     let found =
                         Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
                     report(found.repaired(repair));
-                    // Where a query stands in text that is read otherwise is not known.
-                    policy.clean(&value?, place, end)
+                    policy.clean_text(&value?, text, place, end)
                 }
             },
         };

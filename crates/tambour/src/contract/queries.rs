@@ -98,7 +98,13 @@ impl Policy<'_> {
             })
             .collect();
         // Broken text may have been read otherwise.
-        let known = value.as_array().is_some_and(|values| values.len() == spans.len());
+        let stands = |(value, (at, end)): (&Value, &(Place, usize))| {
+            let item = &text[at.offset - place.offset..end - place.offset];
+            value.as_str().is_none_or(|value| item.contains(value) || item.contains('\\'))
+        };
+        let known = value
+            .as_array()
+            .is_some_and(|values| values.len() == spans.len() && values.iter().zip(&spans).all(stands));
         self.clean_at(value, if known { &spans } else { &[] }, place, end)
     }
 

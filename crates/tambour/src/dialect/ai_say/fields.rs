@@ -33,6 +33,8 @@ pub(super) struct Whole {
     pub(super) cut: bool,
     /// Whether a `</think>` came after it.
     pub(super) thought: bool,
+    /// Whether it did if another answer follows: a mark that closes nothing came behind it.
+    pub(super) doubtful: bool,
     /// What became of a `response` that is no object.
     pub(super) response: Response,
     /// Whether the message stands in its `response`.

@@ -2,7 +2,7 @@
 //! or the mark is only spoken of.
 //!
 //! Where models end reasoning, the mark stands at the end of a line or of a sentence. In the middle of a sentence, or in
-//! quotes, it is a mention. In doubt the answer stood in reasoning, since nothing in that may act.
+//! quotes, it is a mention. An answer in front of a mark that ends reasoning is a draft if another answer follows it.
 
 use crate::span::Place;
 

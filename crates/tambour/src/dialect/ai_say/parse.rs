@@ -241,8 +241,11 @@ impl Answers {
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == Closing::Unopened {
                     self.around.end_line();
+                    // Behind a message that was sent it is dropped, unless another answer follows: then it ended a
+                    // draft.
                     if let Some(answer) = &mut self.answer {
-                        answer.thought = true;
+                        answer.thought |= self.open || !self.message.is_sent();
+                        answer.doubtful = true;
                     }
                     self.was_thought(out);
                 }
@@ -367,6 +370,7 @@ impl Answers {
         self.before = Before::default();
         let (at, end_at) = (self.object.at, end.offset);
         if self.object.late && self.object.known {
+            self.another();
             self.lost(at, end_at, out);
         }
         // Items before and behind the answer in a list.
@@ -431,6 +435,7 @@ impl Answers {
             placeholders: object.placeholders,
             cut,
             thought: self.thoughts.found(),
+            doubtful: false,
             response: object.response,
             message,
         };
@@ -461,11 +466,19 @@ impl Answers {
 
     /// Keeps an answer, or the one before it.
     fn keep(&mut self, whole: Whole, out: &mut dyn Output) {
+        self.another();
         self.behind = Some(String::new());
         let replaces = self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent();
         let lost = if replaces { self.answer.replace(whole) } else { Some(whole) };
         if let Some((at, end)) = lost.map(|whole| whole.stands.all()) {
             self.lost(at, end, out);
+        }
+    }
+
+    /// Another answer has come: one that a mark followed was a draft, and does not act.
+    fn another(&mut self) {
+        if let Some(answer) = &mut self.answer {
+            answer.thought |= answer.doubtful;
         }
     }
 

@@ -67,7 +67,7 @@ rules! {
     ANSWER_WRAPPED = "answer_wrapped" ["R-76"] Must "The answer stands alone, not under a key of another object.",
         broken concat!("{\"output\":", good!(), "}"), correct GOOD;
     ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
-        broken concat!(good!(), "</think>\nYes."), correct GOOD;
+        broken concat!(good!(), "</think>\n", good!()), correct GOOD;
     FIELD_MISSING = "field_missing" ["S-051"] Must "The answer has all its fields.",
         broken "{\"response\":{\"咨询师\":\"Well done.\"}}", correct GOOD;
     FIELD_TYPE = "field_type" ["S-051"] Must "The fields of the answer have their types.",

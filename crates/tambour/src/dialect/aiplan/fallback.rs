@@ -2,7 +2,16 @@
 
 use serde_json::{Value, json};
 
+use crate::options::PlanVariant;
 use crate::texts::Texts;
+
+/// The mode that answers with a text and calls nothing.
+pub(super) fn answering(variant: PlanVariant) -> &'static str {
+    match variant {
+        PlanVariant::V1 => "GENERAL_CHAT",
+        PlanVariant::V2 => "KNOWLEDGE_QA",
+    }
+}
 
 /// The plan that stands in for one that cannot be used.
 pub(super) fn plan(texts: &Texts) -> Value {

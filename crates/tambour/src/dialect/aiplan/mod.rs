@@ -24,7 +24,7 @@ use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::event::{Event, PlanOutcome};
 use crate::finding::Report;
 use crate::limits::Limits;
-use crate::options::Options;
+use crate::options::{Options, PlanVariant};
 use crate::repair::json;
 use crate::repair::rules as json_rules;
 use crate::span::Place;
@@ -40,7 +40,7 @@ pub(super) const ENTRY: Entry = Entry {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
     },
     rules: rules::RULES,
-    write: Some(write::write),
+    write: Some(|events| write::write(events, PlanVariant::V1)),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
     examples: Examples { languages: &["json"], fenced: true },
@@ -53,6 +53,7 @@ struct AiPlan {
     preface: Preface,
     texts: Texts,
     looping: bool,
+    variant: PlanVariant,
     limits: Limits,
     end: Place,
 }
@@ -66,6 +67,7 @@ impl AiPlan {
             preface: Preface::new(options.limits.hold),
             texts: options.texts.clone(),
             looping: options.tool_loop,
+            variant: options.plan_variant,
             limits: options.limits.clone(),
             end: Place::START,
         }
@@ -250,5 +252,9 @@ impl Dialect for AiPlan {
 
     fn name(&self) -> &'static str {
         ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::write(events, self.variant))
     }
 }

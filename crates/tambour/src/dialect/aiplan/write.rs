@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
+use super::fallback::answering;
 use crate::event::Event;
+use crate::options::PlanVariant;
 
 /// The reply: its plan in a fence.
-pub(super) fn write(events: &[Event<'_>]) -> String {
+pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
     let outcome = events.iter().rev().find_map(|event| match event {
         Event::Plan(outcome) => Some(outcome),
         _ => None,
     });
     let plan = match outcome {
-        Some(outcome) if outcome.is_fallback => answered(&outcome.plan, events),
+        Some(outcome) if outcome.is_fallback => answered(&outcome.plan, events, variant),
         Some(outcome) => outcome.plan.clone(),
-        None => told(events),
+        None => told(events, variant),
     };
     // Room for all of it at once: a text that grows is there twice.
     let size = ["thought", "direct_response"]
@@ -29,7 +31,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
 }
 
 /// The fallback, unless the reply answered all the same: then its answer, and what was thought.
-fn answered(fallback: &Value, events: &[Event<'_>]) -> Value {
+fn answered(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -> Value {
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
     for event in events {
@@ -40,6 +42,7 @@ fn answered(fallback: &Value, events: &[Event<'_>]) -> Value {
         }
     }
     let mut plan = fallback.clone();
+    plan["response_mode"] = Value::from(answering(variant));
     if plan["direct_response"] != *answer && !answer.trim().is_empty() {
         plan["direct_response"] = Value::from(answer);
         if !thought.trim().is_empty() {
@@ -50,7 +53,7 @@ fn answered(fallback: &Value, events: &[Event<'_>]) -> Value {
 }
 
 /// The plan of a reply in another dialect: it answers, and calls nothing.
-fn told(events: &[Event<'_>]) -> Value {
+fn told(events: &[Event<'_>], variant: PlanVariant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     for event in events {
         match event {
@@ -72,7 +75,7 @@ fn told(events: &[Event<'_>]) -> Value {
     }
     json!({
         "thought": thought,
-        "response_mode": "GENERAL_CHAT",
+        "response_mode": answering(variant),
         "direct_response": answer,
         "tool_calls": [],
     })

@@ -166,7 +166,7 @@ impl Answer {
         }
         match (token, found) {
             (_, Some(found)) => self.mark(found, token.raw(), at, out),
-            (Token::Text(text), None) if is_unfinished(text) => {
+            (Token::Text(text), None) if is_unfinished(text) || self.goes_on(text) => {
                 if self.tail.len() + text.len() > self.tag {
                     self.end_tail(out);
                 }
@@ -187,6 +187,12 @@ impl Answer {
                 None
             }
         }
+    }
+
+    /// Whether text goes on with a mark that has begun directly before it.
+    fn goes_on(&self, text: &str) -> bool {
+        let short = !self.tail.is_empty() && self.tail.len() + text.len() <= marks::LONGEST;
+        short && marks::at([&self.tail, text].concat().as_bytes()) == Seen::Part
     }
 
     /// Whether a mark counts where it stands, code aside.
@@ -260,6 +266,7 @@ impl Answer {
                 }
                 return true;
             }
+            self.keep_unfinished(body);
             self.end_lead(out);
             if !body.is_empty() && matches!(token, Token::Text(_)) && !blank.is_empty() {
                 let fate = self.token(&Token::Text(body), None, at.after(blank), out);
@@ -270,6 +277,17 @@ impl Answer {
         }
         self.end_lead(out);
         false
+    }
+
+    /// What of the marker has come may be the beginning of another mark, that goes on with `text`.
+    fn keep_unfinished(&mut self, text: &str) {
+        let Some(lead) = &mut self.lead else { return };
+        let start = lead.text.rfind('<').unwrap_or(lead.text.len());
+        if start < lead.text.len() && marks::at([&lead.text[start..], text].concat().as_bytes()) == Seen::Part
+        {
+            self.tail = lead.text.split_off(start);
+            self.tail_at = lead.at.after(&lead.text);
+        }
     }
 
     /// The answer is more than the failure marker.

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Fate};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
-use crate::dialect::{Intent, MARKER, Output};
+use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
@@ -289,7 +289,7 @@ impl Reader {
             out.report(report.repaired("closed at the end"));
         }
         if let Some((form, at)) = self.answer.marker() {
-            return rules::MARKER.declare(form, at, at.offset + MARKER.len(), out);
+            return rules::MARKER.declare(form, at, end.offset, out);
         }
         if !self.answer.is_sent() && !cut {
             let report =

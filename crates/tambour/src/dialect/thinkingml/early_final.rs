@@ -208,7 +208,7 @@ impl Reader {
     fn accept(&mut self, out: &mut dyn Output) {
         let Some(hold) = self.thinking.hold.take() else { return };
         let place = if hold.direct { "`<thinking>`" } else { "a phase" };
-        let message = format!("`<final>` begins inside {place}, and no other one comes");
+        let message = format!("`<final>` begins inside {place}");
         let at = hold.at;
         self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
         self.check_held(&hold, out);
