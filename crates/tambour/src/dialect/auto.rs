@@ -194,7 +194,7 @@ fn object_of(text: &str, full: bool) -> Option<&'static str> {
         };
         OBJECTS.iter().find(tells).map(|object| object.dialect)
     };
-    objects(text).iter().filter(|found| found.alone).find_map(dialect)
+    objects(text, full).iter().filter(|found| found.alone).find_map(dialect)
 }
 
 /// A JSON object, as far as it has arrived.
@@ -205,7 +205,7 @@ struct Found {
     complete: bool,
 }
 
-fn objects(text: &str) -> Vec<Found> {
+fn objects(text: &str, full: bool) -> Vec<Found> {
     struct Objects<'a>(Vec<Found>, &'a str);
     impl JsonSink for Objects<'_> {
         fn event(&mut self, event: JsonEvent<'_>) {
@@ -223,9 +223,9 @@ fn objects(text: &str) -> Vec<Found> {
                         found.keys.push(text.to_owned());
                     }
                 }
-                JsonEvent::ValueEnd(_) => {
+                JsonEvent::ValueEnd(end) => {
                     if let Some(found) = self.0.last_mut() {
-                        found.complete = true;
+                        found.complete = !end.closed_by_us;
                     }
                 }
                 _ => {}
@@ -234,7 +234,11 @@ fn objects(text: &str) -> Vec<Found> {
         fn report(&mut self, _: Report) {}
     }
     let mut objects = Objects(Vec::new(), text);
-    json::Reader::chat(&Limits::default()).push(text, &mut objects);
+    let mut reader = json::Reader::chat(&Limits::default());
+    reader.push(text, &mut objects);
+    if full {
+        reader.finish(&mut objects);
+    }
     objects.0
 }
 
