@@ -177,3 +177,22 @@ proptest! {
         prop_assert_eq!(value(&fields, "id"), Some(number.to_string()));
     }
 }
+
+#[test]
+fn a_frame_may_have_the_number_0() {
+    for id in [0, 7, 10, u64::MAX] {
+        let mut out = Vec::new();
+        sse::frame("x", Some(id), &Envelope::new("m", "r"), &mut out, |out| out.extend_from_slice(b"{}"));
+        assert_eq!(fields_of(&out)[0], ("id".to_owned(), id.to_string()));
+    }
+}
+
+#[test]
+fn a_comment_is_one_line() {
+    // J-034
+    for text in ["a\nb", "a\rb"] {
+        let mut out = Vec::new();
+        sse::comment(text, &mut out);
+        assert_eq!(out, b": a b\n\n");
+    }
+}

@@ -250,18 +250,25 @@ fn memory_is_bounded_by_the_reply() {
 #[test]
 fn what_comes_before_an_answer_is_not_kept() {
     // R-22, X-007: what is not held is not read again.
-    let start = "{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"";
+    let answer = "\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"";
+    let thought = "\"thought\":\"t\"";
     for blank in ["\\n", "\n", " ", "\\t\\r"] {
         for chunk in [1, 4, 4096] {
-            let reply = format!("{start}{}Hi\",\"tool_calls\":[]}}", blank.repeat(50_000));
-            let (mut count, mut held) = (Count::default(), 0);
-            let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("it is in the table");
-            for chunk in reply.as_bytes().chunks(chunk) {
-                pipeline.push(chunk, &mut count);
-                held = held.max(pipeline.held());
+            let blanks = blank.repeat(50_000);
+            // One that waits for the thought too.
+            for reply in [
+                format!("{{{thought},{answer}{blanks}Hi\",\"tool_calls\":[]}}"),
+                format!("{{{answer}{blanks}Hi\",{thought},\"tool_calls\":[]}}"),
+            ] {
+                let (mut count, mut held) = (Count::default(), 0);
+                let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("it is in the table");
+                for chunk in reply.as_bytes().chunks(chunk) {
+                    pipeline.push(chunk, &mut count);
+                    held = held.max(pipeline.held());
+                }
+                pipeline.finish(&End::stop(), &mut count);
+                assert!(held < 256, "{blank:?} in pieces of {chunk}: {held} bytes are held");
             }
-            pipeline.finish(&End::stop(), &mut count);
-            assert!(held < 256, "{blank:?} in pieces of {chunk}: {held} bytes are held");
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tambour::contract::check_events;
 use tambour::event::{Collected, EventKind, ToolResult, ToolStart};
 use tambour::options::{Language, PlanVariant, Texts};
-use tambour::tool::{Tool, Tools};
+use tambour::tool::{Tool, Tools, close};
 use tambour::verdict::Contract;
 use tambour::{End, Event, Options, Pipeline, Profile, Sink};
 
@@ -387,4 +387,15 @@ fn further_fields_of_a_call_are_counted() {
         assert_eq!((found.code.as_ref(), found.message.as_str()), ("field_unknown", message));
         assert_eq!(plan_of(&read)["executable"], true);
     }
+}
+
+#[test]
+fn at_most_three_names_are_close() {
+    // P-015: the closest first.
+    let names = ["read_file", "read_files", "reads_file", "read_dir", "write", "xxxx_xxxx"];
+    assert_eq!(close("read_fil", names), ["read_file", "read_files", "reads_file"]);
+    assert_eq!(close("READ_DIR", names)[0], "read_dir");
+    // Half of the letters are enough, fewer are not.
+    assert_eq!(close("abcd", ["abxy", "axyz"]), ["abxy"]);
+    assert!(close("read_file", ["xxxx_xxxx", "write"]).is_empty());
 }

@@ -215,6 +215,8 @@ const HARMLESS: &[&str] = &[
     "4111 1111 1111 1112",
     "11010519491231002A",
     "123456789012345678",
+    "12800138000",
+    "+3312345678901234",
     // Places and roads without a number.
     "北京市朝阳区",
     "北京",
@@ -361,5 +363,53 @@ proptest! {
         }
         let general = privacy.generalise(&text);
         prop_assert!(general == text || !general.is_empty());
+    }
+}
+
+/// An identity number of this place, birthday and number, with its check digit.
+fn identity(digits: &str) -> String {
+    let sum = digits.bytes().fold(0, |sum, byte| (sum * 2 + u32::from(byte - b'0')) % 11);
+    let check = (12 - sum * 2 % 11) % 11;
+    format!("{digits}{}", if check == 10 { "X".to_owned() } else { check.to_string() })
+}
+
+#[test]
+fn the_birthday_of_an_identity_number_can_be() {
+    // T-048, R-11
+    let found = |birthday: &str| {
+        let number = identity(&format!("110105{birthday}002"));
+        Privacy::default().scan(&number).iter().any(|found| found.kind == "national_id")
+    };
+    assert_eq!(identity("11010519491231002"), "11010519491231002X");
+    for birthday in ["18991231", "19490101", "20001031", "20301201"] {
+        assert!(found(birthday), "{birthday}");
+    }
+    for birthday in
+        ["17991231", "21000101", "19490001", "19491301", "19491901", "19490100", "19490132", "19490139"]
+    {
+        assert!(!found(birthday), "{birthday}");
+    }
+}
+
+/// Finds one word.
+struct Word(&'static str);
+
+impl Detector for Word {
+    fn kind(&self) -> &'static str {
+        self.0
+    }
+    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        text.raw().match_indices(self.0).for_each(|(at, word)| found(at..at + word.len()));
+    }
+}
+
+#[test]
+fn what_overlaps_is_named_by_the_first_detector() {
+    for (detectors, named) in
+        [(["redwood", "woodland"], "[redwood]"), (["woodland", "redwood"], "[woodland]")]
+    {
+        let [first, second] = detectors.map(Word);
+        let privacy = Privacy::none().with(first).with(second);
+        assert_eq!(privacy.generalise("a redwoodland"), format!("a {named}"));
     }
 }

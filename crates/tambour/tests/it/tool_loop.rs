@@ -238,3 +238,15 @@ fn the_summary_of_a_later_reply_is_an_aside() {
         assert_valid(&sink);
     }
 }
+
+#[test]
+fn a_second_summary_is_an_aside() {
+    let mut sequencer = Sequencer::new(&options());
+    let mut sink = Collected::default();
+    for text in ["One.", "Two."] {
+        sequencer.apply(&Intent::Summary(text.into()), &mut |event| sink.event(event));
+    }
+    sequencer.finish(&mut |event| sink.event(event));
+    assert_eq!(names(&sink)[..3], ["serp_summary", "thinking_start", "aside"]);
+    assert_valid(&sink);
+}

@@ -27,6 +27,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{“a”: “b, “c” d”}", "{\"a\":\"b, “c” d\"}", "quote quote inner_quote inner_quote"),
     ("{‘a’:«b»,`c`:`d`}", "{\"a\":\"b\",\"c\":\"d\"}", "quote quote quote quote"),
     ("[\"it’s\", 'it's']", "[\"it’s\",\"it's\"]", "quote inner_quote"),
+    ("[‘a” ]’]", "[\"a” ]\"]", "quote"),
     ("[\"a \"b\" c\"]", "[\"a \\\"b\\\" c\"]", "inner_quote inner_quote"),
     (
         "{\"a\":\"he said \"yes\", \"no\" and left\",\"b\":1}",
@@ -79,6 +80,8 @@ const CASES: &[(&str, &str, &str)] = &[
         "literal literal literal literal number",
     ),
     ("[+1,.5,5.,1_000,0x1F,2e]", "[1,0.5,5.0,1000,31,2.0]", "number number number number number number"),
+    ("[-0x1F,+0x1F]", "[-31,31]", "number number"),
+    ("[1_,1__0,1_0]", "[\"1_\",\"1__0\",10]", "unquoted_value unquoted_value number"),
     ("[1e999,007,1.2.3]", "[\"1e999\",\"007\",\"1.2.3\"]", "unquoted_value unquoted_value unquoted_value"),
     ("{\"a\":ObjectId(\"1\"),\"b\":2}", "{\"a\":\"1\",\"b\":2}", "wrapper"),
     // Brackets.
@@ -93,6 +96,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("{\"a\":\"b}", "{\"a\":\"b\"}", "missing_quote"),
     ("{\"a\":\"f(x) {}", "{\"a\":\"f(x) {}\"}", "missing_quote missing_bracket"),
     ("{\"a\":tru", "{\"a\":true}", "literal missing_bracket"),
+    ("{\"a\":t", "{\"a\":\"t\"}", "unquoted_value missing_bracket"),
     ("{\"a\":\"b\\u00", "{\"a\":\"b\"}", "escape missing_quote missing_bracket"),
     ("{\"a", "{\"a\":null}", "missing_quote missing_bracket missing_value"),
     // Several values.
