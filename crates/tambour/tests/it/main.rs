@@ -27,6 +27,7 @@ mod rewrite;
 mod seams;
 mod stream;
 mod thinkingml;
+mod tokens;
 mod tool_loop;
 mod updates;
 mod verdicts;

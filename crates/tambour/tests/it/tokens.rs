@@ -1,0 +1,149 @@
+//! Bytes to tokens, each reader alone: characters, entities, code, tags.
+
+use tambour::lex::code::{Code, CodeFilter, Inside, Piece};
+use tambour::lex::entity::Entities;
+use tambour::lex::markup::{Markup, Token};
+use tambour::lex::utf8::Utf8;
+
+/// Where a text can be cut in two, its ends included.
+fn cuts(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    (0..=text.len()).filter(|at| text.is_char_boundary(*at)).map(|at| text.split_at(at))
+}
+
+#[test]
+fn what_is_no_character_is_replaced() {
+    // J-038: the text, and how many bytes were replaced each time.
+    for (bytes, text, replaced) in [
+        (&b"a\xe4\xbd"[..], "a\u{fffd}", &[2][..]),
+        (b"a\xe4\xbd!", "a\u{fffd}!", &[2]),
+        (b"\xff\xe4\xbd\xa0", "\u{fffd}你", &[1]),
+        (b"\xf0\x9f\xe4\xbd\xa0\xf0", "\u{fffd}你\u{fffd}", &[2, 1]),
+    ] {
+        for at in 0..=bytes.len() {
+            let (mut utf8, mut read, mut bad) = (Utf8::default(), String::new(), Vec::new());
+            let mut out = |text: &str, len: Option<usize>| {
+                read.push_str(text);
+                bad.extend(len);
+            };
+            let (first, second) = bytes.split_at(at);
+            utf8.push(first, &mut out);
+            utf8.push(second, &mut out);
+            utf8.finish(&mut out);
+            assert_eq!((read.as_str(), bad.as_slice()), (text, replaced), "{bytes:?} cut at {at}");
+        }
+    }
+}
+
+#[test]
+fn entities_are_decoded_once() {
+    // T-067
+    for (text, decoded) in [
+        ("a &lt;b&gt; &amp;&quot;&apos;", "a <b> &\"'"),
+        ("&&lt;", "&<"),
+        ("&a&amp&amp;", "&a&amp&"),
+        ("&amp;lt;", "&lt;"),
+        ("&amp;amp;", "&amp;"),
+        ("a &l", "a &l"),
+        ("&lt", "&lt"),
+        ("&", "&"),
+    ] {
+        for (first, second) in cuts(text) {
+            let (mut entities, mut read) = (Entities::default(), String::new());
+            let mut out = |text: &str| read.push_str(text);
+            entities.push(first, &mut out);
+            entities.push(second, &mut out);
+            entities.flush(&mut out);
+            assert_eq!(read, decoded, "{first:?} {second:?}");
+        }
+    }
+}
+
+#[test]
+fn code_is_what_markdown_says() {
+    // T-029: what the place behind the text is.
+    for (text, inside) in [
+        ("a", Inside::Text),
+        ("```\nx", Inside::Fence),
+        ("```rust\nx", Inside::Fence),
+        ("```\nx\n```\ny", Inside::Text),
+        ("````\n```\nx", Inside::Fence),
+        ("```\n````\nx", Inside::Text),
+        ("~~~\n```\nx", Inside::Fence),
+        ("```\n~~~\nx", Inside::Fence),
+        ("~~~\n~~~\nx", Inside::Text),
+        ("``\nx", Inside::Text),
+        ("~~\nx", Inside::Text),
+        ("a `b", Inside::Undecided(1)),
+        ("a `b` c", Inside::Text),
+        ("a ``b` c", Inside::Undecided(2)),
+        ("a `b`` c", Inside::Undecided(2)),
+        ("a ``b` c`` d", Inside::Text),
+        ("a `b\nc", Inside::Text),
+    ] {
+        for (first, second) in cuts(text) {
+            let mut code = Code::default();
+            for piece in [first, second] {
+                let mut rest = piece;
+                while !rest.is_empty() {
+                    rest = &rest[code.text(rest, false).0..];
+                }
+            }
+            assert_eq!(code.inside(), inside, "{first:?} {second:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_break_in_a_tag_ends_a_code_span() {
+    // T-029
+    for (tag, code) in [("<b c>", true), ("<b\nc>", false), ("<b `c`>", true)] {
+        let mut filter = CodeFilter::new(1024);
+        let mut tags = Vec::new();
+        let mut out = |piece: Piece<'_, ()>| {
+            if let Piece::Tag(raw, (), in_code) = piece {
+                tags.push((raw.to_owned(), in_code));
+            }
+        };
+        filter.text("a `b ", &mut out);
+        filter.tag(tag, (), &mut out);
+        filter.text(" c` d", &mut out);
+        filter.finish(&mut out);
+        assert_eq!(tags, [(tag.to_owned(), code)]);
+    }
+}
+
+#[test]
+fn names_begin_with_letters_and_comments_end_with_two_dashes() {
+    // T-028
+    for (text, tokens) in [
+        ("<a1>", &["tag <a1>"][..]),
+        ("<1a>", &["<1a>"]),
+        ("</1>", &["</1>"]),
+        ("<!-- a -> b --> c", &["open", " a -> b ", "close", " c"]),
+        ("<!-- a ---> c", &["open", " a -", "close", " c"]),
+        ("<!-- -- > -->", &["open", " -- > ", "close"]),
+    ] {
+        for (first, second) in cuts(text) {
+            let mut read: Vec<(bool, String)> = Vec::new();
+            let mut out = |token: Token<'_>, _| {
+                let (text, said) = match token {
+                    Token::Text(text) => (true, text.to_owned()),
+                    Token::Tag(tag) => (false, format!("tag {}", tag.raw)),
+                    Token::CommentOpen => (false, "open".to_owned()),
+                    Token::CommentClose => (false, "close".to_owned()),
+                    other => panic!("{other:?}"),
+                };
+                match read.last_mut() {
+                    Some((true, last)) if text => last.push_str(&said),
+                    _ => read.push((text, said)),
+                }
+            };
+            let mut lexer = Markup::new("", 1024);
+            lexer.push(first, &mut out);
+            lexer.push(second, &mut out);
+            lexer.finish(&mut out);
+            let read: Vec<String> = read.into_iter().map(|(_, said)| said).collect();
+            assert_eq!(read, tokens, "{first:?} {second:?}");
+        }
+    }
+}
