@@ -20,7 +20,7 @@ pub struct Built<V = Value> {
     pub end: End,
     /// Keys that stand twice in one object; the last one's value is kept (P-030).
     pub duplicates: Vec<Duplicate>,
-    /// Where its members stand, of a builder that is [`Builder::placing`] them.
+    /// Where its members stand, of a builder that keeps their places.
     pub members: Members,
 }
 
