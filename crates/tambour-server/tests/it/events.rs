@@ -11,17 +11,17 @@ fn asked(protocol: &str) -> Value {
 }
 
 /// A good reply with a pause in the middle, after which nothing comes until the gate is open.
-fn paused(gate: &Gate) -> Vec<Step> {
-    let mut steps = reply(GOOD, 11);
+fn paused(gate: &Gate, size: usize) -> Vec<Step> {
+    let mut steps = reply(GOOD, size);
     let middle = steps.len() / 2;
     steps.insert(middle, Step::Wait(gate.clone()));
     steps
 }
 
 /// Every reader that begins after a number it has seen gets exactly the rest.
-async fn resumes_everywhere(protocol: &str) {
+async fn resumes_everywhere(protocol: &str, size: usize) {
     let gate = Gate::new();
-    let mock = Mock::start(vec![paused(&gate)]).await;
+    let mock = Mock::start(vec![paused(&gate, size)]).await;
     let server = Tambour::with(&mock).await;
     let mut first = server.stream(&asked(protocol)).await;
     let seen = if protocol == "legacy" { "content_delta" } else { "phase_delta" };
@@ -69,18 +69,23 @@ async fn resumes_everywhere(protocol: &str) {
 
 #[tokio::test]
 async fn resumes_jsonseq_at_every_number() {
-    resumes_everywhere("jsonseq_v1").await;
+    resumes_everywhere("jsonseq_v1", 11).await;
 }
 
 #[tokio::test]
 async fn resumes_legacy_at_every_number() {
-    resumes_everywhere("legacy").await;
+    resumes_everywhere("legacy", 11).await;
+}
+
+#[tokio::test]
+async fn resumes_at_every_short_entry() {
+    resumes_everywhere("legacy", 2).await;
 }
 
 #[tokio::test]
 async fn malformed_cursors_are_refused() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![paused(&gate), reply(GOOD, 50)]).await;
+    let mock = Mock::start(vec![paused(&gate, 11), reply(GOOD, 50)]).await;
     let server = Tambour::with(&mock).await;
     let mut first = server.stream(&asked("jsonseq_v1")).await;
     let id = message(&first.until("phase_delta").await);
@@ -127,7 +132,7 @@ async fn a_log_longer_than_memory_is_read_from_the_store() {
 #[tokio::test]
 async fn a_quiet_stream_has_heartbeats() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![paused(&gate)]).await;
+    let mock = Mock::start(vec![paused(&gate, 11)]).await;
     let server = Tambour::start(&mock, |config| config.heartbeat_ms = 20).await;
     let mut stream = server.stream(&asked("jsonseq_v1")).await;
     let mut events = stream.until("phase_delta").await;
@@ -145,7 +150,7 @@ async fn a_quiet_stream_has_heartbeats() {
 #[tokio::test]
 async fn looking_is_not_reading() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![paused(&gate)]).await;
+    let mock = Mock::start(vec![paused(&gate, 11)]).await;
     let server = Tambour::start(&mock, |config| config.grace_ms = 0).await;
     let accepted = server.post("/api/v1/messages", &asked("jsonseq_v1")).await;
     let id = accepted.json["message_id"].as_str().unwrap();

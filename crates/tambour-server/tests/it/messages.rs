@@ -162,6 +162,15 @@ async fn extensions_and_findings_only_when_asked_for() {
     let mut left = names(&full);
     left.retain(|name| !matches!(*name, "draft_delta" | "finding"));
     assert_eq!(left, names(&plain));
+    // One without the other.
+    for (wanted, other, seen, unseen) in [
+        ("extensions", "findings", "draft_delta", "finding"),
+        ("findings", "extensions", "finding", "draft_delta"),
+    ] {
+        (ask[wanted], ask[other]) = (true.into(), false.into());
+        let some = server.stream(&ask).await.whole().await;
+        assert!(names(&some).contains(&seen) && !names(&some).contains(&unseen), "{wanted}");
+    }
     assert!(plain.last().unwrap().data["metadata"]["repairs"].as_u64().unwrap() > 0);
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Event, Stream, check, message, numbered, text};
-use crate::mock::{Mock, reply};
+use crate::mock::{Mock, Step, delta, reply};
 use crate::server::{Answer, Tambour};
 use crate::tool_kit::{Kit, all, answer, ask, gives, plan, results, sound};
 
@@ -274,7 +274,14 @@ async fn a_message_without_tools_takes_no_results() {
 
 #[tokio::test]
 async fn who_has_seen_the_end_is_told_of_it_before_the_record_is_made() {
-    let replies = vec![reply(&plan(&[("look", "a")]), 9), reply(&answer("Done."), 9)];
+    // The last reply breaks off.
+    let broken = vec![delta(&answer("Done.")[..60]), Step::Cut];
+    let replies = vec![
+        reply(&plan(&[("look", "a")]), 9),
+        reply(&answer("Done."), 9),
+        reply(&answer("Done."), 9),
+        broken,
+    ];
     let mock = Mock::start(replies).await;
     let apart = crate::apart::Apart::start(&mock, false);
     let hold = apart.hold_records();
@@ -282,7 +289,11 @@ async fn who_has_seen_the_end_is_told_of_it_before_the_record_is_made() {
     let with = ask(&inline);
     let mut without = with.clone();
     without.as_object_mut().unwrap().remove("tools");
-    for (asked, calls) in [(with, true), (without, false)] {
+    for (asked, calls, end, status) in [
+        (with, true, "completed", "completed"),
+        (without.clone(), false, "completed", "completed"),
+        (without, false, "error", "failed"),
+    ] {
         let mut stream = apart.server.stream(&asked).await;
         let first = stream.event().await.unwrap();
         let id = message(&[first]);
@@ -293,8 +304,8 @@ async fn who_has_seen_the_end_is_told_of_it_before_the_record_is_made() {
                 200
             );
         }
-        stream.until("completed").await;
-        assert_eq!(apart.server.ended(&id).await["status"], "completed");
+        stream.until(end).await;
+        assert_eq!(apart.server.ended(&id).await["status"], status);
         for body in [
             json!({"results": [gave("call_1", &json!(1))]}),
             json!({"confirmations": [{"call_id": "call_1", "allow": true}]}),
