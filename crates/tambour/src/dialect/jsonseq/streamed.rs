@@ -4,7 +4,7 @@ use super::event::{is_id, known, of_envelope};
 use super::order::Order;
 use super::parse::Line;
 use super::rules;
-use crate::repair::json::{Members, Seen};
+use crate::repair::json::Members;
 
 /// Reports what was not sent of the delta called `name`; whether its object was larger than the limits is `over`.
 pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order: &mut Order) {
@@ -12,8 +12,7 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
     if over {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
         order.found(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
-    } else if !line.framed && members.all().any(|seen| seen.level == 1 && known(name).contains(&seen.path[0]))
-    {
+    } else if !line.framed && members.of(&[]).any(|member| known(name).contains(&member.key.as_str())) {
         order.found(
             rules::DATA_FLAT,
             at,
@@ -22,14 +21,15 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
         );
     }
     let expected = |key: &str| known(name).contains(&key) || of_envelope(key);
-    for Seen { path, level, holds, stand } in members.all() {
-        let key = path[path.len() - 1];
-        let field = match path[..] {
-            [key] if line.framed => expected(key),
-            ["data"] => holds,
-            ["event"] => true,
-            [key] => expected(key),
-            ["data", key] if !line.framed => level == 2 && expected(key),
+    for member in members.iter() {
+        let (key, level, stand) = (member.key.as_str(), member.level, member.stand);
+        let above = members.parent(member).map(|member| (member.key.as_str(), member.level));
+        let field = match (above, key) {
+            (None, _) if line.framed => expected(key),
+            (None, "data") => member.has_object(),
+            (None, "event") => true,
+            (None, _) => expected(key),
+            (Some(("data", 1)), _) if !line.framed => level == 2 && expected(key),
             // Inside of what is left out.
             _ => continue,
         };

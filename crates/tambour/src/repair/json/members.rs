@@ -27,18 +27,6 @@ const MOST: usize = 256;
 /// Bytes of their keys.
 const LONG: usize = 1 << 10;
 
-/// A member, with the keys above it.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen<'a> {
-    /// Those keys, and its own.
-    pub(crate) path: Vec<&'a str>,
-    /// Open brackets around it.
-    pub(crate) level: usize,
-    /// Whether an object stands in its value.
-    pub(crate) holds: bool,
-    pub(crate) stand: Stand,
-}
-
 /// One of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
@@ -51,7 +39,7 @@ pub struct Member {
     parent: Option<usize>,
     child: Option<usize>,
     /// Open brackets around it.
-    level: usize,
+    pub(crate) level: usize,
     pub(crate) stand: Stand,
 }
 
@@ -59,6 +47,11 @@ impl Member {
     /// Whether this offset lies in it.
     pub(crate) fn holds(&self, offset: usize) -> bool {
         self.stand.0.offset <= offset && offset < self.stand.1
+    }
+
+    /// Whether an object stands in its value.
+    pub(crate) fn has_object(&self) -> bool {
+        self.child.is_some()
     }
 }
 
@@ -173,21 +166,13 @@ impl Members {
         self.list.iter()
     }
 
+    /// The member that a member is in.
+    pub(crate) fn parent(&self, member: &Member) -> Option<&Member> {
+        Some(&self.list[member.parent?])
+    }
+
     /// The object with this path.
     fn object(&self, path: &[&str]) -> Option<usize> {
         if path.is_empty() { Some(0) } else { self.find(path)?.child }
-    }
-
-    /// All members in their order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Seen<'_>> {
-        self.list.iter().map(|member| {
-            let mut path = vec![member.key.as_str()];
-            let mut parent = member.parent;
-            while let Some(member) = parent.map(|at| &self.list[at]) {
-                path.insert(0, &member.key);
-                parent = member.parent;
-            }
-            Seen { path, level: member.level, holds: member.child.is_some(), stand: member.stand }
-        })
     }
 }

@@ -41,6 +41,5 @@ pub use build::{Builder, Built, Values};
 pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark, TopKey};
 pub use find::{Found, find, find_in_string, find_text, strict, strict_text};
 pub use keys::Duplicate;
-pub(crate) use members::Seen;
 pub use members::{Member, Members, Stand};
 pub use reader::{HELD, Reader};
