@@ -6,7 +6,8 @@
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
 use crate::event::{Event, kind_of};
 use crate::finding::Report;
-use crate::lex::markup::{Markup, TagKind, Token};
+use crate::lex::marks::{self, Effect, Kind, Mark, Open};
+use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::options::Options;
@@ -33,6 +34,8 @@ struct Auto {
     filled: usize,
     /// How many of them there were at the last look; white space alone tells nothing new.
     looked: usize,
+    /// Whether reasoning had closed at its end.
+    closed: bool,
     reader: Option<Box<dyn Dialect>>,
 }
 
@@ -46,7 +49,14 @@ enum Verdict {
 
 impl Auto {
     fn new(options: &Options) -> Auto {
-        Auto { options: options.clone(), seen: String::new(), filled: 0, looked: 0, reader: None }
+        Auto {
+            options: options.clone(),
+            seen: String::new(),
+            filled: 0,
+            looked: 0,
+            closed: false,
+            reader: None,
+        }
     }
 
     fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
@@ -75,11 +85,13 @@ impl Dialect for Auto {
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let full =
                 self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
-            let telling = matches!(c, '>' | '"' | '\'' | '”' | ':' | '\n')
-                || (!c.is_whitespace() && after_think(&self.seen));
+            let telling = matches!(c, '>' | ']' | '▷' | '"' | '\'' | '”' | ':' | '\n')
+                || (!c.is_whitespace() && self.closed);
             let verdict = if full || (telling && self.filled > self.looked) {
                 self.looked = self.filled;
-                look(&self.seen, full)
+                let seen = look(&self.seen, full);
+                self.closed = seen.closed;
+                seen.verdict
             } else {
                 Verdict::Unknown
             };
@@ -103,7 +115,7 @@ impl Dialect for Auto {
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if self.reader.is_none() {
-            self.decide(look(&self.seen, true), out);
+            self.decide(look(&self.seen, true).verdict, out);
         }
         if let Some(reader) = &mut self.reader {
             reader.finish(ending, out);
@@ -136,26 +148,23 @@ impl Dialect for Auto {
     }
 }
 
-/// Whether the text just passed a closed leading `<think>` by its first visible character.
-fn after_think(seen: &str) -> bool {
-    ["</think>", "</thinking>"].iter().any(|tag| {
-        let Some(at) = seen.rfind(tag) else { return false };
-        let after = &seen[at + tag.len()..];
-        after.chars().filter(|c| !c.is_whitespace()).count() == 1
-    })
+/// What the beginning of a reply tells; `full` when no more will be looked at.
+fn look(seen: &str, full: bool) -> Seen {
+    let text = seen.trim_start_matches('\u{FEFF}').trim_start();
+    let found = if event_named(text) { Some("jsonseq") } else { object_of(text, full) };
+    if let Some(name) = found {
+        return Seen { verdict: Verdict::Dialect(name), closed: false };
+    }
+    let seen = markup(text, full);
+    if seen.verdict == Verdict::Unknown && full { Seen { verdict: Verdict::Plain, ..seen } } else { seen }
 }
 
-/// What the beginning of a reply tells; `full` when no more will be looked at.
-fn look(seen: &str, full: bool) -> Verdict {
-    let text = seen.trim_start_matches('\u{FEFF}').trim_start();
-    if event_named(text) {
-        return Verdict::Dialect("jsonseq");
-    }
-    if let Some(name) = object_of(text, full) {
-        return Verdict::Dialect(name);
-    }
-    let verdict = markup(text, full);
-    if verdict == Verdict::Unknown && full { Verdict::Plain } else { verdict }
+/// What a look at the beginning told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    verdict: Verdict,
+    /// Whether reasoning has closed and nothing has followed.
+    closed: bool,
 }
 
 /// A dialect that is one object: its keys, and those that are common words, which do only as the first key of an object that
@@ -263,73 +272,111 @@ fn event_named(text: &str) -> bool {
 }
 
 /// What the tags tell.
-fn markup(text: &str, full: bool) -> Verdict {
-    let mut verdict = Verdict::Unknown;
-    // Name of a reasoning tag that is open, or whether one has closed at the start.
-    let (mut open, mut thinking, mut led) = (None::<&str>, false, true);
-    let mut closed = false;
-    // Whether no text stands before this place on its line: a tag in a sentence is a mention (R-74).
-    let (mut alone, mut began) = (true, false);
-    // Whether a code span opens directly before this place: what it quotes begins nothing.
-    let mut quoted = false;
-    let mut lexer = Markup::new(super::MARKER, 1 << 10);
-    let mut see = |token: Token<'_>| {
-        if verdict != Verdict::Unknown {
-            return;
-        }
-        let in_code = std::mem::replace(
-            &mut quoted,
-            matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```")),
-        );
-        match token {
-            Token::Tag(_) if in_code => {}
-            Token::Tag(tag) => {
-                let name = tag.name.to_ascii_lowercase();
-                let opening = tag.kind == TagKind::Open;
-                match (name.as_str(), opening) {
-                    ("phase", true) if thinking => verdict = Verdict::Dialect("thinkingml"),
-                    ("serp", true) if open.is_none() && alone => verdict = Verdict::Dialect("thinkingml"),
-                    ("final", true) if open != Some("think") && alone => {
-                        verdict = Verdict::Dialect("thinkingml");
-                    }
-                    ("thinking", true) if open.is_none() => {
-                        thinking = true;
-                        began |= alone;
-                    }
-                    ("think", true) if led && open.is_none() && !thinking => open = Some("think"),
-                    ("think" | "thinking", false) if open == Some(name.as_str()) => {
-                        open = None;
-                        closed = true;
-                        alone = true;
-                    }
-                    _ => {}
-                }
-            }
-            Token::Text(text) if is_blank(text) => alone |= text.contains('\n'),
-            Token::Mark(_) => {}
-            _ => {
-                alone = matches!(token, Token::Text(text) if text.rfind('\n').is_some_and(|at| is_blank(&text[at..])));
-
-                // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it
-                // is plain reasoning or ThinkingML without phases.
-                if thinking && led && open.is_none() && !closed {
-                    open = Some("thinking");
-                } else if closed && !matches!(token, Token::Text(text) if may_begin(text)) {
-                    verdict = Verdict::Plain;
-                } else if open.is_none() && !closed {
-                    led = false;
-                }
-            }
-        }
-    };
-    lexer.push(text, &mut |token, _| see(token));
+fn markup(text: &str, full: bool) -> Seen {
+    let mut lexer = Markup::new(super::MARKER, 1 << 10).with_reasoning();
+    let mut tags = Tags { led: true, alone: true, ..Tags::default() };
+    lexer.push(text, &mut |token, _| tags.see(token));
     if full {
-        lexer.finish(&mut |token, _| see(token));
-        if verdict == Verdict::Unknown && began && !led {
-            return Verdict::Dialect("thinkingml");
+        lexer.finish(&mut |token, _| tags.see(token));
+        if tags.verdict.is_none() && tags.began && !tags.led {
+            tags.verdict = Some(Verdict::Dialect("thinkingml"));
         }
     }
-    verdict
+    Seen { verdict: tags.verdict.unwrap_or(Verdict::Unknown), closed: tags.just_closed }
+}
+
+/// What the tags of a beginning tell so far.
+#[derive(Default)]
+struct Tags {
+    verdict: Option<Verdict>,
+    /// Reasoning that is open.
+    open: Option<Open>,
+    /// Whether `<thinking>` has come, and whether it stood alone.
+    thinking: bool,
+    began: bool,
+    /// Whether nothing but reasoning has come.
+    led: bool,
+    /// Whether reasoning has closed, and whether that came last.
+    closed: bool,
+    just_closed: bool,
+    /// Whether no text stands before this place on its line: a tag in a sentence is a mention (R-74).
+    alone: bool,
+    /// Whether a code span opens directly before this place: what it quotes begins nothing.
+    quoted: bool,
+}
+
+impl Tags {
+    fn see(&mut self, token: Token<'_>) {
+        if self.verdict.is_some() {
+            return;
+        }
+        let quotes = matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```"));
+        let in_code = std::mem::replace(&mut self.quoted, quotes);
+        match token {
+            Token::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
+            Token::Tag(tag) => self.tag(&tag),
+            Token::Reasoning(_, mark) => self.mark(mark),
+            Token::Text(text) if is_blank(text) => self.alone |= text.contains('\n'),
+            Token::Mark(_) => {}
+            Token::Text(text) => self.text(text),
+            Token::CommentOpen | Token::CommentClose => self.text(token.raw()),
+        }
+    }
+
+    fn tag(&mut self, tag: &Tag<'_>) {
+        let name = tag.name.to_ascii_lowercase();
+        let opening = tag.kind == TagKind::Open;
+        let in_draft = self.open.is_some_and(|open| !open.mark().is_thinking());
+        match (name.as_str(), opening) {
+            ("phase", true) if self.thinking => self.verdict = Some(Verdict::Dialect("thinkingml")),
+            ("serp", true) if self.open.is_none() && self.alone => {
+                self.verdict = Some(Verdict::Dialect("thinkingml"));
+            }
+            ("final", true) if !in_draft && self.alone => self.verdict = Some(Verdict::Dialect("thinkingml")),
+            ("thinking", true) if self.open.is_none() => {
+                self.thinking = true;
+                self.began |= self.alone;
+            }
+            // It ends a draft that is not closed, if a phase follows (T-016).
+            ("thinking", true) if in_draft && self.alone => {
+                self.thinking = true;
+                self.mark(marks::THINKING);
+            }
+            _ => {
+                if let Some(mark) = marks::of_tag(tag.name, !opening) {
+                    self.mark(mark);
+                }
+            }
+        }
+    }
+
+    /// A mark of reasoning.
+    fn mark(&mut self, mark: Mark) {
+        let Some(open) = &mut self.open else {
+            if mark.kind == Kind::Open && self.led && !self.thinking {
+                self.open = Some(Open::new(mark));
+            }
+            return;
+        };
+        if open.see(mark) != Effect::Text {
+            self.open = None;
+            (self.closed, self.just_closed, self.alone) = (true, true, true);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
+        self.just_closed = false;
+        // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it is plain
+        // reasoning or ThinkingML without phases.
+        if self.thinking && self.led && self.open.is_none() && !self.closed {
+            self.open = Some(Open::new(marks::THINKING));
+        } else if self.closed && self.open.is_none() && !may_begin(text) {
+            self.verdict = Some(Verdict::Plain);
+        } else if self.open.is_none() && !self.closed {
+            self.led = false;
+        }
+    }
 }
 
 /// Whether text after the reasoning may begin a fence or JSON.

@@ -105,6 +105,12 @@ pub struct Mark {
     pub kind: Kind,
 }
 
+/// `<think>`.
+pub const THINK: Mark = Mark { way: Think, kind: Begin };
+
+/// `<thinking>`.
+pub const THINKING: Mark = Mark { way: Thinking, kind: Begin };
+
 impl Mark {
     /// Whether both marks belong to the same way.
     #[must_use]

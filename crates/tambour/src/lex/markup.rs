@@ -204,6 +204,11 @@ impl Markup {
         Markup { reasoning: true, ..self }
     }
 
+    /// From now on such marks are text.
+    pub fn leave_reasoning(&mut self) {
+        self.reasoning = false;
+    }
+
     /// Reads what follows `<!--` like any text.
     #[must_use]
     pub fn without_comments(self) -> Markup {

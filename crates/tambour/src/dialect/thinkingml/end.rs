@@ -35,7 +35,7 @@ impl Reader {
             Mode::Final if self.block.is_some() => &["</serp_queries>", "</final>"],
             Mode::Final => &["</final>", "<!--", "<serp_queries>"],
             Mode::Thinking => &["</phase>", "</title>", "</thinking>", "<phase id=", "<title>", "<final>"],
-            Mode::Think => &["</think>"],
+            Mode::Think => return self.is_half_think_end(carry),
             Mode::Serp => &["</serp>"],
             Mode::Outside if self.block.is_some() => &["</serp_queries>"],
             // What follows the answer is left out as text.
@@ -61,9 +61,6 @@ impl Reader {
     /// The end of the input.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         self.flush_entities(out);
-        if let Some((raw, _)) = self.think_pending.take() {
-            out.intent(Intent::Draft(&raw));
-        }
         self.thinking_end_of_input(end, out);
         self.close_at_end(end, out);
         self.thinking_left_open(end, out);
@@ -105,7 +102,7 @@ impl Reader {
                 // In an open `<thinking>` that is to be closed too.
                 self.close_at_end(end, out);
             }
-            Mode::Think => self.unclosed(Name::Think, self.think_at, end.offset, out),
+            Mode::Think => self.think_left_open(end.offset, out),
             Mode::Serp => {
                 self.unclosed(Name::Serp, self.serp.at, end.offset, out);
                 self.end_serp(end.offset, out);

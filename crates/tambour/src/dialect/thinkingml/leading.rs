@@ -1,4 +1,4 @@
-//! What may stand before `<thinking>`: `<think>`, a draft, and `<serp>`, the summary.
+//! What may stand before `<thinking>` besides a draft: `<serp>`, the summary; and what both share.
 
 use super::parse::{Mode, Reader};
 use super::rules;
@@ -8,7 +8,6 @@ use crate::finding::Report;
 use crate::lex::entity;
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::seam::{Joined, Seam};
-use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
@@ -62,63 +61,6 @@ impl Serp {
 }
 
 impl Reader {
-    pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if let Some((raw, place)) = self.think_pending.take() {
-            match token {
-                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
-                    self.think_pending = Some((raw + text, place));
-                    return;
-                }
-                Token::Tag(tag) if structure::find(tag.name).is_some_and(|(name, _)| name == Name::Phase) => {
-                    self.end_think(place, out);
-                    self.begin(Name::Thinking, place, "<thinking>".len(), out);
-                    return self.token(token, at, out);
-                }
-                _ => {
-                    self.tag_in_plain_text("thinking", place, raw.trim_end().len(), "kept as text", out);
-                    out.intent(Intent::Draft(&raw));
-                }
-            }
-        }
-        match token {
-            Token::Text(text) => {
-                self.entities.push(text, &mut |text| out.intent(Intent::Draft(text)));
-            }
-            Token::Tag(tag) if !self.in_comment || tag.kind == TagKind::Close => {
-                match structure::find(tag.name) {
-                    Some((Name::Think, exact)) if tag.kind == TagKind::Close => {
-                        self.check_tag(Name::Think, exact, &tag, at, out);
-                        self.in_comment = false;
-                        self.mode = Mode::Outside;
-                        return;
-                    }
-                    Some((name, exact))
-                        if name.is_top() && name != Name::Think && tag.kind == TagKind::Open =>
-                    {
-                        if self.line_blank() {
-                            self.end_think(at, out);
-                            self.check_tag(name, exact, &tag, at, out);
-                            return self.begin(name, at, tag.raw.len(), out);
-                        }
-                        if name == Name::Thinking {
-                            self.think_pending = Some((tag.raw.to_owned(), at));
-                            return;
-                        }
-                    }
-                    _ => {}
-                }
-                if !self.in_comment {
-                    self.tag_in_plain_text(tag.name, at, tag.raw.len(), "kept as text", out);
-                }
-                out.intent(Intent::Draft(tag.raw));
-            }
-            other => {
-                self.plain_token(&other, at, out);
-                out.intent(Intent::Draft(other.raw()));
-            }
-        }
-    }
-
     /// Comment marks and the failure marker in plain text.
     pub(super) fn plain_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         match token {
@@ -141,11 +83,6 @@ impl Reader {
         let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
         let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
         out.report(report.row(row).repaired(repair));
-    }
-
-    pub(super) fn end_think(&mut self, at: Place, out: &mut dyn Output) {
-        self.unclosed(Name::Think, self.think_at, at.offset, out);
-        self.mode = Mode::Outside;
     }
 
     /// Reports an element that ends at `end` without its closing tag (T-016).

@@ -1,6 +1,6 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
-//! `parse` is the frame (what stands at the top level), `thinking` the inside of `<thinking>`, `answer` the inside
+//! `parse` is the frame (what stands at the top level), `think` drafts, `thinking` the inside of `<thinking>`, `answer` the inside
 //! of `<final>`, `block` the queries block.
 
 mod answer;
@@ -16,6 +16,7 @@ mod phase;
 mod prompt;
 mod rules;
 mod structure;
+mod think;
 mod thinking;
 mod write;
 
@@ -47,7 +48,24 @@ struct ThinkingMl {
 
 impl ThinkingMl {
     fn new(options: &Options) -> ThinkingMl {
-        ThinkingMl { lexer: Markup::new(MARKER, options.limits.tag), reader: parse::Reader::new(options) }
+        let lexer = Markup::new(MARKER, options.limits.tag).with_reasoning();
+        ThinkingMl { lexer, reader: parse::Reader::new(options) }
+    }
+}
+
+impl ThinkingMl {
+    /// Reads once more, now as text, the comment outside that hides the only structure there is.
+    fn read_comment(&mut self, out: &mut dyn Output) {
+        let mut runs = self.reader.take_commented();
+        if let Some((last, _)) = runs.last_mut() {
+            last.push_str(self.lexer.carry());
+        }
+        let reader = &mut self.reader;
+        for (text, place) in runs {
+            self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+            self.lexer = Markup::at(place, MARKER, reader.options.limits.tag).with_reasoning();
+            self.lexer.push(&text, &mut |token, place| reader.token(token, place, out));
+        }
     }
 }
 
@@ -56,9 +74,13 @@ impl Dialect for ThinkingMl {
     fn text(&mut self, text: &str, out: &mut dyn Output) {
         let reader = &mut self.reader;
         self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
+        if !reader.reads_marks() {
+            self.lexer.leave_reasoning();
+        }
     }
 
     fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
+        self.read_comment(out);
         if self.reader.is_half_tag(self.lexer.carry()) {
             let half = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();

@@ -16,6 +16,8 @@ pub(super) struct Outside {
     reach: Reach,
     /// The same before the last `<!--`, which may belong to a queries block.
     comment: Option<(usize, Reach)>,
+    /// The first byte after the first `<!--` that hides an element.
+    hiding: Option<usize>,
     /// Whether something did not fit, what of it is not blank, and the offset after it.
     over: bool,
     beyond: Vec<(Place, usize)>,
@@ -174,6 +176,34 @@ impl Outside {
         };
         let at = self.place(from);
         (self.split_off(from, at, reach), at)
+    }
+
+    /// The comment that is open holds what begins the structure.
+    pub(super) fn hides_structure(&mut self) {
+        if let Some((from, _)) = self.comment {
+            self.hiding.get_or_insert(from + COMMENT.len());
+        }
+    }
+
+    /// Takes everything behind the first `<!--` that hides an element, run by run.
+    pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+        let Some(from) = self.hiding.take().filter(|from| *from <= self.text.len() && !self.over) else {
+            return Vec::new();
+        };
+        let place = self.place(from);
+        let mut reach = Reach::default();
+        reach.add(&self.text[..from], 0);
+        let first = (self.text[from..self.run_end(from)].to_owned(), place);
+        let later = self.runs().filter(|(_, at)| at.offset > place.offset);
+        let runs = [first].into_iter().chain(later.map(|(text, at)| (text.to_owned(), at))).collect();
+        self.split_off(from, place, reach);
+        runs
+    }
+
+    /// Where the run of a byte ends.
+    fn run_end(&self, byte: usize) -> usize {
+        let next = self.runs.iter().map(|run| run.from).find(|from| *from > byte);
+        next.unwrap_or(self.text.len())
     }
 
     /// The last line that is not blank, if it is short enough for a fence: it is looked at for each element.

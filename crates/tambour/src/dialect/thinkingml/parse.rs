@@ -7,6 +7,7 @@ use super::leading::Serp;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
+use super::think::Think;
 use super::thinking::Thinking;
 use crate::dialect::MARKER;
 use crate::dialect::{Intent, Output};
@@ -32,9 +33,7 @@ pub(super) struct Reader {
     pub(super) in_comment: bool,
     /// What came since the last line break.
     pub(super) line: Line,
-    pub(super) think_at: Place,
-    /// `<thinking>` inside `<think>`, until the next token tells what it is.
-    pub(super) think_pending: Option<(String, Place)>,
+    pub(super) think: Think,
     pub(super) serp: Serp,
     pub(super) thinking: Thinking,
     /// The element under way that came too late.
@@ -85,8 +84,7 @@ impl Reader {
             entities: Entities::default(),
             in_comment: false,
             line: Line::Blank,
-            think_at: Place::START,
-            think_pending: None,
+            think: Think::default(),
             serp: Serp::new(options),
             thinking: Thinking::default(),
             late: None,
@@ -100,8 +98,14 @@ impl Reader {
     /// The next token.
     #[inline]
     pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let mut token = token;
         if !matches!(token, Token::Text(_)) {
             self.flush_entities(out);
+            if let Token::Reasoning(raw, _) = token
+                && !self.reads_marks()
+            {
+                token = Token::Text(raw);
+            }
         }
         match self.mode {
             Mode::Final => self.answer_token(token, at, out),
@@ -216,8 +220,19 @@ impl Reader {
                 self.block = Some(Block::begin(&opening, tag.raw, at, false));
                 return;
             }
-            Token::Tag(tag) if !self.in_comment && self.outside_tag(&tag, at, out) => return,
-            Token::Tag(_) | Token::Text(_) | Token::Reasoning(..) => {}
+            Token::Text(text) if is_blank(text) => {}
+            Token::Text(_) => self.think.forget_closed(),
+            Token::Tag(tag) if self.in_comment => {
+                let opens = tag.kind == TagKind::Open && self.line_blank();
+                if opens && structure::find(tag.name).is_some_and(|(name, _)| name.is_top()) {
+                    self.outside.hides_structure();
+                }
+            }
+            Token::Tag(_) | Token::Reasoning(..) if !self.in_comment && self.other_think(&token, at, out) => {
+                return;
+            }
+            Token::Tag(tag) if self.outside_tag(&tag, at, out) => return,
+            Token::Tag(_) | Token::Reasoning(..) => {}
         }
         self.keep_outside(&token, at, out);
     }
@@ -264,6 +279,15 @@ impl Reader {
             lexer.push(&close, &mut |token, _| self.token(token, at, out));
         }
         true
+    }
+
+    /// What follows the `<!--` outside that hides a structure, if the reply has come to its end without another.
+    pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+        if self.mode != Mode::Outside || self.seen.contains(&"final") {
+            return Vec::new();
+        }
+        self.in_comment = false;
+        self.outside.take_commented()
     }
 
     pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
@@ -329,10 +353,7 @@ impl Reader {
         }
         self.seen.push(name.text());
         match name {
-            Name::Think => {
-                self.think_at = at;
-                self.mode = Mode::Think;
-            }
+            Name::Think => self.begin_think(at),
             Name::Serp => {
                 self.serp.at = at;
                 self.mode = Mode::Serp;
@@ -383,8 +404,7 @@ impl Reader {
                 // T-007: a summary before the draft.
                 let swapped = matches!(misfit, Misfit::Late("serp"));
                 out.report(if swapped { report.row("T-007") } else { report });
-                self.think_at = at;
-                self.mode = Mode::Think;
+                self.begin_think(at);
             }
             Name::Thinking if !after_final => {
                 self.report(rule, at, len, message, "read as text of the last phase", out);

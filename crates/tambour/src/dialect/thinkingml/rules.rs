@@ -90,6 +90,8 @@ rules! {
         correct GOOD;
     FINAL_EMPTY = "final_empty" ["T-017"] Must "`<final>` has content other than the queries block.",
         broken concat!(thinking!(), answer!("")), correct GOOD;
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "A draft is closed by the mark that opened it.",
+        broken concat!("<think>Knees or ankles?</thought>\n", good!()), correct GOOD;
     FENCED_REPLY = "fenced_reply" ["T-018"] Must "The reply is not wrapped in a code fence.",
         broken concat!("```xml\n", good!(), "```\n"), correct GOOD;
     UNEXPECTED_TAG = "unexpected_tag" ["T-020", "T-029", "T-037", "T-062"] Must
