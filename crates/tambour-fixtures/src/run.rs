@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, push_joined};
+use tambour::event::{Completed, EventKind, Extension, push_joined};
 use tambour::{Event, Options, Profile, Severity};
 
 use crate::fixture::{Expect, Fixture, LISTED};
@@ -176,7 +176,7 @@ fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result
 /// The `plan` event and the calls.
 fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
     let found = lenient.events.iter().rev().find_map(|event| match event {
-        Event::Plan(_) => Some(event.data()),
+        Event::Extension(extension) if matches!(**extension, Extension::Plan(_)) => Some(event.data()),
         _ => None,
     });
     let found = found.unwrap_or_default();
@@ -190,8 +190,8 @@ fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
     {
         return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
     }
-    let call = |event: &Event<'_>| match event {
-        Event::ToolCall(call) => Some(json!({"name": call.name, "args": call.args})),
+    let call = |event: &Event<'_>| match event.extension()? {
+        Extension::ToolCall(call) => Some(json!({"name": call.name, "args": call.args})),
         _ => None,
     };
     let calls: Vec<Value> = lenient.events.iter().filter_map(call).collect();

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use tambour::dialect::DIALECTS;
+use tambour::event::Extension;
 use tambour::limits::Limits;
 use tambour::repair::json::{Reader, Values, strict};
 use tambour::{End, Event, Options, Profile};
@@ -101,7 +102,7 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
 
 /// The events of a reading that make something happen.
 fn actions(reading: &Reading) -> Vec<&Event<'static>> {
-    reading.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).collect()
+    reading.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).collect()
 }
 
 /// Accounts for the marker words of a reply, which is the rest of `data`; its first four bytes choose the dialect, seed the

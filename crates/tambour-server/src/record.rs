@@ -310,7 +310,7 @@ fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> B
         for call in std::mem::take(&mut folded.calls) {
             let result = folded.result(&call.call_id).unwrap_or_else(|begun| {
                 let result = unanswered(&call.call_id, begun, options.texts.language);
-                let event = Event::ToolResult(Box::new(result.clone()));
+                let event = Event::from(result.clone());
                 batch.event(event.name(), |out| tambour::encode::data(&event, out));
                 result
             });

@@ -23,7 +23,7 @@ use crate::contract::Policy;
 use crate::dialect::{self, Dialect, Ending, Intent, Output, Written};
 use crate::error::Result;
 use crate::event::{
-    Completed, Event, EventKind, ExitDecision, Failure, FinishReason, Metadata, Sink, ToolCall,
+    Completed, Event, EventKind, ExitDecision, Extension, Failure, FinishReason, Metadata, Sink, ToolCall,
 };
 use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
@@ -246,12 +246,9 @@ impl Pipeline {
         }
     }
 
-    /// Sends an extension event that comes from elsewhere, such as the result of a tool. Events of any other kind are the
-    /// sequencer's own and not sent: they could break its grammar.
-    pub fn extension(&mut self, event: Event<'static>, sink: &mut dyn Sink) {
-        if event.kind() == EventKind::Extension {
-            Wire { state: &mut self.state, sink }.send(event);
-        }
+    /// Sends what comes from elsewhere, such as the result of a tool. It cannot break the grammar.
+    pub fn extension(&mut self, extension: impl Into<Extension>, sink: &mut dyn Sink) {
+        Wire { state: &mut self.state, sink }.send(extension.into());
     }
 
     /// A reader of the next reply of a tool loop, which goes on with the same stream.
@@ -347,25 +344,25 @@ impl Wire<'_> {
     }
 
     /// An extension event that comes of the reply.
-    fn extension(&mut self, mut event: Event<'static>) {
-        match &mut event {
-            Event::ToolCall(call) => {
+    fn extension(&mut self, mut extension: Extension) {
+        match &mut extension {
+            Extension::ToolCall(call) => {
                 self.state.called += 1;
                 call.call_id = format!("call_{}", self.state.called);
                 if self.state.looping {
-                    self.state.calls.push(call.as_ref().clone());
+                    self.state.calls.push(call.clone());
                 }
             }
-            Event::ExitDecision(decision) => self.state.exit_decision = Some(decision.as_ref().clone()),
+            Extension::ExitDecision(decision) => self.state.exit_decision = Some(decision.clone()),
             _ => {}
         }
-        self.send(event);
+        self.send(extension);
     }
 
-    fn send(&mut self, event: Event<'static>) {
+    fn send(&mut self, extension: Extension) {
         let State { sequencer, extensions, .. } = &mut *self.state;
         let sink = &mut *self.sink;
-        sequencer.extension(event, &mut |event| {
+        sequencer.extension(extension, &mut |event| {
             if *extensions || event.kind() != EventKind::Extension {
                 sink.event(event);
             }
@@ -396,7 +393,7 @@ impl Output for Wire<'_> {
                 let sink = &mut *self.sink;
                 self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
             }
-            Intent::Extension(event) => self.extension(*event),
+            Intent::Extension(extension) => self.extension(*extension),
             other => self.other(&other),
         }
     }

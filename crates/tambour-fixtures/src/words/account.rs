@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
-use tambour::event::ToolCall;
+use tambour::event::{Extension, ToolCall};
 use tambour::{Event, Finding, Severity};
 
 use super::{LEN, Word, find, marker, mendable};
@@ -334,10 +334,11 @@ fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Wo
             Event::SerpQueries { queries } => queries.iter().for_each(|query| add(Kind::Query, query, false)),
             Event::DraftDelta { text } => add(Kind::Draft, text, true),
             Event::Aside { text, .. } => add(Kind::Aside, text, false),
-            Event::ToolCall(call) => {
-                let ToolCall { name, args, .. } = &**call;
-                add(Kind::Args, name, false);
-                strings(args, &mut |text| add(Kind::Args, text, false));
+            Event::Extension(extension) => {
+                if let Extension::ToolCall(ToolCall { name, args, .. }) = &**extension {
+                    add(Kind::Args, name, false);
+                    strings(args, &mut |text| add(Kind::Args, text, false));
+                }
             }
             // The others say again what these say.
             _ => {}

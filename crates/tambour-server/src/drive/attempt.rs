@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, FinishReason, ToolCall};
+use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
 use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
@@ -223,8 +223,8 @@ impl Attempt {
     }
 
     /// An event that does not come from the model.
-    pub(super) fn extension(&mut self, event: Event<'static>) {
-        self.pipeline.extension(event, &mut self.gather);
+    pub(super) fn extension(&mut self, extension: impl Into<Extension>) {
+        self.pipeline.extension(extension, &mut self.gather);
     }
 
     /// What is happening, for those who read now.

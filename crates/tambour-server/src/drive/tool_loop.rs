@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
+use tambour::End;
 use tambour::event::{Failure, FinishReason, ToolCall, ToolResult, ToolStart};
 use tambour::options::Language;
-use tambour::{End, Event};
 
 use super::attempt::Attempt;
 use super::repeats::Repeats;
@@ -265,7 +265,7 @@ impl<'a> ToolLoop<'a> {
             Metrics::count(&self.app.metrics.tool_calls);
             round.begun[place] = Some(Instant::now());
             let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };
-            round.attempt.extension(Event::ToolStart(start));
+            round.attempt.extension(start);
         }
         round.status(state, calls, ms).await;
         // A call whose start could be forgotten must not be sent.
@@ -333,7 +333,7 @@ impl Round<'_> {
         };
         let result =
             ToolResult { call_id: call.call_id.clone(), ok: error.is_none(), result, error, elapsed_ms };
-        self.attempt.extension(Event::ToolResult(Box::new(result.clone())));
+        self.attempt.extension(result.clone());
         self.results[place] = Some(result);
     }
 

@@ -1,6 +1,7 @@
 //! Shapes of answers and of events, for the description of the interface.
 
 use serde_json::{Value, json};
+use tambour::event::Extension;
 
 use crate::app::SETTINGS;
 
@@ -204,39 +205,6 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     let extension = [
         ("draft_delta", vec![texts()]),
         ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), texts()]),
-        (
-            "plan",
-            vec![
-                ("plan", json!({"type": "object"})),
-                ("executable", flag.clone()),
-                ("is_fallback", flag.clone()),
-            ],
-        ),
-        ("tool_call", vec![("call_id", text.clone()), ("name", text.clone()), ("args", json!({}))]),
-        ("tool_start", vec![("call_id", text.clone()), ("name", text.clone())]),
-        (
-            "tool_result",
-            vec![
-                ("call_id", text.clone()),
-                ("ok", flag.clone()),
-                ("result?", json!({})),
-                ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
-                ("elapsed_ms", number.clone()),
-            ],
-        ),
-        (
-            "exit_decision",
-            vec![
-                ("should_exit", flag.clone()),
-                ("reason", text.clone()),
-                ("decision_source", text.clone()),
-                ("unmet", list(text)),
-                ("round", number.clone()),
-                ("max_rounds", number.clone()),
-                ("assessment", json!({"type": "object"})),
-            ],
-        ),
-        ("notice", vec![("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]),
         ("finding", vec![("code", text.clone()), ("message", text.clone())]),
     ];
     let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
@@ -247,5 +215,6 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
             shape
         })
     });
-    json!({"oneOf": one.collect::<Vec<Value>>()})
+    let whole = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
+    json!({"oneOf": one.chain(whole).collect::<Vec<Value>>()})
 }

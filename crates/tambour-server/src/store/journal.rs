@@ -85,7 +85,7 @@ mod tests {
         let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
         migrations::run(&pool).await.unwrap();
         let row = Row { message: "msg_1".into(), first: 1, last: 3, body: b"1\n2\n3\n".into() };
-        insert_rows(&mut *pool.acquire().await.unwrap(), &[row]).await.unwrap();
+        insert_rows(&mut pool.acquire().await.unwrap(), &[row]).await.unwrap();
         let mut body = Vec::new();
         record("msg_1", 2, 2, b"2\n", &mut body);
         record("msg_1", 3, 3, b"3\n", &mut body);
@@ -93,7 +93,10 @@ mod tests {
         sqlx::query("insert into journal (body) values (?)").bind(body).execute(&pool).await.unwrap();
         replay(&pool).await.unwrap();
         let log: Vec<(i64, i64, Vec<u8>)> =
-            sqlx::query_as("select first, last, body from log order by first").fetch_all(&pool).await.unwrap();
+            sqlx::query_as("select first, last, body from log order by first")
+                .fetch_all(&pool)
+                .await
+                .unwrap();
         assert_eq!(log, [(1, 3, b"1\n2\n3\n".to_vec()), (4, 5, b"4\n5\n".to_vec())]);
         let left: i64 = sqlx::query_scalar("select count(*) from journal").fetch_one(&pool).await.unwrap();
         assert_eq!(left, 0);

@@ -20,7 +20,7 @@ mod unclosed;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::event::{AsideKind, Event};
+use crate::event::{AsideKind, Event, Extension};
 use crate::finding::{Report, Rule};
 use crate::options::Options;
 use crate::span::Place;
@@ -54,8 +54,8 @@ pub enum Intent<'a> {
         /// Its text.
         text: &'a str,
     },
-    /// An extension event that is known whole, sent where it stands.
-    Extension(Box<Event<'static>>),
+    /// What stands beside the contract and is known whole, sent where it stands.
+    Extension(Box<Extension>),
 }
 
 /// Search queries as the model wrote them.

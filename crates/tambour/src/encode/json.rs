@@ -24,7 +24,6 @@ pub fn data(event: &Event<'_>, out: &mut Vec<u8>) {
         Event::Completed(completed) => value(completed, out),
         Event::Error(failure) => value(failure, out),
         Event::Finding(finding) => value(finding, out),
-        Event::Notice(notice) => value(notice, out),
         other => value(&other.data(), out),
     }
 }

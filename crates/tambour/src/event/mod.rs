@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use crate::finding::Finding;
 
 pub use extension::{
-    AsideKind, DecisionSource, ExitDecision, Notice, PlanOutcome, ToolCall, ToolError, ToolResult, ToolStart,
+    AsideKind, DecisionSource, ExitDecision, Extension, Notice, PlanOutcome, ToolCall, ToolError, ToolResult,
+    ToolStart,
 };
 pub use joined::Joined;
 pub use sink::{Collected, Sink, push_joined};
@@ -85,18 +86,8 @@ pub enum Event<'a> {
         /// Its text.
         text: Cow<'a, str>,
     },
-    /// `plan`: what a plan came to. Extension.
-    Plan(Box<PlanOutcome>),
-    /// `tool_call`: a call that may run. Extension.
-    ToolCall(Box<ToolCall>),
-    /// `tool_start`: a call begins to run. Extension.
-    ToolStart(ToolStart),
-    /// `tool_result`: what a call gave. Extension.
-    ToolResult(Box<ToolResult>),
-    /// `exit_decision`: whether a dialogue action is over (S-061). Extension.
-    ExitDecision(Box<ExitDecision>),
-    /// `notice`: what the user should be told without stopping. Extension.
-    Notice(Notice),
+    /// Anything else beside the contract, known whole. Extension.
+    Extension(Box<Extension>),
     /// `finding`. Extension, only when asked for.
     Finding(Box<Finding>),
 }
@@ -188,12 +179,7 @@ impl<'a> Event<'a> {
             Event::Completed(_) => "completed",
             Event::DraftDelta { .. } => "draft_delta",
             Event::Aside { .. } => "aside",
-            Event::Plan(_) => "plan",
-            Event::ToolCall(_) => "tool_call",
-            Event::ToolStart(_) => "tool_start",
-            Event::ToolResult(_) => "tool_result",
-            Event::ExitDecision(_) => "exit_decision",
-            Event::Notice(_) => "notice",
+            Event::Extension(extension) => extension.name(),
             Event::Finding(_) => "finding",
         }
     }
@@ -217,17 +203,12 @@ impl<'a> Event<'a> {
             Event::Error(failure) => plain(failure),
             Event::Completed(completed) => plain(completed),
             Event::Aside { kind, text } => json!({ "kind": kind, "text": text }),
-            Event::Plan(outcome) => plain(outcome),
-            Event::ToolCall(call) => plain(call),
-            Event::ToolStart(start) => plain(start),
-            Event::ToolResult(result) => plain(result),
-            Event::ExitDecision(decision) => plain(decision),
-            Event::Notice(notice) => plain(notice),
+            Event::Extension(extension) => extension.data(),
             Event::Finding(finding) => plain(finding),
         }
     }
 
-    /// The contract event called `name` with this data, or `None` when it is none.
+    /// The contract event called `name` with this data, or `None` when it is none. Others: [`Extension::parse`].
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Event<'static>> {
         let text = |field: &str| Some(Cow::Owned(data.get(field)?.as_str()?.to_owned()));
@@ -250,6 +231,15 @@ impl<'a> Event<'a> {
         })
     }
 
+    /// What stands beside the contract and is known whole.
+    #[must_use]
+    pub fn extension(&self) -> Option<&Extension> {
+        match self {
+            Event::Extension(extension) => Some(extension),
+            _ => None,
+        }
+    }
+
     /// The kind of event, for filters and checks.
     #[must_use]
     #[inline]
@@ -266,15 +256,9 @@ impl<'a> Event<'a> {
             Event::Status { .. } | Event::Heartbeat { .. } | Event::Error(_) | Event::Completed(_) => {
                 EventKind::System
             }
-            Event::DraftDelta { .. }
-            | Event::Aside { .. }
-            | Event::Plan(_)
-            | Event::ToolCall(_)
-            | Event::ToolStart(_)
-            | Event::ToolResult(_)
-            | Event::ExitDecision(_)
-            | Event::Notice(_)
-            | Event::Finding(_) => EventKind::Extension,
+            Event::DraftDelta { .. } | Event::Aside { .. } | Event::Extension(_) | Event::Finding(_) => {
+                EventKind::Extension
+            }
         }
     }
 
@@ -299,14 +283,15 @@ impl<'a> Event<'a> {
             Event::Completed(completed) => Event::Completed(completed),
             Event::DraftDelta { text } => Event::DraftDelta { text: own(text) },
             Event::Aside { kind, text } => Event::Aside { kind, text: own(text) },
-            Event::Plan(outcome) => Event::Plan(outcome),
-            Event::ToolCall(call) => Event::ToolCall(call),
-            Event::ToolStart(start) => Event::ToolStart(start),
-            Event::ToolResult(result) => Event::ToolResult(result),
-            Event::ExitDecision(decision) => Event::ExitDecision(decision),
-            Event::Notice(notice) => Event::Notice(notice),
+            Event::Extension(extension) => Event::Extension(extension),
             Event::Finding(finding) => Event::Finding(finding),
         }
+    }
+}
+
+impl<T: Into<Extension>> From<T> for Event<'_> {
+    fn from(data: T) -> Self {
+        Event::Extension(Box::new(data.into()))
     }
 }
 
@@ -332,6 +317,10 @@ pub enum EventKind {
     Extension,
 }
 
+/// Events beside the contract that others send and this library does not yet.
+const TO_COME: &[&str] =
+    &["state_update", "status_bar", "details", "choice", "ui_component", "media", "form", "picture", "skill"];
+
 /// The kind of the event called `name`, or `None` when there is none of that name (J-001, X-010).
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
@@ -339,9 +328,8 @@ pub fn kind_of(name: &str) -> Option<EventKind> {
         "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end"
         | "final_delta" | "serp_queries" | "final_end" => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
-        "draft_delta" | "aside" | "state_update" | "tool_call" | "tool_start" | "tool_result"
-        | "status_bar" | "details" | "choice" | "ui_component" | "media" | "plan" | "form" | "picture"
-        | "skill" | "exit_decision" | "notice" | "finding" => EventKind::Extension,
+        "draft_delta" | "aside" | "finding" => EventKind::Extension,
+        _ if Extension::NAMES.contains(&name) || TO_COME.contains(&name) => EventKind::Extension,
         _ => return None,
     })
 }

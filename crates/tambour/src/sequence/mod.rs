@@ -13,7 +13,7 @@ mod trim;
 use std::borrow::Cow;
 
 use crate::dialect::Intent;
-use crate::event::{AsideKind, Event};
+use crate::event::{AsideKind, Event, Extension};
 use crate::lex::space::{self, is_blank};
 use crate::options::{Options, PlainThinking, Texts};
 
@@ -157,17 +157,17 @@ impl Sequencer {
             }
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
             Intent::Aside { kind, text } => self.aside(*kind, text, out),
-            Intent::Extension(event) => self.extension(event.as_ref().clone(), out),
+            Intent::Extension(extension) => self.extension(extension.as_ref().clone(), out),
         }
     }
 
-    /// An extension event that is known whole: it stands between `thinking_start` and `final_end`.
-    pub fn extension(&mut self, event: Event<'static>, out: &mut impl FnMut(Event<'_>)) {
+    /// What is known whole stands between `thinking_start` and `final_end`.
+    pub fn extension(&mut self, extension: Extension, out: &mut impl FnMut(Event<'_>)) {
         if self.stage < Stage::Ended {
             if self.stage == Stage::Before {
                 self.send(Event::ThinkingStart, out);
             }
-            self.send(event, out);
+            self.send(Event::Extension(Box::new(extension)), out);
         }
     }
 

@@ -481,7 +481,7 @@ fn the_flat_form_is_read_with_a_warning() {
 #[test]
 fn typed_events_are_checked_alike() {
     let events = [
-        Event::Notice(Notice { code: "x".into(), message: "y".into(), reference: None }),
+        Notice { code: "x".into(), message: "y".into(), reference: None }.into(),
         Event::ThinkingStart,
         Event::PhaseStart { id: 1, title: "a".into() },
         Event::PhaseDelta { id: 1, text: "x".into() },

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use tambour::dialect::DIALECTS;
+use tambour::event::Extension;
 use tambour::{Event, Options, Profile, Severity};
 use tambour_fixtures::corpus::{Reply, authored, recorded};
 use tambour_fixtures::fixture::end;
@@ -58,8 +59,8 @@ fn authored_replies_give_their_events() {
 
 /// Compares the plan of a reply, which is used as it is.
 fn plan(expected: &Value, reading: &Reading) -> Result<(), String> {
-    let found = reading.events.iter().find_map(|event| match event {
-        Event::Plan(outcome) => Some(outcome),
+    let found = reading.events.iter().filter_map(Event::extension).find_map(|event| match event {
+        Extension::Plan(outcome) => Some(outcome),
         _ => None,
     });
     match found {

@@ -27,7 +27,7 @@ fn all() -> Vec<Event<'static>> {
         Event::PhaseDelta { id: 1, text: "line one\nline two\r\n\u{2028}end".into() },
         Event::PhaseStart { id: 2, title: "plan".into() },
         Event::Aside { kind: AsideKind::Comment, text: "<!-- x -->".into() },
-        Event::Notice(notice),
+        notice.into(),
         Event::Finding(Box::new(finding)),
         Event::ThinkingEnd,
         Event::FinalDelta { text: "a\tb\\c\u{0}\u{1f}\u{8}\u{c}\u{7f}😀".into() },

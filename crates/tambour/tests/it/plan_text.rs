@@ -1,7 +1,7 @@
 //! Plans: what of a reply is answered, held, left out and told.
 
 use serde_json::{Value, json};
-use tambour::event::Collected;
+use tambour::event::{Collected, Extension};
 use tambour::verdict::Contract;
 use tambour::{End, Event, Options, Pipeline, Profile};
 use tambour_fixtures::corpus::recorded;
@@ -34,7 +34,7 @@ fn metadata(read: &Collected) -> Value {
 }
 
 fn calls(read: &Collected) -> usize {
-    read.events.iter().filter(|event| matches!(event, Event::ToolCall(_))).count()
+    read.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).count()
 }
 
 const CALL: &str = "{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"x\"}}";
@@ -206,7 +206,7 @@ fn numbers_of_any_length_run_or_are_refused() {
                 let (read, _) = read(&calling(&call), &Options::default());
                 // What runs has the number that was written.
                 for event in &read.events {
-                    if let Event::ToolCall(call) = event {
+                    if let Some(Extension::ToolCall(call)) = event.extension() {
                         let kept = call.args["n"].to_string().parse::<f64>();
                         assert_eq!(kept, number.parse::<f64>(), "{number}");
                     }

@@ -325,10 +325,10 @@ fn a_loop_of_tools_is_one_stream() {
     assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["call_1", "call_2"]);
     for call in calls {
         let (call_id, name) = (call.call_id, call.name);
-        first.extension(Event::ToolStart(ToolStart { call_id: call_id.clone(), name }), &mut out);
+        first.extension(ToolStart { call_id: call_id.clone(), name }, &mut out);
         let result =
             ToolResult { call_id, ok: true, result: Some(json!("fine")), error: None, elapsed_ms: 3 };
-        first.extension(Event::ToolResult(Box::new(result)), &mut out);
+        first.extension(result, &mut out);
     }
     let mut second = first.successor("aiplan", &options).expect("a dialect");
     second.push_str(&fenced(&calling(&[("lintSRSDocument", json!({"userInput": "z"}))])), &mut out);

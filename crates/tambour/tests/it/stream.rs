@@ -1,6 +1,7 @@
 //! What a stream promises however it ends and however it arrives: ends, limits, promptness, round trips.
 
-use tambour::event::{Collected, Completed, EventKind, Failure, FinishReason};
+use serde_json::json;
+use tambour::event::{Collected, Completed, EventKind, Extension, Failure, FinishReason, Notice};
 use tambour::{End, Event, Options, Pipeline, Profile, Severity, contract};
 
 const REPLY: &str = "<think>draft</think>\n<serp>The user wants a plan.</serp>\n<thinking>\n<phase id=\"1\">\n\
@@ -336,14 +337,50 @@ fn a_draft_reaches_nobody_who_did_not_ask() {
 
 #[test]
 fn nothing_but_extensions_comes_from_elsewhere() {
-    // X-001: an event of the contract put in from outside would break the grammar.
+    // X-001: an event of the contract put in from outside would break the grammar; there is no way to say it.
+    for name in ["final_end", "thinking_start", "completed", "draft_delta", "nonsense"] {
+        assert_eq!(Extension::parse(name, &json!({"text": "x"})), None, "{name}");
+    }
     let mut sink = Collected::default();
     let mut pipeline = Pipeline::new("plain", &Options::default()).expect("a dialect").extensions(true);
+    let notice = Notice { code: "x".into(), message: "y".into(), reference: None };
+    pipeline.extension(notice.clone(), &mut sink);
     pipeline.push(b"It is ", &mut sink);
-    pipeline.extension(Event::FinalEnd, &mut sink);
-    pipeline.extension(Event::ThinkingStart, &mut sink);
+    pipeline.extension(notice.clone(), &mut sink);
     pipeline.push(b"4.", &mut sink);
     pipeline.finish(&End::stop(), &mut sink);
+    pipeline.extension(notice, &mut sink);
     assert_valid(&sink);
-    assert_eq!(sink.events.iter().filter(|event| matches!(event, Event::FinalEnd)).count(), 1);
+    assert_eq!(sink.events.iter().filter(|event| event.name() == "notice").count(), 2);
+}
+
+#[test]
+fn an_extension_is_its_name_its_data_and_its_schema() {
+    // X-010: what a log says is read as what was sent; the served schema knows each.
+    let data = [
+        ("plan", json!({"plan": {}, "executable": false, "is_fallback": true})),
+        ("tool_call", json!({"call_id": "call_1", "name": "n", "args": {"a": 1}})),
+        ("tool_start", json!({"call_id": "call_1", "name": "n"})),
+        ("tool_result", json!({"call_id": "call_1", "ok": true, "result": 4, "elapsed_ms": 7})),
+        (
+            "exit_decision",
+            json!({
+                "should_exit": true, "reason": "r", "decision_source": "max_rounds", "unmet": ["has_questions"], "round": 3,
+                "max_rounds": 3, "assessment": {"understanding_level": 80},
+            }),
+        ),
+        ("notice", json!({"code": "c", "message": "m", "ref": "call_1"})),
+    ];
+    assert_eq!(data.each_ref().map(|(name, _)| *name), *Extension::NAMES);
+    let schema = jsonschema::validator_for(&Extension::schema()).expect("a schema");
+    for (name, data) in data {
+        let extension = Extension::parse(name, &data).unwrap_or_else(|| panic!("{name} is an extension"));
+        assert_eq!((extension.name(), extension.data()), (name, data.clone()));
+        let event = Event::from(extension);
+        assert_eq!((event.name(), event.kind(), event.data()), (name, EventKind::Extension, data.clone()));
+        let written = serde_json::to_value(&event).expect("JSON");
+        assert!(schema.is_valid(&written), "{written}");
+        assert!(!schema.is_valid(&json!({"event": name, "data": {}})), "{name}");
+        assert_eq!(tambour::event::kind_of(name), Some(EventKind::Extension));
+    }
 }

@@ -30,10 +30,10 @@ fn called(size: usize, sink: &mut Collected) -> Pipeline {
     pipeline.finish(&End::stop(), sink);
     let call = pipeline.calls()[0].clone();
     let start = ToolStart { call_id: call.call_id.clone(), name: call.name };
-    pipeline.extension(Event::ToolStart(start), sink);
+    pipeline.extension(start, sink);
     let result =
         ToolResult { call_id: call.call_id, ok: true, result: Some(json!(1)), error: None, elapsed_ms: 1 };
-    pipeline.extension(Event::ToolResult(Box::new(result)), sink);
+    pipeline.extension(result, sink);
     pipeline
 }
 

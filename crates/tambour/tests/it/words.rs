@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use tambour::dialect::DIALECTS;
+use tambour::event::Extension;
 use tambour::{Event, Finding, Pipeline};
 use tambour_fixtures::words::{
     Account, Complaint, Fault, Kind, Read, Replies, Trial, find, kinds, lag, long_trial, minimise, trial,
@@ -154,9 +155,9 @@ fn delivers(event: &Event<'_>) -> bool {
             | Event::SerpQueries { .. }
             | Event::DraftDelta { .. }
             | Event::Aside { .. }
-            | Event::ToolCall(_)
     );
-    kind && find(event.data().to_string().as_bytes()).next().is_some()
+    let calls = matches!(event.extension(), Some(Extension::ToolCall(_)));
+    (kind || calls) && find(event.data().to_string().as_bytes()).next().is_some()
 }
 
 #[test]

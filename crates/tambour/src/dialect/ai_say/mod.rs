@@ -184,7 +184,7 @@ impl Dialect for AiSay {
         if let Some(round) = self.round.as_ref().filter(|_| !ending.failed) {
             let Round { round, max_rounds, criteria } = round;
             let decision = decide(*round, *max_rounds, criteria, &self.said.answer, self.language);
-            out.intent(Intent::Extension(Box::new(Event::ExitDecision(Box::new(decision)))));
+            out.intent(Intent::Extension(Box::new(decision.into())));
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::Said;
 use crate::dialect::pieces::{self, Pieces};
-use crate::event::{DecisionSource, Event};
+use crate::event::{DecisionSource, Event, Extension};
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and what an `exit_decision` among the events says. What events do not
@@ -14,8 +14,8 @@ use crate::options::Options;
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let mut said = Said::default();
-    let decision = events.iter().find_map(|event| match event {
-        Event::ExitDecision(decision) => Some(decision),
+    let decision = events.iter().filter_map(Event::extension).find_map(|event| match event {
+        Extension::ExitDecision(decision) => Some(decision),
         _ => None,
     });
     if let Some(decision) = decision {

@@ -150,14 +150,14 @@ impl AiPlan {
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
         let executable = !checked.calls.is_empty();
-        let plan = Event::Plan(Box::new(PlanOutcome { plan: checked.plan, executable, is_fallback: false }));
+        let plan = PlanOutcome { plan: checked.plan, executable, is_fallback: false };
         let waits = executable && self.looping;
         if executable && !sent && !waits {
             out.intent(Intent::ThinkingEnd);
         }
-        out.intent(Intent::Extension(Box::new(plan)));
+        out.intent(Intent::Extension(Box::new(plan.into())));
         for call in checked.calls {
-            out.intent(Intent::Extension(Box::new(Event::ToolCall(Box::new(call)))));
+            out.intent(Intent::Extension(Box::new(call.into())));
         }
         if !self.plans.answered && !waits {
             out.intent(Intent::FinalText(&self.texts.running));
@@ -204,7 +204,7 @@ impl AiPlan {
         }
         let plan = fallback::plan(&self.texts);
         let outcome = PlanOutcome { plan, executable: false, is_fallback: true };
-        out.intent(Intent::Extension(Box::new(Event::Plan(Box::new(outcome)))));
+        out.intent(Intent::Extension(Box::new(outcome.into())));
     }
 }
 

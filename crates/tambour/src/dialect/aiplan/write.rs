@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::fallback::answering;
-use crate::event::Event;
+use crate::event::{Event, Extension};
 use crate::options::PlanVariant;
 
 /// The reply: its plan in a fence.
 pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
-    let outcome = events.iter().rev().find_map(|event| match event {
-        Event::Plan(outcome) => Some(outcome),
+    let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
+        Extension::Plan(outcome) => Some(outcome),
         _ => None,
     });
     let plan = match outcome {
