@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use tambour::dialect;
-use tambour::dialogue::{Criteria, Round};
 use tambour::encode::jsonl;
 use tambour::event::{Event, Failure, FinishReason, Sink};
+use tambour::exit::{Criteria, Round};
 use tambour::{End, Finding, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs};

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use tambour::catalogue::Listed;
-use tambour::contract::queries::{Policy, Source};
 use tambour::finding::Report;
 use tambour::options::Sensitive;
+use tambour::policy::queries::{Cleaner, Source};
 use tambour::privacy::Privacy;
 use tambour::repair::json::{find, strict};
 use tambour::span::Place;
@@ -30,7 +30,7 @@ pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
         }
         "events" if listed.rule.code.starts_with("serp_quer") && !example.contains("event") => {
             let privacy = Privacy::default();
-            let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
+            let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
             policy.read(example, Place::START, example.len()).1
         }
         _ => return Ok(Readings::of(&fixture)?.strict.findings),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use tambour::dialogue::{Criteria, Round};
+use tambour::exit::{Criteria, Round};
 
 /// All keys; `fixtures/README.md` says what they mean.
 pub(crate) const KEYS: &[&str] = &[

@@ -2,7 +2,7 @@
 
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{contract, pipeline, repair};
+use crate::{contract, pipeline, policy, repair};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,9 @@ pub fn all() -> impl Iterator<Item = Listed> {
     let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules.iter().copied()));
     dialects
         .chain(list("json", repair::rules::ALL.iter().copied()))
-        .chain(list("events", contract::RULES))
+        .chain(list("events", contract::RULES.iter().copied()))
+        .chain(list("events", policy::rules::RULES.iter().copied()))
+        .chain(list("pipeline", policy::RULES.iter().copied()))
         .chain(list("pipeline", pipeline::RULES.iter().copied()))
 }
 

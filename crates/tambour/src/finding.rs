@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::span::{Place, Span};
 
+/// What somebody wrote, short enough for a message: at most so many characters of it.
+#[must_use]
+pub fn clip(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+    }
+}
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,7 +1,7 @@
 //! Options of a reading, with the names of the command line and the HTTP interface.
 
-use crate::dialogue::Round;
 use crate::error::{Error, Result};
+use crate::exit::Round;
 use crate::finding::Profile;
 use crate::limits::Limits;
 use crate::tool::Tools;

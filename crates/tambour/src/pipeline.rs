@@ -19,7 +19,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::contract::Policy;
 use crate::dialect::{self, Dialect, Ending, Intent, Output, Written};
 use crate::error::Result;
 use crate::event::{
@@ -28,6 +27,7 @@ use crate::event::{
 use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
+use crate::policy::Policy;
 use crate::sequence::Sequencer;
 use crate::span::Place;
 use reporter::Reporter;

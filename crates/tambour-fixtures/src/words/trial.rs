@@ -1,7 +1,7 @@
 //! One damaged reply and the way it is read.
 
 use serde_json::Value;
-use tambour::dialogue::{Criteria, Round};
+use tambour::exit::{Criteria, Round};
 use tambour::options::{PlainReasoning, PlainThinking, PlanVariant, Sensitive};
 use tambour::{End, Event, Finding, Options, Pipeline};
 

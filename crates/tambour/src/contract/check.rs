@@ -6,6 +6,7 @@ use super::Mark;
 use super::fields::{self, shown};
 use super::lines::Lines;
 use super::order::{Order, fault};
+use super::rules;
 use super::transcript::{Transcript, parts};
 use crate::event::{Event, EventKind, kind_of};
 use crate::finding::{Finding, Profile, Report, Severity};
@@ -254,9 +255,9 @@ impl Core {
         if let Some(terminal) = self.terminal {
             // Two ends are one fault, not an end and an event after it.
             reports.push(if matches!(name, "completed" | "error") {
-                fault("terminal_duplicate", at, format!("{name} after {terminal}"))
+                fault(rules::TERMINAL_DUPLICATE, at, format!("{name} after {terminal}"))
             } else {
-                fault("event_after_terminal", at, format!("{} after {terminal}", shown(name)))
+                fault(rules::EVENT_AFTER_TERMINAL, at, format!("{} after {terminal}", shown(name)))
             });
         }
         if self.options.envelope.unwrap_or(self.wire) {
@@ -265,7 +266,7 @@ impl Core {
         let kind = kind_of(name);
         match kind {
             None => {
-                reports.push(fault("event_unknown", at, format!("there is no event {}", shown(name))));
+                reports.push(fault(rules::EVENT_UNKNOWN, at, format!("there is no event {}", shown(name))));
             }
             Some(EventKind::Contract) => {
                 if let Some(part) = fields::read(name, data, &self.options.privacy, at, &mut reports) {
@@ -293,7 +294,7 @@ impl Core {
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
         // a gap is an error in strict only, although nothing is repaired here.
-        if finding.code == "phase_id_not_consecutive" && options.profile == Profile::Lenient {
+        if finding.code == rules::PHASE_ID_NOT_CONSECUTIVE.code && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }
         // The first error is what a verdict rests on: no number of lesser findings before it hides it.
@@ -318,7 +319,7 @@ impl Core {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
             if data.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-                out.push(fault("envelope_missing", at, format!("{} has no {field}", shown(name))));
+                out.push(fault(rules::ENVELOPE_MISSING, at, format!("{} has no {field}", shown(name))));
                 return;
             }
         }
@@ -330,32 +331,40 @@ impl Core {
         match id {
             None if control => {}
             None if self.last_id.is_some() => {
-                out.push(fault("event_id_missing", at, format!("{name} has no id, unlike events before it")));
+                out.push(fault(
+                    rules::EVENT_ID_MISSING,
+                    at,
+                    format!("{name} has no id, unlike events before it"),
+                ));
             }
             None => {
                 self.without_id.get_or_insert(at);
             }
             Some(_) if control => {
-                out.push(fault("control_event_with_id", at, format!("{name} has an id")));
+                out.push(fault(rules::CONTROL_EVENT_WITH_ID, at, format!("{name} has an id")));
             }
             Some(id) => {
                 let number = Some(id)
                     .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
                     .and_then(|id| id.parse().ok());
                 let Some(number) = number else {
-                    out.push(fault("event_id_invalid", at, format!("{} is no id of an event", shown(id))));
+                    out.push(fault(
+                        rules::EVENT_ID_INVALID,
+                        at,
+                        format!("{} is no id of an event", shown(id)),
+                    ));
                     return;
                 };
                 if let Some(earlier) = self.without_id.take() {
                     out.push(fault(
-                        "event_id_missing",
+                        rules::EVENT_ID_MISSING,
                         earlier,
                         "an event has no id, unlike events after it",
                     ));
                 }
                 if let Some(last) = self.last_id.filter(|&last| number <= last) {
                     let message = format!("the id {number} comes after {last}");
-                    out.push(fault("event_id_not_increasing", at, message));
+                    out.push(fault(rules::EVENT_ID_NOT_INCREASING, at, message));
                 }
                 self.last_id = Some(number);
             }
@@ -366,7 +375,7 @@ impl Core {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);
         if self.terminal.is_none() && self.options.terminal.unwrap_or(self.wire) {
-            reports.push(fault("terminal_missing", end, "the stream ends without completed or error"));
+            reports.push(fault(rules::TERMINAL_MISSING, end, "the stream ends without completed or error"));
         }
         for report in reports {
             self.report(report);
@@ -380,7 +389,8 @@ impl Core {
         }
         if self.unlisted > 0 {
             let message = format!("{} more findings are not listed", self.unlisted);
-            self.findings.push(fault("limit_exceeded", end, message).judge(self.options.options.profile));
+            self.findings
+                .push(fault(rules::LIMIT_EXCEEDED, end, message).judge(self.options.options.profile));
         }
         self.findings
     }

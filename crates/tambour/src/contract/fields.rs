@@ -5,8 +5,11 @@ use serde_json::{Map, Value};
 use super::Mark;
 use super::order::{Id, Part, fault};
 use super::queries;
-use crate::finding::Report;
+use super::rules;
+use crate::finding::clip;
+use crate::finding::{Report, Rule};
 use crate::privacy::Privacy;
+use crate::schema::type_name;
 
 /// Reads the contract event `name` with `data`; `None` for data is data that could not be read, which has its own
 /// finding. Returns `None` for a name that is not of the contract.
@@ -20,7 +23,7 @@ pub(super) fn read(
     let mut fields = Fields { name, data, at, out };
     Some(match name {
         "serp_summary" => {
-            if let Some(text) = fields.text("text", "serp_summary_empty", "J-002") {
+            if let Some(text) = fields.text("text", rules::SERP_SUMMARY_EMPTY, "J-002") {
                 summary(text, at, fields.out);
             }
             Part::SerpSummary
@@ -30,11 +33,11 @@ pub(super) fn read(
             Part::ThinkingStart
         }
         "phase_start" => {
-            fields.text("title", "title_empty", "J-009");
+            fields.text("title", rules::TITLE_EMPTY, "J-009");
             Part::PhaseStart(fields.phase_id())
         }
         "phase_delta" => {
-            fields.text("text", "delta_empty", "J-011");
+            fields.text("text", rules::DELTA_EMPTY, "J-011");
             Part::PhaseDelta(fields.id().unwrap_or(Id::Unreadable))
         }
         "thinking_end" => {
@@ -42,7 +45,7 @@ pub(super) fn read(
             Part::ThinkingEnd
         }
         "final_delta" => {
-            fields.text("text", "delta_empty", "J-013");
+            fields.text("text", rules::DELTA_EMPTY, "J-013");
             Part::FinalDelta
         }
         "serp_queries" => {
@@ -66,10 +69,11 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The text `field`: a string, not empty; titles and summaries not blank either.
-    fn text(&mut self, field: &str, empty: &str, row: &'static str) -> Option<&'a str> {
+    fn text(&mut self, field: &str, empty: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
-                let missing = if empty == "delta_empty" { text.is_empty() } else { text.trim().is_empty() };
+                let missing =
+                    if empty == rules::DELTA_EMPTY { text.is_empty() } else { text.trim().is_empty() };
                 if !missing {
                     return Some(text);
                 }
@@ -81,8 +85,8 @@ impl<'a> Fields<'a> {
                 self.out.push(fault(empty, self.at, message).row(row));
             }
             Some(other) => {
-                let message = format!("{field} of {} is {}, not a string", self.name, kind(other));
-                self.out.push(fault("field_type", self.at, message).row(row));
+                let message = format!("{field} of {} is {}, not a string", self.name, type_name(other));
+                self.out.push(fault(rules::FIELD_TYPE, self.at, message).row(row));
             }
         }
         None
@@ -90,7 +94,11 @@ impl<'a> Fields<'a> {
 
     fn phase_id(&mut self) -> Id {
         self.id().unwrap_or_else(|| {
-            self.out.push(fault("phase_id_invalid", self.at, "the phase has no positive integer as its id"));
+            self.out.push(fault(
+                rules::PHASE_ID_INVALID,
+                self.at,
+                "the phase has no positive integer as its id",
+            ));
             Id::Unreadable
         })
     }
@@ -108,7 +116,7 @@ impl<'a> Fields<'a> {
         let Some(data) = self.data else { return };
         if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
             let message = format!("{} has the field {}", self.name, shown(field));
-            self.out.push(fault("field_unexpected", self.at, message).row(row));
+            self.out.push(fault(rules::FIELD_UNEXPECTED, self.at, message).row(row));
         }
     }
 
@@ -123,9 +131,9 @@ impl<'a> Fields<'a> {
                 let message = match list {
                     None => "serp_queries has no queries".to_owned(),
                     Some(Value::Array(_)) => "a query is not a string".to_owned(),
-                    Some(other) => format!("queries is {}, not an array of strings", kind(other)),
+                    Some(other) => format!("queries is {}, not an array of strings", type_name(other)),
                 };
-                self.out.push(fault("field_type", self.at, message).row("J-003"));
+                self.out.push(fault(rules::FIELD_TYPE, self.at, message).row("J-003"));
             }
         }
     }
@@ -135,11 +143,11 @@ impl<'a> Fields<'a> {
 fn summary(text: &str, at: Mark, out: &mut Vec<Report>) {
     if let Some(tag) = tag(text) {
         let message = format!("serp_summary holds the tag {}", shown(tag));
-        out.push(fault("serp_summary_markup", at, message));
+        out.push(fault(rules::SERP_SUMMARY_MARKUP, at, message));
     }
     let sentences = sentences(text);
     if sentences > 2 {
-        out.push(fault("serp_summary_sentences", at, format!("serp_summary has {sentences} sentences")));
+        out.push(fault(rules::SERP_SUMMARY_SENTENCES, at, format!("serp_summary has {sentences} sentences")));
     }
 }
 
@@ -198,23 +206,7 @@ fn sentences(text: &str) -> usize {
     count + usize::from(pending)
 }
 
-/// What a JSON value is, for messages.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
 /// A name of the stream as a message may show it: quoted, of bounded length.
 pub(super) fn shown(text: &str) -> String {
-    const SHOWN: usize = 40;
-    match text.char_indices().nth(SHOWN) {
-        None => format!("`{text}`"),
-        Some((cut, _)) => format!("`{}...`", &text[..cut]),
-    }
+    format!("`{}`", clip(text, 40))
 }

@@ -1,4 +1,4 @@
-//! Contracts: what an outgoing stream must look like, and what is done to queries before they are sent.
+//! The contract: what an outgoing stream must look like.
 //!
 //! The [`Checker`] is written from the specification's grammar and knows nothing of the machine that produces
 //! streams, so that each can be tested with the other. What does not belong here: the making of an order.
@@ -8,16 +8,14 @@ mod examples;
 mod fields;
 mod lines;
 mod order;
-mod places;
-mod policy;
-pub mod queries;
+mod queries;
 mod rules;
 mod transcript;
 
 pub use check::{CheckOptions, Checker, Form, check_events, check_transcript, check_values};
 pub use examples::{Example, examples};
-pub use policy::Policy;
-pub use rules::{RULES, rule};
+pub use queries::check as check_queries;
+pub(crate) use rules::RULES;
 
 use crate::span::Place;
 

@@ -10,8 +10,8 @@
 use std::collections::HashSet;
 
 use super::Mark;
-use super::rules::known;
-use crate::finding::Report;
+use super::rules;
+use crate::finding::{Report, Rule};
 
 /// A contract event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Order {
         let late = self.final_end.is_some() && part != Part::FinalEnd;
         if late {
             let message = format!("{} after final_end", part.name());
-            out.push(fault("event_after_final_end", at, message));
+            out.push(fault(rules::EVENT_AFTER_FINAL_END, at, message));
         }
         match part {
             Part::SerpSummary => self.serp_summary(at, late, out),
@@ -88,7 +88,7 @@ impl Order {
             Part::SerpQueries => self.serp_queries(at, late, out),
             Part::FinalEnd => {
                 if self.final_end.is_some() {
-                    out.push(fault("final_end_duplicate", at, "a second final_end"));
+                    out.push(fault(rules::FINAL_END_DUPLICATE, at, "a second final_end"));
                 } else {
                     self.final_end = Some(at);
                 }
@@ -103,7 +103,7 @@ impl Order {
     pub(super) fn extension(&mut self, name: &str, at: Mark, out: &mut Vec<Report>) {
         if self.final_end.is_some() {
             let message = format!("{name} after final_end");
-            out.push(fault("event_after_final_end", at, message).row("X-010"));
+            out.push(fault(rules::EVENT_AFTER_FINAL_END, at, message).row("X-010"));
         } else if !self.thinking_start && !matches!(name, "draft_delta" | "notice" | "finding") {
             self.early_extensions.push((at, name.to_owned()));
         }
@@ -118,47 +118,55 @@ impl Order {
         let no_thinking = !self.thinking_start && self.orphan.is_none();
         if !(self.allow_missing_thinking && no_thinking) {
             if !self.thinking_start {
-                out.push(fault("thinking_start_missing", self.orphan.unwrap_or(close), "no thinking_start"));
+                out.push(fault(
+                    rules::THINKING_START_MISSING,
+                    self.orphan.unwrap_or(close),
+                    "no thinking_start",
+                ));
             }
             if self.phases == 0 && !self.thinking_end {
-                out.push(fault("phase_missing", close, "thinking without a phase"));
+                out.push(fault(rules::PHASE_MISSING, close, "thinking without a phase"));
             }
             if !self.thinking_end {
-                out.push(fault("thinking_end_missing", close, "no thinking_end"));
+                out.push(fault(rules::THINKING_END_MISSING, close, "no thinking_end"));
             }
         }
         if !self.final_delta {
-            out.push(fault("final_delta_missing", close, "no final_delta"));
+            out.push(fault(rules::FINAL_DELTA_MISSING, close, "no final_delta"));
         }
         if self.final_end.is_none() {
-            out.push(fault("final_end_missing", end, "no final_end"));
+            out.push(fault(rules::FINAL_END_MISSING, end, "no final_end"));
         }
         if let (1, Some(phase)) = (self.phases, self.first_phase) {
-            out.push(fault("single_phase", phase, "only one phase"));
+            out.push(fault(rules::SINGLE_PHASE, phase, "only one phase"));
         }
     }
 
     fn serp_summary(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
         if self.summary {
-            out.push(fault("serp_summary_duplicate", at, "a second serp_summary"));
+            out.push(fault(rules::SERP_SUMMARY_DUPLICATE, at, "a second serp_summary"));
         }
         if self.body && !late {
-            out.push(fault("serp_summary_late", at, "serp_summary after the thinking or the answer began"));
+            out.push(fault(
+                rules::SERP_SUMMARY_LATE,
+                at,
+                "serp_summary after the thinking or the answer began",
+            ));
         }
         self.summary = true;
     }
 
     fn thinking_start(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
         if self.thinking_start {
-            out.push(fault("thinking_start_duplicate", at, "a second thinking_start"));
+            out.push(fault(rules::THINKING_START_DUPLICATE, at, "a second thinking_start"));
             return;
         }
         self.thinking_start = true;
         for (early, name) in std::mem::take(&mut self.early_extensions) {
-            out.push(fault("extension_misplaced", early, format!("{name} before thinking_start")));
+            out.push(fault(rules::EXTENSION_MISPLACED, early, format!("{name} before thinking_start")));
         }
         if !late && (self.orphan.is_some() || self.final_delta) {
-            out.push(fault("order_invalid", at, "thinking_start after events that it should precede"));
+            out.push(fault(rules::ORDER_INVALID, at, "thinking_start after events that it should precede"));
         }
     }
 
@@ -172,21 +180,21 @@ impl Order {
     fn phase_start(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
         self.needs_start(at);
         if self.thinking_end && !late {
-            out.push(fault("phase_after_thinking_end", at, "phase_start after thinking_end"));
+            out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_start after thinking_end"));
         }
         if let Id::Known(id) = id {
             match self.current {
                 Some(Id::Known(before)) if id <= before => {
                     let message = format!("phase id {id} after {before}");
-                    out.push(fault("phase_id_not_increasing", at, message));
+                    out.push(fault(rules::PHASE_ID_NOT_INCREASING, at, message));
                 }
                 Some(Id::Known(before)) if id - before > 1 => {
                     let message = format!("phase id {id} after {before}");
-                    out.push(fault("phase_id_not_consecutive", at, message));
+                    out.push(fault(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
                 }
                 None if id != 1 => {
                     let message = format!("the first phase has id {id}");
-                    out.push(fault("phase_id_not_consecutive", at, message));
+                    out.push(fault(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
                 }
                 _ => {}
             }
@@ -200,22 +208,25 @@ impl Order {
     fn phase_delta(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
         self.needs_start(at);
         if self.thinking_end && !late {
-            out.push(fault("phase_after_thinking_end", at, "phase_delta after thinking_end"));
+            out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_delta after thinking_end"));
         }
         match (self.current, id) {
             (None, _) => {
-                let report = fault("phase_delta_unknown", at, "phase_delta before any phase_start");
+                let report = fault(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta before any phase_start");
                 out.push(report.row("J-017"));
             }
             (Some(Id::Unreadable), _) => {}
             (Some(_), Id::Unreadable) => {
-                out.push(fault("phase_delta_unknown", at, "phase_delta without a readable id"));
+                out.push(fault(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta without a readable id"));
             }
             (Some(Id::Known(current)), Id::Known(id)) if id != current => {
                 let (code, message) = if self.started.contains(&id) {
-                    ("phase_delta_not_current", format!("phase_delta for phase {id} in phase {current}"))
+                    (rules::PHASE_DELTA_NOT_CURRENT, format!("phase_delta for phase {id} in phase {current}"))
                 } else {
-                    ("phase_delta_unknown", format!("phase_delta for phase {id}, which was never started"))
+                    (
+                        rules::PHASE_DELTA_UNKNOWN,
+                        format!("phase_delta for phase {id}, which was never started"),
+                    )
                 };
                 out.push(fault(code, at, message));
             }
@@ -225,13 +236,13 @@ impl Order {
 
     fn thinking_end(&mut self, at: Mark, out: &mut Vec<Report>) {
         if self.thinking_end {
-            out.push(fault("thinking_end_duplicate", at, "a second thinking_end"));
+            out.push(fault(rules::THINKING_END_DUPLICATE, at, "a second thinking_end"));
             return;
         }
         self.needs_start(at);
         self.thinking_end = true;
         if self.phases == 0 {
-            out.push(fault("phase_missing", at, "thinking_end without a phase before it"));
+            out.push(fault(rules::PHASE_MISSING, at, "thinking_end without a phase before it"));
         }
     }
 
@@ -239,14 +250,14 @@ impl Order {
         // One finding for the answer, not one for each of its pieces.
         let skipped = self.allow_missing_thinking && !self.thinking_start && self.orphan.is_none();
         if !self.thinking_end && !self.final_delta && !skipped && !late {
-            out.push(fault("final_before_thinking_end", at, "final_delta before thinking_end"));
+            out.push(fault(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
         }
         self.final_delta = true;
     }
 
     fn serp_queries(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
         if self.queries {
-            out.push(fault("serp_queries_duplicate_event", at, "a second serp_queries"));
+            out.push(fault(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
         }
         if late {
             out.push(misplaced(at, "serp_queries after final_end"));
@@ -273,10 +284,10 @@ impl Part {
 }
 
 /// A report on the main row of the rule with `code`.
-pub(super) fn fault(code: &str, at: Mark, message: impl Into<String>) -> Report {
-    Report::new(known(code), at.place, at.end, message)
+pub(super) fn fault(rule: &'static Rule, at: Mark, message: impl Into<String>) -> Report {
+    Report::new(rule, at.place, at.end, message)
 }
 
 fn misplaced(at: Mark, message: &str) -> Report {
-    fault("serp_queries_misplaced", at, message)
+    fault(rules::SERP_QUERIES_MISPLACED, at, message)
 }

@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use super::Mark;
 use super::check::{Core, Form};
-use super::fields::{kind, shown};
+use super::fields::shown;
 use super::lines::Line;
 use super::order::fault;
+use super::rules;
+use crate::schema::type_name;
 use crate::span::Place;
 
 /// Makes events of lines.
@@ -74,7 +76,7 @@ impl Transcript {
                 core.wire = true;
                 if let Some(at) = self.block.at {
                     let message = "the stream ends without the blank line that sends its last event";
-                    core.report(fault("sse_unterminated", at, message));
+                    core.report(fault(rules::SSE_UNTERMINATED, at, message));
                     self.dispatch(core);
                 }
             }
@@ -123,7 +125,7 @@ impl Transcript {
             b"retry" => block.retry = true,
             _ => {
                 let message = format!("{} is no field of SSE", shown(&String::from_utf8_lossy(field)));
-                core.report(fault("sse_framing", line.at, message));
+                core.report(fault(rules::SSE_FRAMING, line.at, message));
             }
         }
     }
@@ -143,10 +145,10 @@ impl Transcript {
             _ => Some("an event with several `event:` lines"),
         };
         if let Some(message) = framing {
-            core.report(fault("sse_framing", at, message));
+            core.report(fault(rules::SSE_FRAMING, at, message));
         }
         let value = if block.overlong {
-            core.report(fault("limit_exceeded", at, "an event is longer than the limit"));
+            core.report(fault(rules::LIMIT_EXCEEDED, at, "an event is longer than the limit"));
             None
         } else if block.datas == 0 {
             None
@@ -163,7 +165,7 @@ impl Transcript {
         }
         let name = String::from_utf8_lossy(&block.name);
         if !matches!(value, None | Some(Value::Object(_))) {
-            core.report(fault("event_shape", at, "the data of an event is not a JSON object"));
+            core.report(fault(rules::EVENT_SHAPE, at, "the data of an event is not a JSON object"));
         }
         core.event(&name, value.as_ref().and_then(Value::as_object), id.as_deref(), at);
     }
@@ -200,7 +202,7 @@ impl Array {
         let start = self.lines.first().map_or(end.place, |(_, place)| *place);
         let whole = Mark { place: start, end: end.end };
         if self.overlong {
-            return core.report(fault("limit_exceeded", whole, "the array is longer than the limit"));
+            return core.report(fault(rules::LIMIT_EXCEEDED, whole, "the array is longer than the limit"));
         }
         match serde_json::from_slice::<Vec<Value>>(&self.bytes) {
             Ok(events) => {
@@ -216,7 +218,9 @@ impl Array {
                     core.value(event, Mark { place: known.1, end: start.offset + to });
                 }
             }
-            Err(error) => core.report(fault("event_json", whole, format!("the array is not JSON: {error}"))),
+            Err(error) => {
+                core.report(fault(rules::EVENT_JSON, whole, format!("the array is not JSON: {error}")))
+            }
         }
     }
 }
@@ -258,7 +262,7 @@ fn json_line(line: Line<'_>, core: &mut Core) {
         return;
     }
     if line.overlong {
-        core.report(fault("limit_exceeded", line.at, "a line is longer than the limit"));
+        core.report(fault(rules::LIMIT_EXCEEDED, line.at, "a line is longer than the limit"));
     } else if let Some(value) = parse(line.bytes, line.at, core) {
         core.value(&value, line.at);
     }
@@ -266,7 +270,7 @@ fn json_line(line: Line<'_>, core: &mut Core) {
 
 fn parse(bytes: &[u8], at: Mark, core: &mut Core) -> Option<Value> {
     if std::str::from_utf8(bytes).is_err() {
-        core.report(fault("event_json", at, "an event is not UTF-8"));
+        core.report(fault(rules::EVENT_JSON, at, "an event is not UTF-8"));
         return None;
     }
     match serde_json::from_slice(bytes) {
@@ -276,7 +280,7 @@ fn parse(bytes: &[u8], at: Mark, core: &mut Core) -> Option<Value> {
                 serde_json::error::Category::Eof => "an event is not complete JSON",
                 _ => "an event is not JSON",
             };
-            core.report(fault("event_json", at, message));
+            core.report(fault(rules::EVENT_JSON, at, message));
             None
         }
     }
@@ -293,11 +297,15 @@ pub(super) struct Parts<'a> {
 pub(super) fn parts<'a>(value: &'a Value, at: Mark, core: &mut Core) -> Option<Parts<'a>> {
     use std::borrow::Cow;
     let Value::Object(object) = value else {
-        core.report(fault("event_shape", at, format!("an event is {}, not an object", kind(value))));
+        core.report(fault(
+            rules::EVENT_SHAPE,
+            at,
+            format!("an event is {}, not an object", type_name(value)),
+        ));
         return None;
     };
     let Some(Value::String(name)) = object.get("event") else {
-        core.report(fault("event_shape", at, "an object without the name of its event"));
+        core.report(fault(rules::EVENT_SHAPE, at, "an object without the name of its event"));
         return None;
     };
     match object.get("data") {
@@ -307,14 +315,14 @@ pub(super) fn parts<'a>(value: &'a Value, at: Mark, core: &mut Core) -> Option<P
             Some(Parts { name, data: Some(Cow::Borrowed(data)), id })
         }
         Some(other) => {
-            let message = format!("the data of an event is {}, not an object", kind(other));
-            core.report(fault("event_shape", at, message));
+            let message = format!("the data of an event is {}, not an object", type_name(other));
+            core.report(fault(rules::EVENT_SHAPE, at, message));
             Some(Parts { name, data: None, id: None })
         }
         None => {
             if object.len() > 1 {
                 core.report(fault(
-                    "event_flat",
+                    rules::EVENT_FLAT,
                     at,
                     format!("{} has its fields beside its name", shown(name)),
                 ));

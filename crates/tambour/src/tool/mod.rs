@@ -13,14 +13,14 @@
 //! What does not belong here: running a tool.
 
 mod sample;
-mod shape;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
-use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+pub use crate::schema::Mismatch;
+use crate::schema::Schema;
 use crate::texts::Language;
 
 /// The tools a plan may call, in order. Cloning shares them.
@@ -28,7 +28,7 @@ use crate::texts::Language;
 pub struct Tools(Arc<Vec<Tool>>);
 
 /// One tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     /// Unique name.
     pub name: String,
@@ -40,34 +40,7 @@ pub struct Tool {
     pub callers: Option<Vec<String>>,
     /// Whether a person is asked before it runs.
     pub confirm: bool,
-    schema: Value,
-    /// `None` if the schema is none.
-    validator: Arc<OnceLock<Option<Validator>>>,
-}
-
-impl PartialEq for Tool {
-    fn eq(&self, other: &Tool) -> bool {
-        (&self.name, &self.description, self.read_only, &self.callers, self.confirm, &self.schema)
-            == (
-                &other.name,
-                &other.description,
-                other.read_only,
-                &other.callers,
-                other.confirm,
-                &other.schema,
-            )
-    }
-}
-
-impl Eq for Tool {}
-
-/// Arguments that break a tool's schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    /// JSON Pointer into the arguments.
-    pub pointer: String,
-    /// What is wrong there.
-    pub message: String,
+    schema: Schema,
 }
 
 impl Tool {
@@ -80,19 +53,20 @@ impl Tool {
         if name.trim().is_empty() {
             return Err(Error::invalid("a tool has a name"));
         }
-        let tool = Tool::trusted(name, schema);
-        let validator = compile(&tool.schema).map_err(|error| {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "its top".to_owned() } else { format!("`{place}`") };
-            Error::invalid(format!("the schema of tool `{name}` is not a JSON Schema: {error} at {place}"))
-        })?;
-        Ok(Tool { validator: Arc::new(OnceLock::from(Some(validator))), ..tool })
+        let schema = Schema::new(schema)
+            .map_err(|error| Error::invalid(format!("the schema of tool `{name}` is {error}")))?;
+        Ok(Tool::of(name, schema))
     }
 
     /// A tool whose schema was taken by [`Tool::new`] before: it is compiled when it is first needed, since that takes
     /// milliseconds. With a schema that is none no arguments are right.
     #[must_use]
     pub fn trusted(name: &str, schema: Value) -> Tool {
+        Tool::of(name, Schema::trusted(schema))
+    }
+
+    fn of(name: &str, of_args: Schema) -> Tool {
+        let schema = of_args.value();
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         Tool {
             name: name.to_owned(),
@@ -103,15 +77,14 @@ impl Tool {
                 .and_then(Value::as_array)
                 .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             confirm: false,
-            schema,
-            validator: Arc::default(),
+            schema: of_args,
         }
     }
 
     /// The JSON Schema of its arguments.
     #[must_use]
     pub fn schema(&self) -> &Value {
-        &self.schema
+        self.schema.value()
     }
 
     /// What it does, in one line.
@@ -123,43 +96,25 @@ impl Tool {
     /// What is wrong with these arguments: the first `most` places (P-016).
     #[must_use]
     pub fn check(&self, args: &Value, most: usize) -> Vec<Mismatch> {
-        let mismatch = |error: jsonschema::ValidationError<'_>| Mismatch {
-            pointer: error.instance_path().to_string(),
-            message: shorten(&error.masked().to_string()),
-        };
-        match self.validator() {
-            Some(validator) => validator.iter_errors(args).take(most).map(mismatch).collect(),
-            None => {
-                vec![Mismatch { pointer: String::new(), message: "the tool has no usable schema".to_owned() }]
-            }
-        }
+        self.schema.check(args, most)
     }
 
     /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
     #[must_use]
     pub fn signature(&self) -> String {
-        shape::signature(&self.schema)
+        self.schema.signature()
     }
 
     /// Arguments for an example, if some that satisfy the schema can be made up.
     #[must_use]
     pub fn sample_args(&self) -> Option<Value> {
-        let args = shape::sample(&self.schema);
-        (args.is_object() && self.accepts(&args)).then_some(args)
+        self.schema.sample()
     }
 
     /// Whether it can be called without arguments (P-031).
     #[must_use]
     pub fn takes_nothing(&self) -> bool {
-        self.accepts(&Value::Object(serde_json::Map::new()))
-    }
-
-    fn accepts(&self, args: &Value) -> bool {
-        self.validator().is_some_and(|validator| validator.is_valid(args))
-    }
-
-    fn validator(&self) -> Option<&Validator> {
-        self.validator.get_or_init(|| compile(&self.schema).ok()).as_ref()
+        self.schema.accepts(&Value::Object(serde_json::Map::new()))
     }
 
     /// Whether `caller` may call it.
@@ -236,21 +191,7 @@ pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Patterns must stay linear in the text: they meet what a model wrote.
-fn compile(schema: &Value) -> std::result::Result<Validator, jsonschema::ValidationError<'static>> {
-    jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema)
-}
-
 /// The part of a name that is compared: models write names of any length.
 fn clip(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
-}
-
-/// A message of the schema library; values of any length may stand in it.
-fn shorten(text: &str) -> String {
-    const MOST: usize = 200;
-    match text.char_indices().nth(MOST) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
 }

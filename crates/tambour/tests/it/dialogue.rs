@@ -1,8 +1,8 @@
 //! Answers of dialogue rounds, and the decisions they lead to.
 
 use serde_json::{Value, json};
-use tambour::dialogue::{Answer, Assessment, Criteria, Round, Status, decide, status};
 use tambour::event::{Collected, DecisionSource, Event, ExitDecision};
+use tambour::exit::{Answer, Assessment, Criteria, Round, Status, decide, status};
 use tambour::options::Language;
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile};

@@ -11,7 +11,7 @@ const INBOUND: &[&str] = &[
     "repair",
     "options",
     "dialect",
-    "contract",
+    "policy",
     "sequence",
     "pipeline",
     "encode",
@@ -19,12 +19,17 @@ const INBOUND: &[&str] = &[
     "catalogue",
 ];
 
-/// Used from `options` on; they use the vocabulary and `lex`.
-const LEAVES: &[&str] = &["state", "tool", "html", "privacy"];
+/// Beside both halves: they use the vocabulary, `lex` and each other in this order. Used from `options` on.
+const LEAVES: &[&str] = &["privacy", "schema", "tool", "structure", "exit", "state", "html"];
 
-/// What is sent to a model, in order: each may use those before it, and the leaves. Readers of replies may use them (a
-/// round of a dialogue ends with a decision), never the other way round.
-const OUTBOUND: &[&str] = &["script", "prompt", "dialogue"];
+/// The checker of streams judges what the others make: it uses what they rest on, and only `verdict` and `catalogue` use it.
+const CHECKER: &str = "contract";
+
+/// What is sent to a model, in order: each may use those before it, and the leaves.
+const OUTBOUND: &[&str] = &["script", "prompt"];
+
+/// Stands on both halves.
+const DIALOGUE: &str = "dialogue";
 
 /// What the library never does: files, sockets, clocks, environment, output, hidden state.
 const FORBIDDEN: &[&str] = &[
@@ -44,25 +49,29 @@ const FORBIDDEN: &[&str] = &[
 
 /// Whether module `from` may use module `to`.
 fn allowed(from: &str, to: &str) -> bool {
-    let inbound = |name: &str| INBOUND.iter().position(|module| *module == name);
-    let outbound = |name: &str| OUTBOUND.iter().position(|module| *module == name);
-    let leaf = |name: &str| LEAVES.contains(&name);
+    let place = |order: &[&str], name: &str| order.iter().position(|module| *module == name);
+    let before =
+        |order: &[&str]| place(order, from).zip(place(order, to)).is_some_and(|(from, to)| to < from);
+    let leaf = place(LEAVES, to).is_some();
+    let from_on = |name: &str| place(INBOUND, from) >= place(INBOUND, name);
     if from == to || from == "lib" || BASE.contains(&to) {
         return true;
     }
-    if leaf(from) {
-        return to == "lex";
+    if place(LEAVES, from).is_some() {
+        return to == "lex" || before(LEAVES);
     }
-    if let Some(from) = inbound(from) {
-        return match inbound(to) {
-            Some(to) => to < from,
-            None => (leaf(to) || to == "dialogue") && from >= 2,
-        };
+    if place(INBOUND, from).is_some() {
+        let judges = to == CHECKER && from_on("verdict");
+        return before(INBOUND) || leaf && from_on("options") || judges;
     }
-    if let Some(from) = outbound(from) {
-        return outbound(to).is_some_and(|to| to < from) || leaf(to) || to == "lex";
+    if from == CHECKER {
+        return leaf || place(INBOUND, to).is_some_and(|to| Some(to) <= place(INBOUND, "policy"));
     }
-    false
+    let outbound = |name: &str| place(OUTBOUND, name).is_some();
+    if outbound(from) {
+        return before(OUTBOUND) || leaf || to == "lex";
+    }
+    from == DIALOGUE && (outbound(to) || leaf || place(INBOUND, to).is_some())
 }
 
 /// Complaints about one source file, `path` below `src`.
@@ -162,7 +171,9 @@ fn every_module_has_its_place() {
     for line in library.lines() {
         let module = line.trim_start_matches("pub ").strip_prefix("mod ");
         let Some(module) = module.and_then(|rest| rest.strip_suffix(';')) else { continue };
-        let known = [BASE, INBOUND, LEAVES, OUTBOUND].iter().any(|group| group.contains(&module));
+        let known = [BASE, INBOUND, LEAVES, OUTBOUND, &[CHECKER, DIALOGUE]]
+            .iter()
+            .any(|group| group.contains(&module));
         assert!(known, "`{module}` has no place in the order of modules");
     }
 }
@@ -171,7 +182,13 @@ fn every_module_has_its_place() {
 fn finds_edges_against_the_order() {
     let complaints = |path, source| check(path, source).len();
     assert_eq!(complaints("lex/markup.rs", "use crate::span::Place;\nuse super::space::is_space;\n"), 0);
-    assert_eq!(complaints("contract/policy.rs", "use crate::dialect::{Intent, Written};\n"), 0);
+    assert_eq!(complaints("policy/mod.rs", "use crate::dialect::{Intent, Written};\n"), 0);
+    assert_eq!(complaints("contract/check.rs", "use crate::sequence::Sequencer;\n"), 1);
+    assert_eq!(complaints("pipeline.rs", "use crate::contract::Checker;\n"), 1);
+    assert_eq!(complaints("verdict.rs", "use crate::contract::Checker;\n"), 0);
+    assert_eq!(complaints("exit/decision.rs", "use crate::options::Options;\n"), 1);
+    assert_eq!(complaints("tool/mod.rs", "use crate::schema::Schema;\n"), 0);
+    assert_eq!(complaints("schema/mod.rs", "use crate::tool::Tool;\n"), 1);
     assert_eq!(complaints("dialect/mod.rs", "/// As [`crate::pipeline`] says.\nmod plain;\n"), 0);
     assert_eq!(complaints("lex/markup.rs", "use crate::dialect::Intent;\n"), 1);
     assert_eq!(complaints("lex/code/mod.rs", "use crate::{span::Place, sequence::{Trim, Sequencer}};\n"), 1);

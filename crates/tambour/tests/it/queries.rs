@@ -4,15 +4,16 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tambour::contract::queries::{LONGEST, MOST, Policy, Source, check};
+use tambour::contract::check_queries as check;
 use tambour::finding::{Finding, Level, Profile, Report, Severity};
 use tambour::options::Sensitive;
+use tambour::policy::queries::{Cleaner, LONGEST, MOST, Source};
 use tambour::privacy::{Detector, Privacy, Text};
 use tambour::span::Place;
 
 fn cleaned(value: &Value, sensitive: Sensitive) -> (Option<Vec<String>>, Vec<Report>) {
     let privacy = Privacy::default();
-    Policy { sensitive, privacy: &privacy, source: Source::Block }.clean(value, Place::START, 0)
+    Cleaner { sensitive, privacy: &privacy, source: Source::Block }.clean(value, Place::START, 0)
 }
 
 /// The queries that are kept by default, and `row code` of each report.
@@ -45,7 +46,7 @@ fn good_queries_are_left_as_they_are() {
 #[test]
 fn what_is_no_list_of_strings_is_dropped() {
     let privacy = Privacy::default();
-    let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
+    let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
     let (queries, reports) = policy.read("[\"a\",", Place::START, 5);
     assert_eq!((queries, reports[0].rule.code, reports[0].row), (None, "serp_queries_json", "T-044")); // T-044
     let (queries, reports) = policy.read("{\"q\":1}", Place::START, 7);
@@ -187,7 +188,7 @@ fn the_checker_and_the_policy_agree_on_what_is_sensitive() {
 #[test]
 fn rows_follow_the_source() {
     let privacy = Privacy::default();
-    let policy = Policy { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Event };
+    let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Event };
     let rows = |value: Value| policy.clean(&value, Place::START, 0).1[0].row;
     assert_eq!(rows(json!(["a", "a"])), "J-004");
     assert_eq!(rows(json!(["a", 3])), "J-003");
@@ -242,7 +243,7 @@ impl Detector for Secret {
 #[test]
 fn what_stays_sensitive_is_dropped() {
     let privacy = Privacy::default().with(Secret);
-    let policy = Policy { sensitive: Sensitive::Generalise, privacy: &privacy, source: Source::Block };
+    let policy = Cleaner { sensitive: Sensitive::Generalise, privacy: &privacy, source: Source::Block };
     let (queries, reports) = policy.clean(&json!(["a secret", "a@b.com"]), Place::START, 0);
     assert_eq!(queries.unwrap(), ["[email]"]); // T-048, R-11
     assert_eq!(reports[0].repair.as_deref(), Some("query dropped"));

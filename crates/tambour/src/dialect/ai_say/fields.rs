@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::placeholder::is_placeholder;
 use super::rules;
 use super::stands::Stands;
-use crate::dialogue::Answer;
+use crate::exit::Answer;
+use crate::finding::clip;
 use crate::finding::{Report, Rule};
 use crate::limits::Limits;
 use crate::repair::json::{Found, Stand, find_in_string};
@@ -148,7 +149,7 @@ impl Fields<'_> {
                 && fields.get(key).is_some_and(|value| !(whole.cut && value.is_null() && half(key)))
         };
         let report = |key: &str, more: usize, (at, end): Stand, repair: &str| {
-            let name = [path, &[&key.chars().take(40).collect::<String>()]].concat().join(".");
+            let name = [path, &[&clip(key, 40)]].concat().join(".");
             let more = if more > 0 { format!(", nor {more} more that it has") } else { String::new() };
             let message = format!("the answer has no field `{name}`{more}");
             Report::new(rules::FIELD_UNEXPECTED, at, end, message).repaired(repair)

@@ -6,6 +6,7 @@ use super::message::{How, Message};
 use super::rules;
 use super::stands::Stands;
 use crate::finding::Report;
+use crate::finding::clip;
 use crate::repair::json::{Member, Stand};
 
 /// One `response` that was read, and where its message stands.
@@ -70,7 +71,7 @@ impl Beside<'_> {
             }
             past = end;
             if !self.is_nothing(member, value.get(&member.key)) {
-                let name: String = member.key.chars().take(40).collect();
+                let name = clip(&member.key, 40);
                 let message = match self.message.sent() {
                     Some(_) => format!("`response` holds `{name}` beside the message"),
                     None => format!("`response` holds `{name}` and no message"),

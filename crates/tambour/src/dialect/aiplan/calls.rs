@@ -3,11 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::args::{Decoded, decode, holds_args, is_args_name, rename};
-use super::check::{Check, MISMATCHES, Stand, clip, kind};
+use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
 use super::rules;
 use crate::event::ToolCall;
 use crate::finding::Report;
+use crate::finding::clip;
+use crate::schema::type_name;
 use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
@@ -72,7 +74,7 @@ impl Check<'_> {
         let at = format!("/tool_calls/{index}");
         let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
-            self.fault(fault(format!("`{at}` is {}, not an object", kind(call))));
+            self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
             return None;
         };
         let further = further(fields, &at);
@@ -87,7 +89,7 @@ impl Check<'_> {
                 return None;
             }
             Some(other) => {
-                self.fault(fault(format!("`{at}/name` is {}, not a string", kind(other))));
+                self.fault(fault(format!("`{at}/name` is {}, not a string", type_name(other))));
                 return None;
             }
             None => {
@@ -104,7 +106,7 @@ impl Check<'_> {
                 true => String::new(),
                 false => format!("; close names: {}", close.join(", ")),
             };
-            let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(&name));
+            let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(&name, 60));
             self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
             return None;
         };
@@ -164,7 +166,7 @@ impl Check<'_> {
             None => {
                 let other = fields.iter().find(|(_, value)| holds_args(value));
                 if other.is_some() || !tool.takes_nothing() {
-                    let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key)));
+                    let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key, 60)));
                     let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
                     self.fault(Report::new(rules::CALL_INVALID, place, end, message).row("P-031"));
                     return None;
@@ -197,7 +199,7 @@ fn further(call: &Map<String, Value>, at: &str) -> Option<String> {
     let inner = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let inner = inner.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
     let mut further = call.keys().filter(|key| !known(key)).chain(inner);
-    let first = clip(further.next()?);
+    let first = clip(further.next()?, 60);
     Some(match further.count() {
         0 => format!("`{at}/{first}` is not a field of calls"),
         more => format!("`{at}/{first}` and {more} more are not fields of calls"),

@@ -7,7 +7,9 @@ use super::modes::{Calls, Mode, Text, mode, modes};
 use super::rules;
 use crate::event::ToolCall;
 use crate::finding::Report;
+use crate::finding::clip;
 use crate::options::Options;
+use crate::schema::type_name;
 use crate::span::Place;
 
 /// The fields every plan has.
@@ -219,7 +221,7 @@ impl Check<'_> {
 
     pub(super) fn type_fault(&mut self, name: &str, wanted: &str, row: &'static str) {
         let (place, end) = self.places.member(name);
-        let message = format!("`/{name}` is {}, not {wanted}", kind(&self.fields[name]));
+        let message = format!("`/{name}` is {}, not {wanted}", type_name(&self.fields[name]));
         self.fault(Report::new(rules::FIELD_TYPE, place, end, message).row(row));
     }
 
@@ -248,12 +250,13 @@ impl Check<'_> {
         let (place, end) = self.places.member("response_mode");
         let Some(mode) = mode(self.options.plan_variant, word) else {
             let names: Vec<&str> = modes(self.options.plan_variant).iter().map(|mode| mode.name).collect();
-            let message = format!("`/response_mode` is `{}`; it is one of {}", clip(word), names.join(", "));
+            let message =
+                format!("`/response_mode` is `{}`; it is one of {}", clip(word, 60), names.join(", "));
             self.fault(Report::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
         if mode.name != word {
-            let message = format!("`/response_mode` is written `{}`", clip(word));
+            let message = format!("`/response_mode` is written `{}`", clip(word, 60));
             let found = Report::new(rules::MODE_INVALID, place, end, message);
             self.reports.push(found.repaired(format!("read as {}", mode.name)));
             self.fields.insert("response_mode".to_owned(), Value::from(mode.name));
@@ -312,7 +315,7 @@ impl Check<'_> {
         for (at, name) in others.into_iter().enumerate() {
             let (place, end) = self.places.member(name);
             if at < MISMATCHES {
-                let message = format!("`/{}` is not a field of plans", clip(name));
+                let message = format!("`/{}` is not a field of plans", clip(name, 60));
                 self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
             } else {
                 rest = join(rest, Some((place, end)));
@@ -322,24 +325,5 @@ impl Check<'_> {
             let message = format!("{more} more fields are not fields of plans");
             self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
-    }
-}
-
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// What a model wrote, short enough for a message.
-pub(super) fn clip(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", &text[..at]),
     }
 }

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::around::{Around, Frame, Left, join};
-use super::check::{Checked, FIELDS, Stand, check, clip};
+use super::check::{Checked, FIELDS, Stand, check};
 use super::modes::{Text, mode};
 use super::object::Object;
 use super::rules;
@@ -16,6 +16,7 @@ use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
+use crate::finding::clip;
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, JsonSink, TopKey};
@@ -338,7 +339,7 @@ fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
         let (message, repair) = match wrapper {
             Wrapper::List => ("the plan is the item of a list".to_owned(), "read alone"),
             Wrapper::Key(key) => {
-                (format!("the plan stands under `{}`", clip(&key)), "read alone, the key is not used")
+                (format!("the plan stands under `{}`", clip(&key, 60)), "read alone, the key is not used")
             }
         };
         let found = Report::new(rules::PLAN_WRAPPED, start, end.offset, message);

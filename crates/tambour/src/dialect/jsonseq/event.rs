@@ -9,6 +9,7 @@ use super::{rules, streamed};
 use crate::dialect::Output;
 use crate::event::{EventKind, kind_of};
 use crate::finding::Rule;
+use crate::finding::clip;
 use crate::limits::Limits;
 use crate::repair::json::{Found, Members, Stand, find_in_string};
 use crate::span::Place;
@@ -133,7 +134,7 @@ fn foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Order) {
         let message = format!("a model writes no `{name}`");
         order.found(rules::EVENT_SPOOFED, at, message, "left out");
     } else {
-        let short: String = name.chars().take(40).collect();
+        let short = clip(name, 40);
         let message = format!("`{short}` is not an event of the contract");
         order.found(rules::EVENT_UNKNOWN, at, message, "left out");
     }
@@ -313,7 +314,7 @@ impl Fields<'_> {
         let extra = own.chain(self.beside.keys().map(|key| (false, key)));
         let mut extra = extra.filter(|(_, key)| !of_envelope(key));
         for (own, key) in extra.by_ref().take(EXTRA) {
-            let short: String = key.chars().take(40).collect();
+            let short = clip(key, 40);
             let message = format!("`{name}` has no field `{short}`");
             self.lost(rule, row, (own, key), &message, order);
         }

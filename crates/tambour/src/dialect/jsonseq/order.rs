@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::rules;
 use crate::dialect::{Intent, Output, Written};
+use crate::finding::clip;
 use crate::finding::{Report, Rule};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
@@ -224,7 +225,7 @@ impl Order {
         let due = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
             let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-            let shown: String = shown.chars().take(40).collect();
+            let shown = clip(&shown, 40);
             let message = format!("the id of a phase is a positive integer, not {shown}");
             self.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
             return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);

@@ -4,6 +4,7 @@ use super::event::{is_id, known, of_envelope};
 use super::order::Order;
 use super::parse::Line;
 use super::rules;
+use crate::finding::clip;
 use crate::repair::json::Members;
 
 /// Reports what was not sent of the delta called `name`; whether its object was larger than the limits is `over`.
@@ -40,7 +41,7 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
         } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_id(id)) {
             order.found_in(rules::FIELD_TYPE, "J-009", stand, "`id` is not of its type", "left out");
         } else if !field {
-            let short: String = key.chars().take(40).collect();
+            let short = clip(key, 40);
             let message = format!("`{name}` has no field `{short}`");
             order.found_in(rules::FIELD_EXTRA, "J-051", stand, message, "left out");
         }

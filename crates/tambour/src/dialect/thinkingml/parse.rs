@@ -16,8 +16,8 @@ use crate::lex::entity::Entities;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::repair::expected::Misfit;
 use crate::span::Place;
+use crate::structure::Misfit;
 
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
 pub(super) struct Reader {

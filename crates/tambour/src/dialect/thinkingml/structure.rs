@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::repair::expected::{Element, Expected};
+use crate::structure::{Element, Expected};
 
 /// The six elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::finding::Report;
+use crate::finding::clip;
 use crate::repair::rules;
 use crate::span::Place;
 
@@ -27,10 +28,7 @@ const MOST: usize = 16;
 
 impl Duplicate {
     fn new(key: &str, first: (Place, usize), again: Place, depth: usize) -> Duplicate {
-        let key = match key.char_indices().nth(40) {
-            None => key.to_owned(),
-            Some(_) => key.chars().take(39).chain(['…']).collect(),
-        };
+        let key = clip(key, 40).into_owned();
         Duplicate { key, first, again: (again, 0), more: 0, depth }
     }
 

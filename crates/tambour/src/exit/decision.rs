@@ -68,7 +68,7 @@ impl Assessment {
 /// The decision after `round` of `max_rounds` was answered with `answer`; texts in `language`.
 ///
 /// ```
-/// use tambour::dialogue::{Answer, Assessment, Criteria, decide};
+/// use tambour::exit::{Answer, Assessment, Criteria, decide};
 /// use tambour::options::Language;
 ///
 /// let assessment = Assessment { understanding_level: 85.0, has_questions: false, expressed_understanding: false };

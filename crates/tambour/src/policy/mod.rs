@@ -1,17 +1,20 @@
 //! The policy stage: what happens to intents before they are put in order, so that nothing can make a sequenced
 //! stream invalid again.
 
+mod places;
+pub mod queries;
+pub(crate) mod rules;
+
 use serde_json::Value;
 
-use super::queries::{self, Source};
-use super::rules::known;
 use crate::dialect::Written;
-use crate::finding::Report;
+use crate::finding::{Report, rules};
 use crate::limits::Limits;
 use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
 use crate::repair::json;
 use crate::span::{Place, Span};
+use queries::Source;
 
 /// Queries, privacy and counts of one reply.
 pub struct Policy {
@@ -40,7 +43,7 @@ impl Policy {
         self.phases += 1;
         if self.phases == self.most_phases + 1 {
             let message = format!("more than {} phases", self.most_phases);
-            let found = Report::new(known("limit_exceeded"), place, place.offset, message);
+            let found = Report::new(LIMIT_EXCEEDED, place, place.offset, message);
             report(found.repaired("read as text of the last phase"));
         }
         self.phases <= self.most_phases
@@ -58,11 +61,11 @@ impl Policy {
             Written::Text(_) => Source::Block,
             Written::Value(_) => Source::Event,
         };
-        let policy = queries::Policy { sensitive: self.sensitive, privacy: &self.privacy, source };
+        let cleaner = queries::Cleaner { sensitive: self.sensitive, privacy: &self.privacy, source };
         let (queries, reports) = match written {
-            Written::Value(value) => policy.clean(value, place, end),
+            Written::Value(value) => cleaner.clean(value, place, end),
             Written::Text(text) => match serde_json::from_str(text) {
-                Ok(value) => policy.clean_text(&value, text, place, end),
+                Ok(value) => cleaner.clean_text(&value, text, place, end),
                 Err(_) => {
                     let (value, all) = mend(text, &self.limits);
                     let repair = match value {
@@ -70,10 +73,9 @@ impl Policy {
                         Some(_) => "JSON repaired, the rest not used",
                         None => "no queries are sent",
                     };
-                    let found =
-                        Report::new(known("serp_queries_json"), place, end, "the queries are not JSON");
+                    let found = Report::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
                     report(found.repaired(repair));
-                    policy.clean_text(&value?, text, place, end)
+                    cleaner.clean_text(&value?, text, place, end)
                 }
             },
         };
@@ -110,4 +112,11 @@ fn loses(code: &str) -> bool {
         rules::WRAPPER,
     ];
     rules.iter().any(|rule| rule.code == code)
+}
+
+rules! {
+    LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "A reply has no more phases than the limit.",
+        with ["limits.phases=1", "dialect=thinkingml"],
+        broken "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nA deeper squat.\n</phase>\n<phase id=\"2\">\n<title>Plan</title>\nThree steps.\n</phase>\n</thinking>\n<final>\nWarm up first.\n<!-- <serp_queries>\n[\"squat depth\"]\n</serp_queries> -->\n</final>\n",
+        correct "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nA deeper squat.\n</phase>\n</thinking>\n<final>\nWarm up first.\n<!-- <serp_queries>\n[\"squat depth\"]\n</serp_queries> -->\n</final>\n";
 }

@@ -39,7 +39,7 @@ impl Criteria {
     /// Criteria from a JSON object; what is not in it has its default.
     ///
     /// ```
-    /// let criteria = tambour::dialogue::Criteria::from_json(r#"{"understanding_threshold": 90}"#)?;
+    /// let criteria = tambour::exit::Criteria::from_json(r#"{"understanding_threshold": 90}"#)?;
     /// assert_eq!(criteria.understanding_threshold(), 90.0);
     /// # Ok::<(), tambour::Error>(())
     /// ```

@@ -1,0 +1,133 @@
+//! JSON Schema (draft 2020-12 unless a schema says otherwise): values against a schema, and a schema as a model reads it best.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour::schema::Schema;
+//!
+//! let schema = Schema::new(json!({"type": "object", "properties": {"text": {"type": "string"}}}))?;
+//! assert_eq!(schema.check(&json!({"text": 1}), 8)[0].pointer, "/text");
+//! assert_eq!(schema.signature(), "(text?: string)");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+
+mod shape;
+
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::finding::clip;
+
+/// Most characters of a message of the schema library: values of any length may stand in it.
+const MESSAGE: usize = 200;
+
+/// A schema. Cloning shares what it is compiled to.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    value: Value,
+    /// `None` if the schema is none.
+    validator: Arc<OnceLock<Option<Validator>>>,
+}
+
+/// A value that breaks a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// JSON Pointer into the value.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Schema) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Schema {}
+
+impl Schema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// It is none, or refers to another document.
+    pub fn new(value: Value) -> Result<Schema> {
+        let validator = compile(&value).map_err(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() { "its top".to_owned() } else { format!("`{place}`") };
+            Error::invalid(format!("not a JSON Schema: {error} at {place}"))
+        })?;
+        Ok(Schema { value, validator: Arc::new(OnceLock::from(Some(validator))) })
+    }
+
+    /// A schema that was taken by [`Schema::new`] before: it is compiled when it is first needed, since that takes
+    /// milliseconds. If it is none, no value satisfies it.
+    #[must_use]
+    pub fn trusted(value: Value) -> Schema {
+        Schema { value, validator: Arc::default() }
+    }
+
+    /// The schema itself.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// What is wrong with `value`: the first `most` places.
+    #[must_use]
+    pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
+        let mismatch = |error: jsonschema::ValidationError<'_>| Mismatch {
+            pointer: error.instance_path().to_string(),
+            message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
+        };
+        match self.validator() {
+            Some(validator) => validator.iter_errors(value).take(most).map(mismatch).collect(),
+            None => {
+                vec![Mismatch { pointer: String::new(), message: "there is no usable schema".to_owned() }]
+            }
+        }
+    }
+
+    /// Whether `value` satisfies it.
+    #[must_use]
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.validator().is_some_and(|validator| validator.is_valid(value))
+    }
+
+    /// The fields of an object as a signature: `(userInput: string, projectName?: string)`.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        shape::signature(&self.value)
+    }
+
+    /// An object for an example, if one that satisfies the schema can be made up.
+    #[must_use]
+    pub fn sample(&self) -> Option<Value> {
+        let sample = shape::sample(&self.value);
+        (sample.is_object() && self.accepts(&sample)).then_some(sample)
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        self.validator.get_or_init(|| compile(&self.value).ok()).as_ref()
+    }
+}
+
+/// Patterns must stay linear in the text: they meet what a model wrote.
+fn compile(schema: &Value) -> std::result::Result<Validator, jsonschema::ValidationError<'static>> {
+    jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema)
+}
+
+/// The type of a JSON value in words, with its article.
+#[must_use]
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
