@@ -17,6 +17,7 @@ mod layers;
 mod limits;
 mod lines;
 mod plan_text;
+mod plan_variant;
 mod plans;
 mod privacy;
 mod prompts;
