@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::around::Around;
-use super::fields::{self, ASSESSMENT, Response, Said, TOP, Whole};
+use super::fields::{ASSESSMENT, Response, TOP, Whole};
 use super::mention::{Before, Mark, Reading};
 use super::message::{Ended, Message, Stand};
 use super::object::Object;
@@ -216,7 +216,7 @@ impl Answers {
     }
 
     /// It is known what a mark behind the answer is.
-    fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
+    pub(super) fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
         let Some(mark) = self.mark.take() else { return };
         if reading == Reading::Mention {
             self.text(&mark.text);
@@ -315,7 +315,7 @@ impl Answers {
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
                 return;
             }
-            _ => Stand::Elsewhere,
+            _ => Stand::under(&object.last),
         };
         object.text = true;
         self.message.begin(stand, object.key_at);
@@ -359,51 +359,5 @@ impl Answers {
         if (other::Reader { roles, limits, message, place }).take(response, out) {
             object.placeholders.push(at);
         }
-    }
-
-    /// The end of the input: the answer.
-    pub(super) fn finish(
-        &mut self,
-        cut: bool,
-        end: Place,
-        preface: &mut Preface,
-        out: &mut dyn Output,
-    ) -> Said {
-        self.settled(Reading::End, preface, out);
-        self.behind = None;
-        self.around.end_line();
-        let mut reports = Vec::new();
-        let Some(whole) = self.answer.take() else { return Said::default() };
-        let mut said = fields::read(&whole, &self.limits, &mut reports);
-        if let Some(&at) = whole.placeholders.first() {
-            let message = "the message is a placeholder of the instructions";
-            let (_, end) = whole.stands.near(&["response"]);
-            let report = Report::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
-            reports.push(report.repaired("not taken"));
-        }
-        if !self.message.is_sent() {
-            let (at, end) = whole.stands.near(&["response"]);
-            let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
-            reports.push(report.repaired("fallback text"));
-        }
-        let answer = &mut said.answer;
-        let (at, end_at) = whole.stands.all();
-        if whole.thought {
-            let message = "the answer stands in a thought";
-            let report = Report::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
-            reports.push(report.repaired("it does not end the action"));
-            answer.should_exit = false;
-        }
-        if whole.cut || cut && answer.should_exit {
-            let message = if whole.cut { "the answer is cut" } else { "the reply was cut after the answer" };
-            let repair =
-                if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
-            let report = Report::new(rules::TRUNCATED, at, end_at, message);
-            reports.push(report.repaired(repair));
-            answer.should_exit = false;
-        }
-        reports.into_iter().for_each(|report| out.report(report));
-        self.left_out(end.offset, "text beside the answer", out);
-        said
     }
 }

@@ -1,15 +1,16 @@
-//! Values that are complete: which of them is the answer, and what stands beside its message.
+//! Values that are complete: which of them is the answer, what stands beside its message, and what it comes to at the end.
 
 use serde_json::{Map, Value};
 
-use super::fields::{Response, Whole};
-use super::mention::Before;
+use super::fields::{self, Response, Said, Whole};
+use super::mention::{Before, Reading};
 use super::other::{self, Standing};
 use super::parse::Answers;
 use super::response::Beside;
 use super::rules;
 use super::stands::Stands;
 use crate::dialect::Output;
+use crate::dialect::preface::Preface;
 use crate::finding::Report;
 use crate::repair::json::Built;
 use crate::span::Place;
@@ -107,13 +108,13 @@ impl Answers {
         }
     }
 
-    /// Tells what `response` holds beside the message, and whether it holds that.
+    /// Tells what the response called `name` holds beside the message, and whether `response` holds that.
     fn beside(&self, name: &str, value: &Value, stands: &Stands, cut: bool, out: &mut dyn Output) -> bool {
         let beside = Beside { stands, message: &self.message, roles: &self.roles, cut };
         let mut reports = Vec::new();
         beside.report(name, value, &mut reports);
         reports.into_iter().for_each(|report| out.report(report));
-        stands.get(&[name]).is_some_and(|member| beside.has_message(member))
+        stands.get(&["response"]).is_some_and(|member| beside.has_message(member))
     }
 
     /// Keeps an answer, or the one before it.
@@ -187,5 +188,51 @@ impl Answers {
         out.report(report.repaired("read as `response`"));
         self.take(&response, Standing::under(stands, name), out);
         Some((name, response))
+    }
+
+    /// The end of the input: the answer.
+    pub(super) fn finish(
+        &mut self,
+        cut: bool,
+        end: Place,
+        preface: &mut Preface,
+        out: &mut dyn Output,
+    ) -> Said {
+        self.settled(Reading::End, preface, out);
+        self.behind = None;
+        self.around.end_line();
+        let mut reports = Vec::new();
+        let Some(whole) = self.answer.take() else { return Said::default() };
+        let mut said = fields::read(&whole, &self.limits, &mut reports);
+        if let Some(&at) = whole.placeholders.first() {
+            let message = "the message is a placeholder of the instructions";
+            let (_, end) = whole.stands.near(&["response"]);
+            let report = Report::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
+            reports.push(report.repaired("not taken"));
+        }
+        if !self.message.is_sent() {
+            let (at, end) = whole.stands.near(&["response"]);
+            let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
+            reports.push(report.repaired("fallback text"));
+        }
+        let answer = &mut said.answer;
+        let (at, end_at) = whole.stands.all();
+        if whole.thought {
+            let message = "the answer stands in a thought";
+            let report = Report::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
+            reports.push(report.repaired("it does not end the action"));
+            answer.should_exit = false;
+        }
+        if whole.cut || cut && answer.should_exit {
+            let message = if whole.cut { "the answer is cut" } else { "the reply was cut after the answer" };
+            let repair =
+                if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
+            let report = Report::new(rules::TRUNCATED, at, end_at, message);
+            reports.push(report.repaired(repair));
+            answer.should_exit = false;
+        }
+        reports.into_iter().for_each(|report| out.report(report));
+        self.left_out(end.offset, "text beside the answer", out);
+        said
     }
 }
