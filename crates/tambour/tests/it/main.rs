@@ -23,6 +23,7 @@ mod privacy;
 mod prompts;
 mod properties;
 mod queries;
+mod reasons;
 mod received;
 mod rewrite;
 mod seams;
