@@ -4,7 +4,7 @@
 //! What has been taken for plain stays plain.
 
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
-use crate::event::{Event, kind_of};
+use crate::event::{Event, EventKind, kind_of};
 use crate::finding::Report;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
@@ -251,10 +251,16 @@ fn objects(text: &str, full: bool) -> Vec<Found> {
     objects.0
 }
 
-/// Whether an `event` field or line names an event (J-050).
+/// Whether an `event` field or line names an event (J-050), or a `type` field one of the contract (R-76).
 fn event_named(text: &str) -> bool {
+    let contract = |name: &str| kind_of(name) == Some(EventKind::Contract);
+    named_by("event", true, text, |name| kind_of(name).is_some()) || named_by("type", false, text, contract)
+}
+
+/// Whether a field called `field`, or a line where `lines` may do it, gives a name that is one.
+fn named_by(field: &str, lines: bool, text: &str, is_name: impl Fn(&str) -> bool) -> bool {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”' | '`' | '\\') || c.is_whitespace();
-    text.match_indices("event").any(|(at, word)| {
+    text.match_indices(field).any(|(at, word)| {
         let before = text[..at].trim_end_matches(is_quote).chars().next_back();
         let after = text[at + word.len()..].trim_start_matches(is_quote);
         let Some(value) = after.strip_prefix([':', '：']) else { return false };
@@ -267,7 +273,7 @@ fn event_named(text: &str) -> bool {
         // In a sentence it decides nothing (R-74).
         let alone = line.trim_start().starts_with(['{', '[', ',', '"', '｛', '，', '`', '~', '<', '◁'])
             || line.trim_start().starts_with("data:");
-        complete && (in_object && alone || line.is_empty()) && kind_of(name).is_some()
+        complete && (in_object && alone || lines && line.is_empty()) && is_name(name)
     })
 }
 

@@ -2,6 +2,7 @@
 
 use tambour::dialect::{DIALECTS, Entry};
 use tambour::event::{Event, EventKind, Joined};
+use tambour::options::PlainReasoning;
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::corpus::{authored, recorded};
@@ -46,8 +47,8 @@ struct Read {
     written: String,
 }
 
-fn read(dialect: &str, input: &[u8]) -> Read {
-    let pipeline = Pipeline::new(dialect, &Options::default()).expect("the dialect exists");
+fn read(dialect: &str, input: &[u8], options: &Options) -> Read {
+    let pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
     let mut pipeline = pipeline.extensions(true);
     let mut found = Joined::default();
     // As much at a time as `tambour repair` reads.
@@ -57,10 +58,17 @@ fn read(dialect: &str, input: &[u8]) -> Read {
     Read { events: found.events, dialect: pipeline.dialect(), written }
 }
 
-fn strict() -> Options {
-    let mut options = Options::default();
+fn strict(options: &Options) -> Options {
+    let mut options = options.clone();
     options.profile = Profile::Strict;
     options
+}
+
+/// The options that change how a reply is read as text: with the second, replies start inside of reasoning.
+fn settings() -> [Options; 2] {
+    let mut open = Options::default();
+    open.set("plain.reasoning", "open").expect("an option");
+    [Options::default(), open]
 }
 
 /// What a rewritten reply keeps.
@@ -74,21 +82,26 @@ fn readers() -> impl Iterator<Item = &'static Entry> {
     DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto")
 }
 
-/// Complaints about each reply as each dialect reads it.
-fn complaints(complaint: impl Fn(&Entry, &[u8], &Read) -> Option<String>) -> Vec<String> {
+/// Complaints about each reply as each dialect reads it with each of the settings.
+fn complaints(complaint: impl Fn(&Options, &[u8], &Read) -> Option<String>) -> Vec<String> {
     let replies = replies();
     let mut complaints = Vec::new();
-    for entry in readers() {
-        for reply in &replies {
-            let first = read(entry.name, reply);
-            let from = String::from_utf8_lossy(reply);
-            let found = complaint(entry, reply, &first);
-            complaints.extend(found.map(|found| {
-                format!(
-                    "{}: {from:?}\nwritten as {}: {:?}\n{found}",
-                    entry.name, first.dialect, first.written
-                )
-            }));
+    for options in &settings() {
+        // Other dialects do not have the option.
+        let has = |name| matches!(name, "plain" | "auto" | "ai_say");
+        let default = options.plain_reasoning == PlainReasoning::Auto;
+        for entry in readers().filter(|entry| default || has(entry.name)) {
+            for reply in &replies {
+                let first = read(entry.name, reply, options);
+                let from = String::from_utf8_lossy(reply);
+                let found = complaint(options, reply, &first);
+                complaints.extend(found.map(|found| {
+                    format!(
+                        "{}, {:?}: {from:?}\nwritten as {}: {:?}\n{found}",
+                        entry.name, options.plain_reasoning, first.dialect, first.written
+                    )
+                }));
+            }
         }
     }
     complaints
@@ -101,18 +114,17 @@ fn none(complaints: &[String]) {
 
 #[test]
 fn what_is_written_passes_the_strict_check() {
-    let options = strict();
-    none(&complaints(|_, _, first| {
+    none(&complaints(|options, _, first| {
         let contract = Contract::named(first.dialect).expect("a dialect is a contract");
-        let verdict = contract.check(first.written.as_bytes(), &options);
+        let verdict = contract.check(first.written.as_bytes(), &strict(options));
         Some(format!("{:?}", verdict.first_error()?))
     }));
 }
 
 #[test]
 fn what_is_written_stays_as_it_is() {
-    none(&complaints(|_, _, first| {
-        let twice = read(first.dialect, first.written.as_bytes()).written;
+    none(&complaints(|options, _, first| {
+        let twice = read(first.dialect, first.written.as_bytes(), options).written;
         (twice != first.written).then(|| format!("twice {twice:?}"))
     }));
 }
@@ -128,7 +140,8 @@ fn what_is_written_is_neither_empty_nor_the_marker() {
 
 #[test]
 fn a_valid_reply_keeps_its_events() {
-    let options = strict();
+    let default = Options::default();
+    let options = strict(&default);
     let replies = replies();
     for entry in readers().filter(|entry| entry.write.is_some()) {
         let contract = Contract::named(entry.name).expect("a dialect is a contract");
@@ -137,8 +150,9 @@ fn a_valid_reply_keeps_its_events() {
             findings.iter().all(|finding| finding.severity == Severity::Info)
         };
         let complaint = |reply: &Vec<u8>| {
-            let Read { events, written, .. } = read(entry.name, reply);
-            let (before, after) = (kept(&events), kept(&read(entry.name, written.as_bytes()).events));
+            let Read { events, written, .. } = read(entry.name, reply, &default);
+            let (before, after) =
+                (kept(&events), kept(&read(entry.name, written.as_bytes(), &default).events));
             let from = String::from_utf8_lossy(reply);
             (before != after)
                 .then(|| format!("{}: {from:?}\nwritten {written:?}\n{before:?}\n{after:?}", entry.name))
@@ -169,7 +183,8 @@ fn repairing_takes_little_memory() {
     ] {
         let input = piece.repeat(SIZE / piece.len());
         for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
-            let most = allocation_counter::measure(|| drop(read(entry.name, &input))).bytes_max;
+            let most =
+                allocation_counter::measure(|| drop(read(entry.name, &input, &Options::default()))).bytes_max;
             // Findings come on top, of which there is a limited number.
             let allowed = 16 * SIZE as u64 + (512 << 10);
             assert!(most < allowed, "{}, {:?}: {most} bytes", entry.name, String::from_utf8_lossy(piece));

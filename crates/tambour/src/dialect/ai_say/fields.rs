@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::other::is_empty;
 use super::placeholder::is_placeholder;
 use super::rules;
 use super::stands::Stands;
@@ -276,6 +277,9 @@ impl Fields<'_> {
                         "read as the answer, fields that stand twice not used"
                     }
                     (Value::Bool(_) | Value::Number(_), _) => self.left_out(&["response"]),
+                    (value, Response::Text) if is_empty(value) && !self.whole.message => {
+                        self.left_out(&["response"])
+                    }
                     (Value::Array(_), _) if !self.whole.message => self.left_out(&["response"]),
                     _ => "its text is the message",
                 };

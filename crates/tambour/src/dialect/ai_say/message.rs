@@ -20,8 +20,11 @@ pub(super) struct Message {
     core: String,
     /// A text under another key than the role's, whole, and where that key stands.
     other: Option<(String, Place)>,
-    /// Whether the string under way stands in the place of the object.
+    /// The name of the speaker in the form of chat messages, which is no message beside one.
+    speaker: Option<(String, Place)>,
+    /// Whether the string under way stands in the place of the object, and whether it may be that name.
     plain: bool,
+    naming: bool,
     /// Whether there are several of them, so that none can be used.
     several: bool,
     /// The one under way.
@@ -77,12 +80,24 @@ pub(super) enum Stand {
     Plain,
     /// Under the role key.
     Role,
+    /// Under `role`, where a chat message names its speaker.
+    Speaker,
     /// Somewhere else in it.
     Elsewhere,
 }
 
+impl Stand {
+    /// Where a text under `key` stands that is not under the role key.
+    pub(super) fn under(key: &str) -> Stand {
+        if key == "role" { Stand::Speaker } else { Stand::Elsewhere }
+    }
+}
+
 /// Bytes of a further text that tell whether it is one.
 const ENOUGH: usize = 64;
+
+/// Most bytes of the name of a speaker.
+const NAME: usize = 64;
 
 impl Message {
     pub(super) fn new(limit: usize) -> Message {
@@ -91,7 +106,9 @@ impl Message {
             lead: String::new(),
             core: String::new(),
             other: None,
+            speaker: None,
             plain: false,
+            naming: false,
             several: false,
             current: String::new(),
             at: Place::START,
@@ -130,7 +147,8 @@ impl Message {
 
     /// Bytes that wait.
     pub(super) fn held(&self) -> usize {
-        self.lead.len() + self.current.len() + self.other.as_ref().map_or(0, |(text, _)| text.len())
+        let waiting = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
+        self.lead.len() + self.current.len() + waiting(&self.other) + waiting(&self.speaker)
     }
 
     /// A string of `response` begins, whose key stands at `at`.
@@ -139,9 +157,10 @@ impl Message {
         self.core.clear();
         self.current.clear();
         self.plain = stand == Stand::Plain;
+        self.naming = stand == Stand::Speaker;
         self.at = at;
         self.way = match stand {
-            Stand::Elsewhere => Way::Wait,
+            Stand::Speaker | Stand::Elsewhere => Way::Wait,
             _ if self.is_sent() => Way::Nowhere,
             Stand::Plain | Stand::Role => Way::Begin,
         };
@@ -264,7 +283,9 @@ impl Message {
         }
         self.lead.clear();
         if way == Way::Wait && !placeholder && !text.trim().is_empty() {
-            if self.other.is_some() || self.several || self.is_sent() {
+            if self.naming && self.speaker.is_none() && text.len() <= NAME {
+                self.speaker = Some((text, self.at));
+            } else if self.other.is_some() || self.several || self.is_sent() {
                 self.several |= self.other.is_some();
                 self.lose(self.at);
             } else {
@@ -277,7 +298,15 @@ impl Message {
     /// `response` is closed: what waited is the message, if nothing else is.
     pub(super) fn close(&mut self, out: &mut dyn Output) {
         let several = std::mem::take(&mut self.several);
-        let Some((text, at)) = self.other.take() else { return };
+        let (mut other, mut speaker) = (self.other.take(), self.speaker.take());
+        if other.is_none() && !self.is_sent() {
+            // The only text.
+            other = speaker.take();
+        }
+        if let Some((_, at)) = speaker {
+            self.lose(at);
+        }
+        let Some((text, at)) = other else { return };
         if several || self.is_sent() {
             self.lose(at);
         } else {

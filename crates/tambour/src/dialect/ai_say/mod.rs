@@ -16,6 +16,7 @@ mod response;
 mod rules;
 mod schema;
 mod stands;
+mod whole;
 mod write;
 
 use super::draft::LeadingThink;

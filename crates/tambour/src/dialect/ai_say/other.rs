@@ -8,7 +8,7 @@ use super::message::{Ended, Message, Stand};
 use super::stands::Stands;
 use crate::dialect::Output;
 use crate::limits::Limits;
-use crate::repair::json::find;
+use crate::repair::json::{Member, find};
 use crate::span::Place;
 
 /// The object that a text is, all of it and complete.
@@ -42,14 +42,26 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
 
 /// The key under which the response of an answer stands: its own, or the only other one.
 pub(super) fn response_of(answer: &Map<String, Value>) -> Option<&'static str> {
-    if answer.get("response").is_some_and(|response| !response.is_null()) {
+    let own = answer.get("response");
+    if own.is_some_and(|response| !is_empty(response)) {
         return Some("response");
     }
     let is_response = |name: &&&str| matches!(answer.get(**name), Some(Value::String(_) | Value::Object(_)));
     let mut names = RESPONSES.iter().filter(is_response);
     match (names.next(), names.next()) {
         (Some(name), None) => Some(name),
-        _ => None,
+        _ => own.filter(|response| !response.is_null()).map(|_| "response"),
+    }
+}
+
+/// Whether a response says nothing at all.
+pub(super) fn is_empty(response: &Value) -> bool {
+    match response {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -65,20 +77,27 @@ pub(super) struct Reader<'a> {
 #[derive(Clone)]
 pub(super) struct Standing<'a> {
     at: Place,
-    /// The path of keys that leads there, where it is known.
-    path: Option<(&'a Stands, Vec<&'a str>)>,
+    /// The member whose value it is, where it is known, and the object in it.
+    inside: Option<(&'a Stands, &'a Member, Option<usize>)>,
 }
 
 impl<'a> Standing<'a> {
     /// Under the key at `at`, all of it.
     pub(super) fn at(at: Place) -> Standing<'a> {
-        Standing { at, path: None }
+        Standing { at, inside: None }
     }
 
     /// The field called `name`.
-    pub(super) fn under(stands: &'a Stands, name: &'a str) -> Standing<'a> {
-        let (at, _) = stands.near(&[name]);
-        Standing { at, path: stands.get(&[name]).map(|_| (stands, vec![name])) }
+    pub(super) fn under(stands: &'a Stands, name: &str) -> Standing<'a> {
+        match stands.get(&[name]) {
+            Some(member) => Standing::of(stands, member),
+            None => Standing::at(stands.near(&[name]).0),
+        }
+    }
+
+    /// The value of a member.
+    fn of(stands: &'a Stands, member: &'a Member) -> Standing<'a> {
+        Standing { at: member.stand.0, inside: Some((stands, member, stands.objects(member).next())) }
     }
 
     pub(super) fn get(&self) -> Place {
@@ -86,13 +105,20 @@ impl<'a> Standing<'a> {
     }
 
     /// The field `key` of what stands there.
-    fn field(&self, key: &'a str) -> Standing<'a> {
-        let Some((stands, path)) = &self.path else { return Standing::at(self.at) };
-        let path = [&path[..], &[key]].concat();
-        match stands.get(&path) {
-            Some(member) => Standing { at: member.stand.0, path: Some((stands, path)) },
-            None => Standing::at(self.at),
-        }
+    fn field(&self, key: &str) -> Standing<'a> {
+        let found = self.inside.and_then(|(stands, _, object)| Some((stands, stands.inner(object?, key)?)));
+        found.map_or(Standing::at(self.at), |(stands, member)| Standing::of(stands, member))
+    }
+
+    /// The objects of the list that stands there, those of lists in it too, as far as they have places.
+    fn items(&self) -> impl Iterator<Item = Standing<'a>> + use<'a> {
+        let at = self.at;
+        self.inside.into_iter().flat_map(move |(stands, member, _)| {
+            stands.objects(member).map(move |object| {
+                let inside = Some((stands, member, Some(object)));
+                Standing { at, inside }
+            })
+        })
     }
 }
 
@@ -124,11 +150,11 @@ impl<'a> Reader<'a> {
                     placeholder = ended == Ended::Placeholder;
                 }
                 let others = map.iter().filter(|(key, _)| Some(*key) != role);
-                others.for_each(|(key, value)| self.elsewhere(value, &place.field(key), out));
+                others.for_each(|(key, value)| self.elsewhere(key, value, &place.field(key), out));
                 placeholder
             }
             value => {
-                self.elsewhere(value, &place, out);
+                self.elsewhere("", value, &place, out);
                 false
             }
         };
@@ -136,23 +162,38 @@ impl<'a> Reader<'a> {
         placeholder
     }
 
-    fn elsewhere(&mut self, value: &'a Value, place: &Standing<'a>, out: &mut dyn Output) {
+    /// What stands under `key`, or in a list there.
+    fn elsewhere(&mut self, key: &str, value: &'a Value, place: &Standing<'a>, out: &mut dyn Output) {
         match value {
             Value::String(text) => {
-                self.string(text, Stand::Elsewhere, place, out);
+                self.string(text, Stand::under(key), place, out);
             }
             Value::Object(map) => {
-                map.iter().for_each(|(key, value)| self.elsewhere(value, &place.field(key), out));
+                map.iter().for_each(|(key, value)| self.elsewhere(key, value, &place.field(key), out));
             }
-            Value::Array(items) => {
-                // Only the first object of a list has places of its own.
-                let first = items.iter().position(Value::is_object);
-                for (at, value) in items.iter().enumerate() {
-                    let whole = Standing::at(place.get());
-                    self.elsewhere(value, if Some(at) == first { place } else { &whole }, out);
-                }
-            }
+            Value::Array(items) => self.list(key, items, place.get(), &mut place.items(), out),
             _ => self.message.lose(place.get()),
+        }
+    }
+
+    /// A list under `key`. Its objects that have members have places of their own, one after the other.
+    fn list(
+        &mut self,
+        key: &str,
+        items: &'a [Value],
+        at: Place,
+        places: &mut dyn Iterator<Item = Standing<'a>>,
+        out: &mut dyn Output,
+    ) {
+        for value in items {
+            match value {
+                Value::Array(inner) => self.list(key, inner, at, places, out),
+                Value::Object(map) if !map.is_empty() => {
+                    let place = places.next().unwrap_or(Standing::at(at));
+                    self.elsewhere(key, value, &place, out);
+                }
+                _ => self.elsewhere(key, value, &Standing::at(at), out),
+            }
         }
     }
 

@@ -1,20 +1,18 @@
 //! JSON to an answer: which of the objects is the answer, and its message as it arrives.
 //!
 //! The first object with a message is the answer; if none has one, the first that looks like an answer. `object`
-//! keeps what is known of the value under way, `other` reads answers in other shapes, `mention` tells marks of reasoning
-//! from mentions of them.
+//! keeps what is known of the value under way, `whole` takes it once it is complete, `other` reads answers in other
+//! shapes, `mention` tells marks of reasoning from mentions of them.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::around::Around;
-use super::fields::{self, ASSESSMENT, Response, Said, TOP, Whole};
+use super::fields::{ASSESSMENT, Response, TOP, Whole};
 use super::mention::{Before, Mark, Reading};
 use super::message::{Ended, Message, Stand};
 use super::object::Object;
 use super::other::{self, Standing};
-use super::response::Beside;
 use super::rules;
-use super::stands::Stands;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
@@ -34,23 +32,23 @@ pub(super) struct Answers {
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
     pub(super) thoughts: Thoughts,
-    message: Message,
-    object: Object,
+    pub(super) message: Message,
+    pub(super) object: Object,
     builder: Builder,
     /// The answer; until a message was sent, the first object that looks like one.
-    answer: Option<Whole>,
+    pub(super) answer: Option<Whole>,
     /// Repairs of an object that may yet turn out not to be an answer.
-    pending: Vec<Report>,
+    pub(super) pending: Vec<Report>,
     /// Text behind the answer: an aside, if it was reasoning. `None` when there is more than may be held, or more than text.
-    behind: Option<String>,
-    before: Before,
+    pub(super) behind: Option<String>,
+    pub(super) before: Before,
     /// A mark behind the answer that waits for what follows it.
     mark: Option<Mark>,
     /// Whether replies start inside of reasoning.
     open: bool,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// Keys of the message.
-    roles: Vec<String>,
+    pub(super) roles: Vec<String>,
 }
 
 /// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
@@ -218,7 +216,7 @@ impl Answers {
     }
 
     /// It is known what a mark behind the answer is.
-    fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
+    pub(super) fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
         let Some(mark) = self.mark.take() else { return };
         if reading == Reading::Mention {
             self.text(&mark.text);
@@ -284,7 +282,7 @@ impl Answers {
     }
 
     /// The first answer begins.
-    fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
+    pub(super) fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
         self.left_out(at.offset, "text before the answer", out);
         if origin != Origin::Bare {
             let message = "the answer stands in a code fence";
@@ -293,7 +291,7 @@ impl Answers {
     }
 
     /// Reports the text around the answer up to `end`.
-    fn left_out(&mut self, end: usize, message: &str, out: &mut dyn Output) {
+    pub(super) fn left_out(&mut self, end: usize, message: &str, out: &mut dyn Output) {
         for (place, end) in self.around.take(end) {
             let report = Report::new(&repairs::TEXT_AROUND, place, end, message);
             out.report(report.row("S-053").repaired("left out"));
@@ -317,7 +315,7 @@ impl Answers {
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
                 return;
             }
-            _ => Stand::Elsewhere,
+            _ => Stand::under(&object.last),
         };
         object.text = true;
         self.message.begin(stand, object.key_at);
@@ -355,231 +353,11 @@ impl Answers {
     }
 
     /// Takes the message out of a response that was read whole.
-    fn take<'a>(&'a mut self, response: &'a Value, place: Standing<'a>, out: &mut dyn Output) {
+    pub(super) fn take<'a>(&'a mut self, response: &'a Value, place: Standing<'a>, out: &mut dyn Output) {
         let Answers { roles, limits, message, object, .. } = self;
         let at = place.get();
         if (other::Reader { roles, limits, message, place }).take(response, out) {
             object.placeholders.push(at);
         }
-    }
-
-    /// A whole value.
-    fn value(&mut self, built: Built, out: &mut dyn Output) {
-        let Built { value, end, duplicates, members, .. } = built;
-        self.around.start_at(end.place);
-        self.before = Before::default();
-        let (at, end_at) = (self.object.at, end.offset);
-        if self.object.late && self.object.known {
-            self.another();
-            self.lost(at, end_at, out);
-        }
-        // Items before and behind the answer in a list.
-        let mut items = (0, 0);
-        let value = match value {
-            Value::Array(list) => {
-                let length = list.len();
-                let mut list = list.into_iter().enumerate();
-                let found = list.find(|(_, value)| value.is_object());
-                items = found.as_ref().map_or(items, |(at, _)| (*at, length - at - 1));
-                found.map(|(_, value)| value)
-            }
-            value => Some(value),
-        };
-        let mut value = match value {
-            Some(Value::Object(value)) => Some(value),
-            _ => None,
-        };
-        let mut stands = Stands::new(members, at, end_at);
-        if !self.object.known && !self.begun {
-            value = self.unwrapped(value, &mut stands, out);
-        }
-        if !self.object.known || self.object.late {
-            // What is no answer is not used.
-            if !std::mem::take(&mut self.object).known {
-                self.around.prose(at);
-            }
-            self.behind = None;
-            return;
-        }
-        if self.object.base > 0 {
-            self.in_list(items, end_at, out);
-        }
-        let mut value = value.unwrap_or_else(|| {
-            let message = "the answer has more text or values than `limits.value` and `limits.items`";
-            let report = Report::new(rules::LIMIT_EXCEEDED, at, end_at, message);
-            out.report(report.repaired("only its message is read, the rest not used"));
-            Map::new()
-        });
-        for duplicate in &duplicates {
-            let sent = self.object.kept.contains(&duplicate.again.0.offset);
-            out.report(if sent { duplicate.first_kept() } else { duplicate.last_kept() });
-        }
-        stands.told(&duplicates, &self.object.kept);
-        let renamed = self.renamed(&mut value, &stands, out);
-        let mut object = std::mem::take(&mut self.object);
-        let cut = end.closed_by_us;
-        let (name, response) = match &renamed {
-            Some((name, response)) => (*name, response),
-            None => ("response", value.get("response").unwrap_or(&Value::Null)),
-        };
-        let message = self.beside(name, response, &stands, cut, out);
-        if object.inner.keys().any(|name| value.contains_key(name)) {
-            object.response = Response::Part;
-        }
-        for (name, inner) in object.inner {
-            value.entry(name).or_insert(inner);
-        }
-        let whole = Whole {
-            value,
-            stands,
-            placeholders: object.placeholders,
-            cut,
-            thought: self.thoughts.found(),
-            doubtful: false,
-            response: object.response,
-            message,
-        };
-        self.keep(whole, out);
-    }
-
-    /// The answer is an item of an array.
-    fn in_list(&self, (before, behind): (usize, usize), end: usize, out: &mut dyn Output) {
-        let (at, (first, last)) = (self.object.at, self.object.edges);
-        let report = |at, end, message| Report::new(rules::ANSWER_IN_ARRAY, at, end, message);
-        out.report(report(at, end, "the answer is an item of an array").repaired("read alone"));
-        if before > 0 {
-            out.report(report(at, first.offset, "items before the answer").repaired("left out"));
-        }
-        if behind > 0 {
-            out.report(report(last, end, "items behind the answer").repaired("left out"));
-        }
-    }
-
-    /// Tells what `response` holds beside the message, and whether it holds that.
-    fn beside(&self, name: &str, value: &Value, stands: &Stands, cut: bool, out: &mut dyn Output) -> bool {
-        let beside = Beside { stands, message: &self.message, roles: &self.roles, cut };
-        let mut reports = Vec::new();
-        beside.report(name, value, &mut reports);
-        reports.into_iter().for_each(|report| out.report(report));
-        stands.get(&[name]).is_some_and(|member| beside.has_message(member))
-    }
-
-    /// Keeps an answer, or the one before it.
-    fn keep(&mut self, whole: Whole, out: &mut dyn Output) {
-        self.another();
-        self.behind = Some(String::new());
-        let replaces = self.answer.as_ref().is_none_or(|answer| answer.thought) || self.message.is_sent();
-        let lost = if replaces { self.answer.replace(whole) } else { Some(whole) };
-        if let Some((at, end)) = lost.map(|whole| whole.stands.all()) {
-            self.lost(at, end, out);
-        }
-    }
-
-    /// Another answer has come: one that a mark followed was a draft, and does not act.
-    fn another(&mut self) {
-        if let Some(answer) = &mut self.answer {
-            answer.thought |= answer.doubtful;
-        }
-    }
-
-    /// One of several answers is left out.
-    fn lost(&self, at: Place, end: usize, out: &mut dyn Output) {
-        let report = Report::new(rules::MULTIPLE_ANSWERS, at, end, "one of several answer objects");
-        out.report(report.repaired("left out: the first one with a message is the answer"));
-    }
-
-    /// The answer in an object with one key, if it is the first of the reply.
-    fn unwrapped(
-        &mut self,
-        value: Option<Map<String, Value>>,
-        stands: &mut Stands,
-        out: &mut dyn Output,
-    ) -> Option<Map<String, Value>> {
-        let value = value?;
-        let inner = other::unwrapped(&value, &self.limits)?;
-        let (at, origin) = (self.object.at, self.object.origin);
-        self.begun = true;
-        self.object.known = true;
-        stands.wrapped(value.values().any(Value::is_string));
-        self.first(at, origin, out);
-        self.pending.drain(..).for_each(|report| out.report(report));
-        let message = "the answer stands in an object of its own";
-        let report = Report::new(rules::ANSWER_WRAPPED, at, stands.outer_end(), message);
-        out.report(report.repaired("left out: what it holds is read alone"));
-        if let Some(response) = inner.get("response").filter(|response| !response.is_null()) {
-            self.take(response, Standing::under(stands, "response"), out);
-        }
-        Some(inner)
-    }
-
-    /// A response under another name, where its own is absent: its name and value.
-    fn renamed(
-        &mut self,
-        answer: &mut Map<String, Value>,
-        stands: &Stands,
-        out: &mut dyn Output,
-    ) -> Option<(&'static str, Value)> {
-        if self.message.is_sent() {
-            return None;
-        }
-        let name = other::response_of(answer).filter(|name| *name != "response")?;
-        let (at, end) = stands.near(&[name]);
-        let response = answer.shift_remove(name).unwrap_or_default();
-        if self.object.overlong {
-            let message = format!("a text under `{name}` is longer than `limits.hold`");
-            let repair = if stands.get(&[name]).is_some() { "left out" } else { "not used" };
-            out.report(Report::new(rules::LIMIT_EXCEEDED, at, end, message).repaired(repair));
-            return None;
-        }
-        let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
-        out.report(report.repaired("read as `response`"));
-        self.take(&response, Standing::under(stands, name), out);
-        Some((name, response))
-    }
-
-    /// The end of the input: the answer.
-    pub(super) fn finish(
-        &mut self,
-        cut: bool,
-        end: Place,
-        preface: &mut Preface,
-        out: &mut dyn Output,
-    ) -> Said {
-        self.settled(Reading::End, preface, out);
-        self.behind = None;
-        self.around.end_line();
-        let mut reports = Vec::new();
-        let Some(whole) = self.answer.take() else { return Said::default() };
-        let mut said = fields::read(&whole, &self.limits, &mut reports);
-        if let Some(&at) = whole.placeholders.first() {
-            let message = "the message is a placeholder of the instructions";
-            let (_, end) = whole.stands.near(&["response"]);
-            let report = Report::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
-            reports.push(report.repaired("not taken"));
-        }
-        if !self.message.is_sent() {
-            let (at, end) = whole.stands.near(&["response"]);
-            let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
-            reports.push(report.repaired("fallback text"));
-        }
-        let answer = &mut said.answer;
-        let (at, end_at) = whole.stands.all();
-        if whole.thought {
-            let message = "the answer stands in a thought";
-            let report = Report::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
-            reports.push(report.repaired("it does not end the action"));
-            answer.should_exit = false;
-        }
-        if whole.cut || cut && answer.should_exit {
-            let message = if whole.cut { "the answer is cut" } else { "the reply was cut after the answer" };
-            let repair =
-                if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
-            let report = Report::new(rules::TRUNCATED, at, end_at, message);
-            reports.push(report.repaired(repair));
-            answer.should_exit = false;
-        }
-        reports.into_iter().for_each(|report| out.report(report));
-        self.left_out(end.offset, "text beside the answer", out);
-        said
     }
 }

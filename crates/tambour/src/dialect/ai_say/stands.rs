@@ -86,6 +86,16 @@ impl Stands {
             .filter(move |inner| member.holds(inner.stand.0.offset) && inner.stand.0.offset > from)
     }
 
+    /// The objects that have members and are the value of a member, or stand in lists there.
+    pub(super) fn objects<'a>(&'a self, member: &'a Member) -> impl Iterator<Item = usize> + use<'a> {
+        self.members.objects(member)
+    }
+
+    /// The member of an object under this key; of several the last.
+    pub(super) fn inner(&self, object: usize, key: &str) -> Option<&Member> {
+        self.members.inner(object, key)
+    }
+
     /// The innermost member around an offset.
     pub(super) fn around(&self, offset: usize) -> Option<&Member> {
         self.members.iter().rfind(|member| member.holds(offset))

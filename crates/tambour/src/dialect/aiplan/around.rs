@@ -43,6 +43,8 @@ pub(super) struct Around {
     since: Left,
     /// Whether any of it is text.
     prose: bool,
+    /// Plans that act and were thoughts, with the text around them.
+    aside: Left,
 }
 
 /// How a plan stands in its reply.
@@ -249,6 +251,28 @@ impl Around {
         self.since = join(self.before.take(), self.since);
     }
 
+    /// What has come since the last value.
+    pub(super) fn behind(&self) -> Left {
+        self.since
+    }
+
+    /// Everything that is left out so far is a thought with a plan.
+    pub(super) fn set_aside(&mut self) {
+        self.aside = join(self.aside, join(self.before.take(), self.since.take()));
+    }
+
+    /// Reports what stands beside a plan that was set aside; `behind` stood between it and the end of its thought.
+    pub(super) fn finish_aside(&mut self, plan: Place, behind: Left, report: &mut dyn FnMut(Report)) {
+        self.end_run();
+        self.end_fence();
+        let before = self.aside.filter(|(first, _)| first.offset < plan.offset);
+        for (place, end) in
+            [before.map(|(first, _)| (first, plan.offset)), behind, self.since].into_iter().flatten()
+        {
+            report(outside(place, end));
+        }
+    }
+
     /// Reports what is wrong around the plan that is used.
     pub(super) fn finish(&mut self, frame: &Frame, cut: bool, report: &mut dyn FnMut(Report)) {
         self.end_run();
@@ -258,9 +282,8 @@ impl Around {
             let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
             report(found.repaired("told as a draft"));
         }
-        for (place, end) in [frame.before, self.since].into_iter().flatten() {
-            let found = Report::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan");
-            report(found.repaired("not used"));
+        for (place, end) in [join(self.aside, frame.before), self.since].into_iter().flatten() {
+            report(outside(place, end));
         }
         match frame.origin {
             Origin::Bare => {
@@ -288,4 +311,8 @@ impl Around {
             report(found.repaired("closed at the end"));
         }
     }
+}
+
+fn outside(place: Place, end: usize) -> Report {
+    Report::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan").repaired("not used")
 }

@@ -1,6 +1,6 @@
 //! AIPlan: one JSON object that says what is to be done (P-001 to P-037).
 //!
-//! `parse` reads objects while they arrive, each as an `object`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
+//! `parse` reads objects while they arrive, each as an `object`, `judge`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
 //! data, `wrapped` and `args` read other forms of a plan and its calls, `around` knows what stands beside the plan. Text streams; calls wait for the end
 //! of the reply, and come only of a plan that is complete, valid and not cut. A reply that is prose answers as it stands.
 
@@ -9,6 +9,7 @@ mod around;
 mod calls;
 mod check;
 mod fallback;
+mod judge;
 mod modes;
 mod object;
 mod parse;
@@ -30,7 +31,7 @@ use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::texts::Texts;
 use around::Around;
-use parse::{Feed, Plans, Read};
+use parse::{Aside, Feed, Plans, Read};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -122,7 +123,7 @@ impl AiPlan {
     fn conclude(&mut self, cut: bool, out: &mut dyn Output) {
         let plans = &mut self.plans;
         let (chosen, first, others) = (plans.chosen.take(), plans.first.take(), plans.others.take());
-        let Some(read) = chosen.or(first) else { return self.no_plan(out) };
+        let Some(read) = chosen.or(first) else { return self.no_plan(cut, out) };
         let Read { mut checked, frame, start, end, others: before, sent, unsent, .. } = read;
         if checked.valid && checked.acts && cut {
             let message = "the reply was cut; no call of its plan may run";
@@ -185,11 +186,25 @@ impl AiPlan {
         self.fall_back("plan_missing", out);
     }
 
-    fn no_plan(&mut self, out: &mut dyn Output) {
+    /// The reply has neither plan nor prose: thoughts, or nothing, or the beginning of an object.
+    fn no_plan(&mut self, cut: bool, out: &mut dyn Output) {
+        let plans = &mut self.plans;
+        if let Some(Aside { start, end, behind }) = plans.aside {
+            plans.around.finish_aside(start, behind, &mut |report| out.report(report));
+            let message = "the plan stands in a thought; no call of it may run";
+            let report = Report::new(rules::REPAIR_UNSAFE, start, end, message);
+            out.report(report.repaired("the safe fallback"));
+            return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
+        }
         let message = "there is no plan in the reply";
         let report = Report::new(rules::PLAN_MISSING, self.draft.place(), self.end.offset, message);
         out.report(report.repaired("the safe fallback"));
-        self.fall_back("parsing_error", out);
+        let reason = match cut {
+            _ if plans.cut || plans.begun => "parsing_error",
+            true => "truncated",
+            false => "answer_missing",
+        };
+        self.fall_back(reason, out);
     }
 
     /// The plan cannot be used: the safe fallback stands in for it (P-017).

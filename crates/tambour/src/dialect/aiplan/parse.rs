@@ -7,17 +7,15 @@
 use serde_json::Value;
 
 use super::around::{Around, Frame, Left, join};
-use super::check::{Checked, FIELDS, Stand, check};
+use super::check::{Checked, FIELDS};
+use super::judge::{judge, too_large};
 use super::modes::{Text, mode};
 use super::object::Object;
 use super::rules;
-use super::wrapped::{Wrapper, unwrap};
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
-use crate::finding::clip;
-use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, JsonSink, TopKey};
 use crate::repair::rules as json_rules;
@@ -42,6 +40,8 @@ pub(super) struct Plans {
     pub(super) chosen: Option<Read>,
     /// The first object that was none, for its findings.
     pub(super) first: Option<Read>,
+    /// The last plan with calls that a later `</think>` made a thought.
+    pub(super) aside: Option<Aside>,
     /// Objects that look like plans and are not used.
     pub(super) others: Left,
     /// Whether the text of a thought was sent, and text of an answer.
@@ -63,6 +63,15 @@ pub(super) struct Read {
     pub(super) unsent: String,
     /// Whether it has a field of plans.
     likely: bool,
+}
+
+/// A plan with calls that was a thought.
+#[derive(Clone, Copy)]
+pub(super) struct Aside {
+    pub(super) start: Place,
+    pub(super) end: usize,
+    /// Text between it and the end of the thought.
+    pub(super) behind: Left,
 }
 
 /// Repairs after which a call may still run: they change how a value is written, not what it is (P-026).
@@ -135,6 +144,7 @@ impl Plans {
             cut: false,
             chosen: None,
             first: None,
+            aside: None,
             others: None,
             thought: false,
             answered: false,
@@ -218,6 +228,12 @@ impl Plans {
                 }
             }
             chosen => {
+                let acting = chosen.as_ref().filter(|read| read.checked.acts);
+                let aside = acting.map(|read| Aside {
+                    start: read.start,
+                    end: read.end.offset,
+                    behind: self.around.behind(),
+                });
                 for read in [chosen.take(), self.first.take()].into_iter().flatten() {
                     self.around.passed_value(&read.frame, read.end.offset);
                 }
@@ -225,6 +241,10 @@ impl Plans {
                     self.around.passed(start, end);
                 }
                 self.around.forget();
+                if aside.is_some() {
+                    self.around.set_aside();
+                    self.aside = aside;
+                }
             }
         }
         self.first = None;
@@ -302,88 +322,4 @@ impl Plans {
         object.allowed = Some(mode.is_some_and(|mode| mode.text != Text::None));
         object.hold(text("direct_response"));
     }
-}
-
-fn too_large(start: Place, end: usize, options: &Options) -> Report {
-    let Limits { value, items, .. } = options.limits;
-    let message = format!("the object has more than {value} bytes of text or {items} values");
-    Report::new(&json_rules::LIMIT_EXCEEDED, start, end, message)
-}
-
-/// Holds an object against the contract, its repairs and its end included.
-fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
-    let end = built.end;
-    let (value, wrapper) = unwrap(built.value);
-    let Object { frame, reports, guessed, sent, replaced, allowed, .. } = object;
-    let (frame, sent) = (&*frame, *sent && *allowed == Some(true));
-    let start = object.places.start;
-    let places = if wrapper.is_some() { &object.inner } else { &object.places };
-    let twice = places.lists > 1;
-    let mut checked = check(value, places, options);
-    for duplicate in built.duplicates {
-        let of_plan = |name: &str| duplicate.key == name && duplicate.again.0 == places.member(name).0;
-        reports.push(match () {
-            // Which of two lists of calls is meant cannot be known.
-            () if twice && of_plan("tool_calls") => duplicate.report(duplicate.first),
-            () if wrapper.is_none() && of_plan("thought") => {
-                duplicate.report(duplicate.again).repaired("both are told, the last value is kept")
-            }
-            () if sent && !*replaced && of_plan("direct_response") => {
-                duplicate.report(duplicate.again).repaired("both are sent, the last value is kept")
-            }
-            () if object.sent && !sent && of_plan("direct_response") => duplicate.first_kept(),
-            () => duplicate.last_kept(),
-        });
-    }
-    if let Some(wrapper) = wrapper {
-        let (message, repair) = match wrapper {
-            Wrapper::List => ("the plan is the item of a list".to_owned(), "read alone"),
-            Wrapper::Key(key) => {
-                (format!("the plan stands under `{}`", clip(&key, 60)), "read alone, the key is not used")
-            }
-        };
-        let found = Report::new(rules::PLAN_WRAPPED, start, end.offset, message);
-        checked.reports.insert(0, found.repaired(repair));
-        checked.wrapped = true;
-    }
-    checked.valid &= !twice;
-    if checked.acts && end.closed_by_us {
-        checked.valid = false;
-        let message = "the plan is cut; no call of it may run";
-        checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
-    } else if checked.acts && (*guessed || frame.thinking) {
-        checked.valid = false;
-        let message = match *guessed {
-            true => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
-            false => "the plan stands in a thought; no call of it may run",
-        };
-        checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
-    }
-    if !checked.valid {
-        let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
-        let answer = (answer && !object.sent).then(|| places.member("direct_response"));
-        checked.lost = lost(answer.into_iter().collect(), &checked.reports);
-        // Those that were dropped have a report each.
-        checked.lost_calls =
-            lost((0..places.calls()).map(|call| places.call(call)).collect(), &checked.reports);
-    }
-    checked
-}
-
-/// Whether one of these parts of a plan that is not used is covered by no report.
-fn lost(mut parts: Vec<Stand>, reports: &[Report]) -> bool {
-    // A report with a repair is about something that was kept, unless it says otherwise.
-    let tells = |report: &&Report| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
-    let covered = reports.iter().filter(tells).map(|report| (report.place.offset, report.end));
-    let mut covered: Vec<(usize, usize)> = covered.collect();
-    covered.sort_unstable();
-    let (mut at, mut until) = (0, 0);
-    parts.sort_unstable();
-    parts.into_iter().any(|(place, end)| {
-        while let Some((_, last)) = covered.get(at).filter(|(first, _)| *first <= place.offset) {
-            until = until.max(*last);
-            at += 1;
-        }
-        until < end
-    })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::modes::{Mode, modes};
+use super::modes::{Calls, Mode, Text, modes};
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
@@ -33,6 +33,28 @@ struct Words {
     tools: &'static str,
     no_tools: &'static str,
     rules: &'static str,
+    /// The rules of the modes, where each only calls or only answers.
+    plain_modes: &'static str,
+    forms: Forms,
+    ending: &'static str,
+}
+
+/// The parts of a mode's rule.
+struct Forms {
+    colon: &'static str,
+    comma: &'static str,
+    end: &'static str,
+    /// `direct_response`: `null`, a text, or either where there are calls, where there is a further field.
+    null: &'static str,
+    text: &'static str,
+    text_or_calls: &'static str,
+    text_or_field: &'static str,
+    /// `tool_calls`: some, none, those of tools that only read; `{tools}` are their names.
+    some_calls: &'static str,
+    no_calls: &'static str,
+    read_only: &'static str,
+    /// The further field, `{field}`.
+    field: &'static str,
 }
 
 fn rules(words: &Words, options: &Options) -> String {
@@ -53,6 +75,43 @@ fn rules(words: &Words, options: &Options) -> String {
         let _ = writeln!(text, "- {}{}{colon}{about}", tool.name, tool.signature());
     }
     text.push_str(words.rules);
+    text.push_str(&of_modes(words, options));
+    text.push_str(words.ending);
+    text
+}
+
+/// What each mode asks of the other fields.
+fn of_modes(words: &Words, options: &Options) -> String {
+    let modes = modes(options.plan_variant);
+    let is_plain = |mode: &Mode| {
+        mode.field.is_none()
+            && matches!((mode.text, mode.calls), (Text::None, Calls::Some) | (Text::Some, Calls::None))
+    };
+    if modes.iter().all(is_plain) {
+        return words.plain_modes.to_owned();
+    }
+    let forms = &words.forms;
+    let reading: Vec<&str> =
+        options.tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+    let mut text = String::new();
+    for Mode { name, text: direct, calls, field, .. } in modes {
+        // Without a tool that it may call, a mode has no calls.
+        let calls = if *calls == Calls::ReadOnly && reading.is_empty() { Calls::None } else { *calls };
+        let direct = match direct {
+            Text::None => forms.null,
+            Text::Any if field.is_some() => forms.text_or_field,
+            Text::Any if calls != Calls::None => forms.text_or_calls,
+            Text::Some | Text::Any => forms.text,
+        };
+        let calls = match calls {
+            Calls::Some => forms.some_calls.to_owned(),
+            Calls::None => forms.no_calls.to_owned(),
+            Calls::ReadOnly => forms.read_only.replace("{tools}", &reading.join(", ")),
+        };
+        let field = field.map(|field| forms.field.replace("{field}", field));
+        let parts: Vec<&str> = field.as_deref().into_iter().chain([direct, &calls]).collect();
+        let _ = writeln!(text, "- {name}{}{}{}", forms.colon, parts.join(forms.comma), forms.end);
+    }
     text
 }
 
@@ -103,8 +162,25 @@ Rules:
 - All four fields are there: thought, response_mode, direct_response, tool_calls, in this order.
 - thought is a text that says why this mode is chosen, how experts are routed if that applies, how you understand the
   request, and what the next step is.
+",
+    plain_modes: "\
 - TOOL_EXECUTION: direct_response is null, tool_calls has at least one call. A mode that only answers: direct_response is
   a text in Markdown that is not empty, tool_calls is [].
+",
+    forms: Forms {
+        colon: ": ",
+        comma: "; ",
+        end: ".",
+        null: "direct_response is null",
+        text: "direct_response is a text in Markdown that is not empty",
+        text_or_calls: "direct_response is a text in Markdown that is not empty, or null if there are calls",
+        text_or_field: "direct_response is a text in Markdown that is not empty, or null",
+        some_calls: "tool_calls has at least one call",
+        no_calls: "tool_calls is []",
+        read_only: "tool_calls is [] or has calls of tools that only read, which are {tools}",
+        field: "there is a further field {field}, an object with the steps",
+    },
+    ending: "\
 - Each call has the name of one of the tools above and args, an object with the arguments of that tool.
 - It is valid JSON: double quotes, a line break in a text written \\n, a quote \\\", no comments, no comma at the end.
 - If you cannot reply in this form, reply only with <<ParsingError>>.
@@ -140,8 +216,25 @@ const ZH: Words = Words {
 - 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
 - 四个字段缺一不可，顺序为：thought、response_mode、direct_response、tool_calls。
 - thought 是一段文字：详细说明为什么选择某个模式；解释专家路由逻辑（如适用）；描述对用户请求的理解；说明下一步计划。
+",
+    plain_modes: "\
 - TOOL_EXECUTION：direct_response 为 null，tool_calls 至少有一个调用。只作回答的模式：direct_response 是非空的 Markdown 文本，
   tool_calls 为 []。
+",
+    forms: Forms {
+        colon: "：",
+        comma: "；",
+        end: "。",
+        null: "direct_response 为 null",
+        text: "direct_response 是非空的 Markdown 文本",
+        text_or_calls: "direct_response 是非空的 Markdown 文本，有调用时也可以为 null",
+        text_or_field: "direct_response 是非空的 Markdown 文本，也可以为 null",
+        some_calls: "tool_calls 至少有一个调用",
+        no_calls: "tool_calls 为 []",
+        read_only: "tool_calls 为 []，或者只调用只读的工具，即 {tools}",
+        field: "另有一个字段 {field}，是列出各步骤的对象",
+    },
+    ending: "\
 - 每个调用都有 name（上面列出的工具之一）和 args（一个对象，即该工具的参数）。
 - 必须是合法的 JSON：使用双引号，文本里的换行写成 \\n，引号写成 \\\"，没有注释，末尾没有多余的逗号。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。

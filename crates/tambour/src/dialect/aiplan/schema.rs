@@ -6,10 +6,13 @@ use super::check::FIELDS;
 use super::modes::{Calls, Text, modes};
 use crate::options::Options;
 
-/// The schema of a plan of the variant that the options name. Which tools exist is beyond it.
+/// The schema of a plan of the variant that the options name. Which tools exist is beyond it, but for those that a mode is
+/// limited to.
 pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
     let modes = modes(options.plan_variant);
+    let reading: Vec<&str> =
+        options.tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
     let branches: Vec<Value> = modes
         .iter()
         .map(|mode| {
@@ -19,18 +22,31 @@ pub(super) fn schema(options: &Options) -> Value {
                     "direct_response": match mode.text {
                         Text::None => json!({ "type": "null" }),
                         Text::Some => filled(),
-                        Text::Any => json!({ "type": ["string", "null"] }),
+                        Text::Any => json!({ "type": ["string", "null"], "pattern": "\\S" }),
                     },
                     "tool_calls": match mode.calls {
                         Calls::Some => json!({ "minItems": 1 }),
                         Calls::None => json!({ "maxItems": 0 }),
-                        Calls::ReadOnly => json!({}),
+                        Calls::ReadOnly if reading.is_empty() => json!({ "maxItems": 0 }),
+                        Calls::ReadOnly => json!({
+                            "description": "Only tools that change nothing.",
+                            "items": { "properties": { "name": { "enum": reading } } },
+                        }),
                     },
                 }
             });
             if let Some(field) = mode.field {
-                branch["properties"][field] = json!({ "type": "object" });
+                branch["properties"][field] = json!({
+                    "type": "object",
+                    "description": "The steps of the plan.",
+                });
                 branch["required"] = json!([field]);
+            } else if mode.text == Text::Any {
+                // Without a text there are calls.
+                branch["anyOf"] = json!([
+                    { "properties": { "direct_response": filled() } },
+                    { "properties": { "tool_calls": { "minItems": 1 } } },
+                ]);
             }
             branch
         })

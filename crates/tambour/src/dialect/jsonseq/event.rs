@@ -184,8 +184,9 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
         }
         None => {}
     }
-    let of_contract = |name: &str| kind_of(name.trim()) == Some(EventKind::Contract);
-    if whole.object.get("type").and_then(Value::as_str).is_some_and(of_contract)
+    // Other objects have a `type` too, so its value must be a name that only events have.
+    let of_event = |name: &str| matches!(kind_of(name.trim()), Some(EventKind::Contract | EventKind::System));
+    if whole.object.get("type").and_then(Value::as_str).is_some_and(of_event)
         && let Some(Value::String(name)) = whole.object.shift_remove("type")
     {
         order.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");

@@ -104,7 +104,7 @@ impl Dialect for JsonSeq {
             self.begin(&rest, out);
         }
         if self.preface.is_plain() {
-            return out.fall_back("events_missing");
+            return self.no_events(out);
         }
         self.lines.finishing = true;
         let JsonSeq { lines, preface, .. } = self;
@@ -142,15 +142,18 @@ impl Dialect for JsonSeq {
 impl JsonSeq {
     /// A reply without any event is the answer as it stands, or the failure marker.
     fn without_events(&self, reply: &str, out: &mut dyn Output) {
-        let place = self.draft.place();
-        let report = |rule, message: &str, repair: &str| {
-            Report::new(rule, place, self.end.offset, message).repaired(repair)
-        };
         if let Some(form) = marker::form(reply) {
-            return rules::MARKER.declare(form, place, self.end.offset, out);
+            return rules::MARKER.declare(form, self.draft.place(), self.end.offset, out);
         }
         out.intent(Intent::FinalText(reply));
-        out.report(report(rules::EVENTS_MISSING, "the reply holds no event", "its text is the answer"));
+        self.no_events(out);
+    }
+
+    /// The text of a reply without any event was sent.
+    fn no_events(&self, out: &mut dyn Output) {
+        let message = "the reply holds no event";
+        let report = Report::new(rules::EVENTS_MISSING, self.draft.place(), self.end.offset, message);
+        out.report(report.repaired("its text is the answer"));
         out.fall_back("events_missing");
     }
 

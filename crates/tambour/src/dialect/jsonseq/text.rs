@@ -90,7 +90,7 @@ impl Between {
         let mut begins = Begins { framed: prefix == "data:" && !self.long, ..Begins::default() };
         if begins.framed {
             self.framing(told, out);
-        } else if self.long || !matches!(prefix, "" | "," | "[") {
+        } else if self.long || !prefix.is_empty() {
             begins.ended.extend(self.judge(prefix, told, out));
         }
         if !begins.framed {
@@ -146,13 +146,13 @@ impl Between {
             self.framing(told, out);
             let named = Named { name: name.trim().to_owned(), at: self.start, end: self.end };
             return self.named.replace(named);
-        } else if !self.is_frame(text) && (self.long || !matches!(text, "," | "]" | "[")) {
+        } else if !self.is_frame(text) {
             self.left_out(self.start, told, out);
         }
         None
     }
 
-    /// Whether a line is part of a frame, or of an array, and says nothing.
+    /// Whether a line is part of a frame and says nothing.
     fn is_frame(&self, text: &str) -> bool {
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.trim();

@@ -10,6 +10,7 @@ pub(super) mod rules;
 mod write;
 
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
+use crate::event::Event;
 use crate::lex::markup::Markup;
 use crate::options::{Options, PlainReasoning};
 use crate::span::Place;
@@ -20,7 +21,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(Plain::new(options, false)),
     rules: rules::RULES,
-    write: Some(write::write),
+    write: Some(|events| write::write(events, false)),
     prompt: None,
     schema: None,
     examples: Examples { languages: &[], fenced: false },
@@ -34,6 +35,8 @@ pub(super) fn detected(options: &Options) -> Box<dyn Dialect> {
 struct Plain {
     lexer: Markup,
     reader: parse::Reader,
+    /// Whether replies start inside of reasoning.
+    open: bool,
 }
 
 impl Plain {
@@ -42,6 +45,7 @@ impl Plain {
         Plain {
             lexer: lexer(Place::START, options.limits.tag, marked),
             reader: parse::Reader::new(options, detected),
+            open: options.plain_reasoning == PlainReasoning::Open,
         }
     }
 }
@@ -83,5 +87,9 @@ impl Dialect for Plain {
 
     fn name(&self) -> &'static str {
         ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::write(events, self.open))
     }
 }

@@ -7,9 +7,9 @@ use crate::lex::markup::{TagKind, Token};
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as plain text.
+/// Writes the events of one reply as plain text; `open` says that replies start inside of reasoning, which must end then.
 #[must_use]
-pub(super) fn write(events: &[Event<'_>]) -> String {
+pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
     let (mut reasoning, mut answer) = (String::new(), String::new());
     for event in events {
         match event {
@@ -19,7 +19,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
         }
     }
     // In front of everything a byte order mark is no text.
-    if reasoning.is_empty() && !answer.starts_with('\u{FEFF}') {
+    if reasoning.is_empty() && !open && !answer.starts_with('\u{FEFF}') {
         return answer;
     }
     // The first mark that is not closed by what the reasoning says.

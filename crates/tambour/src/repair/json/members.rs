@@ -151,8 +151,7 @@ impl Members {
     /// The member with this path of keys, if its place was kept.
     pub(crate) fn find(&self, path: &[&str]) -> Option<&Member> {
         let (key, above) = path.split_last()?;
-        let object = self.object(above)?;
-        self.list.iter().rfind(|member| member.object == object && member.key == *key)
+        self.inner(self.object(above)?, key)
     }
 
     /// The members of the object with this path, as far as their places were kept.
@@ -169,6 +168,21 @@ impl Members {
     /// The member that a member is in.
     pub(crate) fn parent(&self, member: &Member) -> Option<&Member> {
         Some(&self.list[member.parent?])
+    }
+
+    /// The objects that have members and are the value of a member, or stand in lists there. Where places are missing it is
+    /// the first one.
+    pub(crate) fn objects<'a>(&'a self, member: &'a Member) -> impl Iterator<Item = usize> + use<'a> {
+        let inner = move |one: &&Member| self.parent(one).is_some_and(|parent| std::ptr::eq(parent, member));
+        let mut last = None;
+        let all = self.list.iter().filter(inner).map(|one| one.object);
+        let most = if self.more.is_some() { 1 } else { usize::MAX };
+        all.filter(move |object| last.replace(*object) != Some(*object)).take(most)
+    }
+
+    /// The member of an object under this key; of several the last.
+    pub(crate) fn inner(&self, object: usize, key: &str) -> Option<&Member> {
+        self.list.iter().rfind(|member| member.object == object && member.key == key)
     }
 
     /// The object with this path.

@@ -1,0 +1,109 @@
+//! What a model is told of the modes of `aiplan.variant=v2` against what the check demands (R-30, P-023).
+
+use serde_json::{Value, json};
+use tambour::dialect::entry;
+use tambour::options::{Language, Texts};
+use tambour::tool::Tools;
+use tambour::verdict::Contract;
+use tambour::{Options, Profile};
+
+/// Options of v2 with these tools.
+fn options(tools: &Value) -> Options {
+    let mut options = Options::default();
+    options.profile = Profile::Strict;
+    options.set("aiplan.variant", "v2").expect("an option");
+    options.tools = Tools::from_json(tools).expect("tools");
+    options
+}
+
+/// A tool that only reads, and one that does more.
+fn both() -> Value {
+    json!({ "look": { "type": "object", "readOnly": true }, "wipe": { "type": "object" } })
+}
+
+#[test]
+fn the_schema_of_v2_takes_what_the_check_takes() {
+    let entry = entry("aiplan").expect("a dialect");
+    let contract = Contract::named("aiplan").expect("it exists");
+    let call = |name: &str| json!([{ "name": name, "args": {} }]);
+    let lists = [json!([]), call("look"), call("wipe")];
+    let texts = [json!("Yes."), json!(null), json!(" ")];
+    let steps = [None, Some(json!({ "steps": [] })), Some(json!("first this")), Some(json!(null))];
+    for tools in [both(), json!({ "wipe": { "type": "object" } })] {
+        let options = options(&tools);
+        let schema = entry.schema.expect("it has a schema")(&options);
+        let schema = jsonschema::validator_for(&schema).expect("it is a schema");
+        let mut valid = 0;
+        for mode in ["TOOL_EXECUTION", "KNOWLEDGE_QA", "PLAN_EXECUTION", "GENERAL_CHAT"] {
+            for text in &texts {
+                for calls in &lists {
+                    for steps in &steps {
+                        let mut plan = json!({
+                            "thought": "t", "response_mode": mode, "direct_response": text, "tool_calls": calls
+                        });
+                        if let Some(steps) = steps {
+                            plan["execution_plan"] = steps.clone();
+                        }
+                        let registered = tools.get("look").is_some() || calls[0]["name"] != "look";
+                        let reply = format!("```json\n{plan}\n```\n");
+                        let errors = contract.check(reply.as_bytes(), &options).findings;
+                        let errors: Vec<_> =
+                            errors.iter().filter(|found| found.code != "field_unknown").collect();
+                        // R-30; that a tool exists is beyond the schema (P-015)
+                        if registered {
+                            assert_eq!(schema.is_valid(&plan), errors.is_empty(), "{plan}: {errors:?}");
+                        }
+                        valid += usize::from(errors.is_empty());
+                    }
+                }
+            }
+        }
+        assert!(valid > 8, "{valid}");
+    }
+}
+
+#[test]
+fn the_instructions_of_v2_say_what_the_check_demands() {
+    let prompt = entry("aiplan").expect("a dialect").prompt.expect("it has instructions");
+    let says = |language: Language, tools: &Value, words: &[&str]| {
+        let mut options = options(tools);
+        options.texts = Texts::of(language);
+        let text = prompt(&options).text();
+        for word in words {
+            assert!(text.contains(word), "`{word}` is not in:\n{text}");
+        }
+        let first = Contract::named("aiplan")
+            .expect("it exists")
+            .check(prompt(&options).example.as_bytes(), &options);
+        assert_eq!(first.findings, []);
+    };
+    // R-30, P-036
+    says(
+        Language::En,
+        &both(),
+        &[
+            "- TOOL_EXECUTION: direct_response is null; tool_calls has at least one call.",
+            "- KNOWLEDGE_QA: direct_response is a text in Markdown that is not empty, or null if there are calls; \
+         tool_calls is [] or has calls of tools that only read, which are look.",
+            "- PLAN_EXECUTION: there is a further field execution_plan, an object with the steps; direct_response is a text \
+         in Markdown that is not empty, or null; tool_calls is [].",
+        ],
+    );
+    says(
+        Language::Zh,
+        &both(),
+        &[
+            "- TOOL_EXECUTION：direct_response 为 null；tool_calls 至少有一个调用。",
+            "- KNOWLEDGE_QA：direct_response 是非空的 Markdown 文本，有调用时也可以为 null；\
+         tool_calls 为 []，或者只调用只读的工具，即 look。",
+            "- PLAN_EXECUTION：另有一个字段 execution_plan，是列出各步骤的对象；\
+         direct_response 是非空的 Markdown 文本，也可以为 null；tool_calls 为 []。",
+        ],
+    );
+    let none = json!({ "wipe": { "type": "object" } });
+    says(
+        Language::En,
+        &none,
+        &["- KNOWLEDGE_QA: direct_response is a text in Markdown that is not empty; tool_calls is []."],
+    );
+}
