@@ -146,8 +146,7 @@ impl Block {
     /// The run of fence characters that began the line is over; returns whether it was text.
     pub(super) fn end_mark(&mut self, mark: u8, len: usize) -> bool {
         if let Some(fence) = self.fence {
-            let closes = mark == fence.mark && len >= fence.len;
-            self.line = if closes { Line::Closing } else { Line::Inline };
+            self.line = if len >= fence.len { Line::Closing } else { Line::Inline };
             return false;
         }
         if len >= 3 {

@@ -128,11 +128,11 @@ impl Code {
     }
 
     fn byte(&mut self, byte: u8) -> Option<Stop> {
-        let goes_on = match self.block.line {
-            Line::Mark { mark, .. } => byte == mark,
-            _ => byte == b'`',
+        let ends = match self.block.line {
+            Line::Mark { mark, .. } => byte != mark,
+            _ => self.run > 0 && byte != b'`',
         };
-        if !goes_on {
+        if ends {
             let stop = self.end_marks();
             if stop.is_some() {
                 return stop;
