@@ -2,6 +2,7 @@
 
 mod checker;
 mod chunking;
+mod code;
 mod corpus;
 mod dialogue;
 mod encode;

@@ -204,6 +204,10 @@ impl Answer {
 
     /// Markup that stays as it is.
     fn markup(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        if self.code.inside() == Inside::Fence && matches!(token, Token::Tag(_) | Token::CommentOpen) {
+            // Its line may not be in the fence any more.
+            self.code.boundary();
+        }
         let outside = self.code.inside() == Inside::Text;
         if let Token::Tag(tag) = token
             && outside

@@ -197,6 +197,7 @@ impl<T> CodeFilter<T> {
     pub fn text_tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         let (tag, text) = raw.split_at(raw.find(['`', '\n']).unwrap_or(raw.len()));
         self.markup(tag, with, out);
+        self.code.pass(tag.as_bytes());
         self.text(text, out);
     }
 

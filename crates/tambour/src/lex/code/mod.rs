@@ -1,13 +1,20 @@
 //! Markdown code: which places of a text are inside a fence or a code span (T-029).
 //!
-//! Only what decides that is read: the starts of lines, runs of backticks, and line ends. A span counts only if
-//! it closes on its own line.
+//! As CommonMark says, from what decides it alone: the starts of lines, runs of backticks with the backslashes before them, and
+//! line ends. Different are:
+//!
+//! - a span counts only if it closes on its own line: each line begins with none open;
+//! - indented code is text, and so is what stands deeper than 32 quotations and list items;
+//! - HTML blocks and comments, autolinks and definitions of links are text like any other;
+//! - a line ends with a line feed only.
 
+mod block;
 mod filter;
 
 pub use filter::{CodeEntities, CodeFilter, Piece};
 
 use super::scan;
+use block::{Block, Line};
 
 /// Whether a place is code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,34 +41,14 @@ pub enum Stop {
 /// Follows the code structure of a Markdown text. Linear, constant memory.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    fence: Option<Fence>,
-    line: Line,
-    /// Backticks of the run under way.
+    block: Block,
+    /// Backticks of the run under way, and whether the first of them is escaped outside of code.
     run: usize,
+    run_escaped: bool,
+    /// Whether the next byte is, since a backslash comes before it that is not.
+    escaped: bool,
     /// Lengths of the runs of this line that have not closed.
     runs: Vec<usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Fence {
-    mark: u8,
-    len: usize,
-}
-
-/// What is known of the current line.
-#[derive(Clone, Copy, Debug, Default)]
-enum Line {
-    /// Only blanks and quote marks so far.
-    #[default]
-    Start,
-    /// A run of fence characters began the line.
-    Mark { mark: u8, len: usize },
-    /// The run is over; what follows may be an info string.
-    Info { mark: u8, len: usize },
-    /// Inside a fence: only blanks since a run that could close it.
-    Closing,
-    /// Anything else.
-    Inline,
 }
 
 /// Open backtick runs of one line that are remembered; later ones are text.
@@ -75,26 +62,24 @@ impl Code {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            if matches!(self.line, Line::Inline) && self.run == 0 {
+            if self.block.line == Line::Inline && self.run == 0 {
                 let rest = &bytes[at..];
-                let found = match (self.fence.is_some(), ampersand) {
+                let found = match (self.block.fence.is_some(), ampersand) {
                     (true, true) => scan::find2(b'\n', b'&', rest),
                     (true, false) => scan::find(b'\n', rest),
                     (false, true) if !self.runs.is_empty() => scan::find3(b'`', b'\n', b'&', rest),
                     (false, _) => scan::find2(b'`', b'\n', rest),
                 };
+                self.pass(&rest[..found.unwrap_or(rest.len())]);
                 let Some(found) = found else { break };
                 at += found;
             }
             if ampersand && bytes[at] == b'&' {
-                let closed = self.end_run();
-                if closed.is_some() {
-                    return (at, closed);
+                let stop = self.boundary();
+                if stop.is_some() {
+                    return (at, stop);
                 }
-                if let Line::Mark { mark, len } = self.line {
-                    self.line = self.after_mark(mark, len);
-                }
-                if self.fence.is_some() || !self.runs.is_empty() {
+                if self.block.fence.is_some() || !self.runs.is_empty() {
                     return (at, Some(Stop::Ampersand));
                 }
             }
@@ -108,104 +93,117 @@ impl Code {
         (bytes.len(), None)
     }
 
-    /// What the place after all text so far is.
+    /// What the place after all text so far is. At the start of a line that is known after [`Code::boundary`] only.
     #[must_use]
     pub fn inside(&self) -> Inside {
-        if self.fence.is_some() {
+        if self.block.fence.is_some() {
             Inside::Fence
-        } else if self.runs.is_empty() && !matches!(self.line, Line::Info { .. }) {
+        } else if self.runs.is_empty() && !matches!(self.block.line, Line::Info { .. }) {
             Inside::Text
         } else {
             Inside::Undecided(self.runs.len())
         }
     }
 
-    /// Ends a run of backticks, since what follows is not text.
+    /// Ends a run of backticks, and the start of a line, since what follows is neither.
     pub fn boundary(&mut self) -> Option<Stop> {
-        if let Line::Mark { mark, len } = self.line {
-            self.line = self.after_mark(mark, len);
+        let stop = self.end_marks();
+        self.escaped = false;
+        if !matches!(self.block.line, Line::Inline | Line::Info { .. }) {
+            // Like any sign that begins nothing.
+            self.block.byte(b'<');
         }
-        if matches!(self.line, Line::Start | Line::Closing) {
-            self.line = Line::Inline;
+        stop
+    }
+
+    /// Bytes that hold nothing that decides, but backslashes: only those before a backtick matter, and where text ends.
+    #[inline]
+    pub(super) fn pass(&mut self, bytes: &[u8]) {
+        if bytes.last() != Some(&b'\\') {
+            self.escaped &= bytes.is_empty();
+            return;
         }
-        self.end_run()
+        let count = bytes.iter().rev().take_while(|&&byte| byte == b'\\').count();
+        self.escaped = (count % 2 == 1) != (count == bytes.len() && self.escaped);
     }
 
     fn byte(&mut self, byte: u8) -> Option<Stop> {
-        if self.run > 0 && byte != b'`' {
-            let closed = self.end_run();
-            if closed.is_some() {
-                return closed;
+        let ends = match self.block.line {
+            Line::Mark { mark, .. } => byte != mark,
+            _ => self.run > 0 && byte != b'`',
+        };
+        if ends {
+            let stop = self.end_marks();
+            if stop.is_some() {
+                return stop;
             }
         }
         if byte == b'\n' {
             self.end_line();
             return Some(Stop::LineEnd);
         }
-        match self.line {
-            Line::Start => match byte {
-                b' ' | b'\t' | b'\r' | b'>' => {}
-                b'`' | b'~' => self.line = Line::Mark { mark: byte, len: 1 },
-                _ => self.line = Line::Inline,
-            },
-            Line::Mark { mark, len } if byte == mark => self.line = Line::Mark { mark, len: len + 1 },
-            Line::Mark { mark, len } => {
-                self.line = self.after_mark(mark, len);
-                return self.byte(byte);
-            }
-            Line::Closing if matches!(byte, b' ' | b'\t' | b'\r') => {}
-            Line::Closing => self.line = Line::Inline,
+        match self.block.line {
+            Line::Inline => self.inline(byte),
             Line::Info { mark: b'`', .. } if byte == b'`' => {
                 // An info string holds no backtick: the run was the start of a code span.
-                self.line = Line::Inline;
-                self.run = 1;
+                self.block.text();
+                self.inline(byte);
             }
-            Line::Info { .. } => {}
-            Line::Inline if byte == b'`' && self.fence.is_none() => self.run += 1,
-            Line::Inline => {}
+            Line::Info { .. } => self.pass(&[byte]),
+            _ => {
+                if self.block.byte(byte) {
+                    self.inline(byte);
+                }
+            }
         }
         None
     }
 
-    /// What a line is after the run of fence characters that began it.
-    fn after_mark(&mut self, mark: u8, len: usize) -> Line {
-        if let Some(fence) = self.fence {
-            let closes = mark == fence.mark && len >= fence.len;
-            return if closes { Line::Closing } else { Line::Inline };
+    /// A byte of the content of a line.
+    fn inline(&mut self, byte: u8) {
+        if byte != b'`' {
+            self.pass(&[byte]);
+        } else if self.block.fence.is_none() {
+            if self.run == 0 {
+                self.run_escaped = std::mem::take(&mut self.escaped);
+            }
+            self.run += 1;
         }
-        if mark == b'`' {
-            self.runs.push(len);
+    }
+
+    /// Ends the run of fence characters or of backticks under way.
+    fn end_marks(&mut self) -> Option<Stop> {
+        if let Line::Mark { mark, len } = self.block.line {
+            let text = self.block.end_mark(mark, len);
+            if mark == b'`' && (text || matches!(self.block.line, Line::Info { .. })) {
+                self.run = len;
+            }
         }
-        if len >= 3 { Line::Info { mark, len } } else { Line::Inline }
+        self.end_run()
     }
 
     fn end_run(&mut self) -> Option<Stop> {
         let len = std::mem::take(&mut self.run);
+        let escaped = std::mem::take(&mut self.run_escaped);
         if len == 0 {
             return None;
         }
-        // The leftmost open run of the same length closes; runs inside it were its content.
+        // The leftmost open run of the same length closes; runs inside it were its content. There a backslash is one.
         if let Some(first) = self.runs.iter().position(|&open| open == len) {
             self.runs.truncate(first);
             return Some(Stop::Closed(first));
         }
-        if self.runs.len() < RUNS {
-            self.runs.push(len);
+        let opening = len - usize::from(escaped);
+        // Behind one of the same length it would never be the one that closes.
+        if opening > 0 && self.runs.len() < RUNS && !self.runs.contains(&opening) {
+            self.runs.push(opening);
         }
         None
     }
 
     fn end_line(&mut self) {
-        let line = match self.line {
-            Line::Mark { mark, len } => self.after_mark(mark, len),
-            line => line,
-        };
-        match line {
-            Line::Info { mark, len } => self.fence = Some(Fence { mark, len }),
-            Line::Closing => self.fence = None,
-            Line::Start | Line::Mark { .. } | Line::Inline => {}
-        }
-        self.line = Line::Start;
+        self.block.end_line();
         self.runs.clear();
+        self.escaped = false;
     }
 }

@@ -1,0 +1,174 @@
+//! Which places of a Markdown text are code, against a Markdown library.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
+use tambour::lex::code::{CodeFilter, Piece};
+use tambour_fixtures::random::Random;
+
+/// What lines begin with, and what they are made of. Each `x` is asked for.
+const STARTS: &[&str] = &[
+    "",
+    "",
+    "",
+    "",
+    " ",
+    "  ",
+    "   ",
+    "    ",
+    "     ",
+    ">",
+    "> ",
+    "> ",
+    "- ",
+    "- ",
+    "-",
+    "* ",
+    "+ ",
+    "1. ",
+    "1) ",
+    "2. ",
+    "10. ",
+    "-     ",
+    "- - ",
+    "> - ",
+    "- > ",
+    "\t",
+    "# ",
+    "  - ",
+    "123456789. ",
+];
+const PIECES: &[&str] = &[
+    "x", "x", "x", "x ", " x", "`", "`", "`", "``", "```", "````", "~~~", "~~~~", "~", "\\", "\\\\", "\\`",
+    " ", "  ", "   ", "-", "*", "--", "***", "===", "=", ">", "1.", "#", "_", "`x`", "``x``", "`\\`", "\t",
+    "+",
+];
+const LINES: &[&str] =
+    &["```", "```", "~~~", "``` x", "x", "x", "`x`", "", "", "---", "***", "- - -", "===", "````", "~~~x"];
+
+/// A few lines.
+fn text(random: &mut Random) -> String {
+    let mut text = String::new();
+    for line in 0..1 + random.below(7) {
+        if line > 0 {
+            text.push('\n');
+        }
+        for _ in 0..random.below(3) {
+            text.push_str(random.pick::<&str>(STARTS));
+        }
+        if random.below(3) == 0 {
+            text.push_str(random.pick::<&str>(LINES));
+            continue;
+        }
+        for _ in 0..random.below(7) {
+            text.push_str(random.pick::<&str>(PIECES));
+        }
+    }
+    text
+}
+
+/// Where each `x` stands, and whether that is code. `cut`: read byte by byte.
+fn ours(text: &str, cut: bool) -> Vec<(usize, bool)> {
+    let mut found = Vec::new();
+    let mut filter = CodeFilter::new(usize::MAX);
+    let mut put = |piece: Piece<'_, usize>| {
+        if let Piece::Tag(_, at, in_code) = piece {
+            found.push((at, in_code));
+        }
+    };
+    let mut at = 0;
+    for (index, piece) in text.split('x').enumerate() {
+        if index > 0 {
+            filter.text_tag("x", at, &mut put);
+            at += 1;
+        }
+        let step = if cut { 1 } else { piece.len().max(1) };
+        for start in (0..piece.len()).step_by(step) {
+            filter.text(&piece[start..start + step], &mut put);
+        }
+        at += piece.len();
+    }
+    filter.finish(&mut put);
+    found
+}
+
+/// Places that are code for the library, and places that are not compared: indented code, which counts as text, and lines that
+/// share a code span, since only spans on one line count (T-029).
+fn theirs(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let (mut code, mut left_out) = (Vec::new(), Vec::new());
+    let mut block = None;
+    for (event, range) in Parser::new_ext(text, Options::empty()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                block = Some(kind);
+            }
+            Event::End(_) => block = None,
+            Event::Text(_) if matches!(block, Some(CodeBlockKind::Fenced(_))) => code.push(range),
+            Event::Text(_) if block.is_some() => left_out.push(range),
+            Event::Code(_) if text[range.clone()].contains('\n') => {
+                let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+                let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);
+                left_out.push(start..end);
+            }
+            Event::Code(_) => code.push(range),
+            _ => {}
+        }
+    }
+    (code, left_out)
+}
+
+/// Whether the library is known to read a tab wrong: before `>` it is no indentation there, and behind the run that closes a
+/// fence it keeps the fence open.
+fn is_misread(text: &str) -> bool {
+    const BLANKS: [char; 2] = [' ', '\t'];
+    text.match_indices('\t').any(|(at, _)| {
+        text[at..].trim_start_matches(BLANKS).starts_with('>')
+            || text[..at].trim_end_matches(BLANKS).ends_with(['`', '~'])
+    })
+}
+
+#[test]
+fn code_is_what_a_markdown_library_takes_for_it() {
+    // T-029, R-71, X-012
+    let cases = std::env::var("PROPTEST_CASES").map_or(20_000, |cases| cases.parse().expect("a number"));
+    let mut random = Random::new(29);
+    let holds = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
+    let mut in_code = 0;
+    for _ in 0..cases {
+        let text = text(&mut random);
+        let found = ours(&text, false);
+        assert_eq!(found, ours(&text, true), "byte by byte: {text:?}");
+        if is_misread(&text) {
+            continue;
+        }
+        let (code, left_out) = theirs(&text);
+        for (at, ours) in found.into_iter().filter(|(at, _)| !holds(&left_out, *at)) {
+            assert_eq!(ours, holds(&code, at), "byte {at} of {text:?}");
+            in_code += usize::from(ours);
+        }
+    }
+    assert!(in_code > cases / 8, "only {in_code} places in code");
+}
+
+#[test]
+fn tabs_are_columns() {
+    // T-029
+    let in_code = |text: &str| ours(text, false).into_iter().map(|(_, in_code)| in_code).collect::<Vec<_>>();
+    // Up to the next of every four columns, and part of a tab may be indentation of the content.
+    assert_eq!(in_code("-\t```\n\tx\n   x"), [true, false]);
+    assert_eq!(in_code("> ```\n\t> x"), [false]);
+    assert_eq!(in_code(">\t```\n> x"), [true]);
+    assert_eq!(in_code(">\t\t```\n> x"), [false]);
+    assert_eq!(in_code("```\n```\t\nx"), [false]);
+}
+
+#[test]
+fn containers_without_end_are_text_from_a_depth_on() {
+    // T-029, X-007
+    for marker in [">", "> ", "- ", "1. "] {
+        let deep = marker.repeat(100_000);
+        assert_eq!(ours(&format!("{deep}x `x`\n```\nx\n"), false).last().map(|(_, code)| *code), Some(true));
+        // Too deep to be known for a fence: text.
+        assert_eq!(ours(&format!("{deep}```\nx"), false).last().map(|(_, code)| *code), Some(false));
+    }
+}
