@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, FinishReason, ToolCall};
+use tambour::event::{FinishReason, ToolCall};
 use tambour::tool::{Tool, Tools};
 use tambour::{End, Event, Finding, Options, Pipeline, Profile, Sink};
 
@@ -49,7 +49,7 @@ impl Again {
         pipeline.push_str(raw, &mut read);
         let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
         pipeline.finish(&End::Finished(reason), &mut read);
-        let metadata = read.completed?.metadata;
+        let metadata = &pipeline.outcome().metadata;
         if metadata.fallback_reason.is_some() {
             return None;
         }
@@ -99,14 +99,12 @@ fn answer(events: &[Event<'_>]) -> String {
 struct Read {
     events: Vec<Event<'static>>,
     draft: bool,
-    completed: Option<Box<Completed>>,
 }
 
 impl Sink for Read {
     fn event(&mut self, event: Event<'_>) {
         match (self.events.last_mut(), event) {
             (_, Event::DraftDelta { .. } | Event::Aside { .. }) => self.draft = true,
-            (_, Event::Completed(completed)) => self.completed = Some(completed),
             (Some(Event::FinalDelta { text: before }), Event::FinalDelta { text }) => {
                 before.to_mut().push_str(&text);
             }

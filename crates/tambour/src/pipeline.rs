@@ -12,6 +12,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod outcome;
 mod received;
 mod reporter;
 
@@ -19,17 +20,17 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::dialect::{self, Dialect, Ending, Intent, Output, Written};
+use crate::dialect::{self, Action, Dialect, Ending, Intent, Output, Written};
 use crate::error::Result;
-use crate::event::{
-    Completed, Event, EventKind, ExitDecision, Extension, Failure, FinishReason, Metadata, Sink, ToolCall,
-};
+use crate::event::{Completed, Event, EventKind, Extension, Failure, FinishReason, Metadata, Sink, ToolCall};
 use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::sequence::Sequencer;
 use crate::span::Place;
+
+pub use outcome::Outcome;
 use reporter::Reporter;
 
 /// How the input ended (X-014).
@@ -78,13 +79,29 @@ struct State {
     findings: bool,
     /// Why the reply is not what was asked for.
     unused: Option<&'static str>,
-    exit_decision: Option<ExitDecision>,
-    /// Calls of the message so far, for their ids.
-    called: usize,
-    /// Whether what calls tools leaves the stream open, for their results.
+    outcome: Outcome,
+    /// Whether what calls tools leaves the stream open, for their results, and whether it has.
     looping: bool,
-    /// Calls whose results the stream waits for.
-    calls: Vec<ToolCall>,
+    waiting: bool,
+}
+
+impl State {
+    /// What is known whole, of the reply or from elsewhere.
+    fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
+        let State { sequencer, extensions, outcome, .. } = self;
+        sequencer.extension(extension, &mut |event| {
+            outcome.observe(&event);
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
+    }
+
+    /// An end of the stream.
+    fn send(&mut self, event: Event<'_>, sink: &mut dyn Sink) {
+        self.outcome.observe(&event);
+        sink.event(event);
+    }
 }
 
 impl Pipeline {
@@ -104,10 +121,9 @@ impl Pipeline {
                 extensions: false,
                 findings: false,
                 unused: None,
-                exit_decision: None,
-                called: 0,
+                outcome: Outcome::default(),
                 looping: options.tool_loop,
-                calls: Vec::new(),
+                waiting: false,
             },
             limit: options.limits.input,
             room: options.limits.input,
@@ -188,7 +204,9 @@ impl Pipeline {
         let cut = end.cut();
         let failed = matches!(end, End::Failed(_));
         dialect.finish(Ending { cut, failed }, &mut Wire { state, sink });
-        if self.state.calls.is_empty() {
+        // What was cut or has failed acts no more (R-68).
+        state.waiting = state.looping && !cut && !state.outcome.calls.is_empty();
+        if !state.waiting {
             self.close(end, sink);
         }
     }
@@ -201,7 +219,7 @@ impl Pipeline {
             if state.sequencer.begun() {
                 state.sequencer.finish(&mut |event| sink.event(event));
             }
-            sink.event(Event::Error(failure.clone()));
+            state.send(Event::Error(failure.clone()), sink);
             return;
         }
         let truncated = end.cut();
@@ -214,7 +232,8 @@ impl Pipeline {
             End::Finished(reason) => *reason,
             End::Unknown | End::Failed(_) => FinishReason::Length,
         };
-        sink.event(Event::Completed(Box::new(Completed {
+        let Metadata { notices, exit_decision, .. } = std::mem::take(&mut state.outcome.metadata);
+        let completed = Event::Completed(Box::new(Completed {
             usage: self.usage.take(),
             finish_reason,
             metadata: Metadata {
@@ -225,30 +244,37 @@ impl Pipeline {
                 fallback_reason: fallback_reason.map(Cow::Borrowed),
                 unused_reason: unused_reason.map(Cow::Borrowed),
                 truncated,
-                notices: Vec::new(),
-                exit_decision: state.exit_decision.take(),
+                notices,
+                exit_decision,
             },
             reply: None,
-        })));
+        }));
+        state.send(completed, sink);
     }
 
     /// The calls that a reply of a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
     #[must_use]
     pub fn calls(&self) -> &[ToolCall] {
-        &self.state.calls
+        if self.state.waiting { &self.state.outcome.calls } else { &[] }
+    }
+
+    /// What the reply came to, so far.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        &self.state.outcome
     }
 
     /// Ends a stream that [`Pipeline::finish`] left open for its calls and that no further reply goes on with: they were
     /// cancelled, or must not run. Otherwise it does nothing.
     pub fn end(&mut self, end: &End, sink: &mut dyn Sink) {
-        if !std::mem::take(&mut self.state.calls).is_empty() {
+        if std::mem::take(&mut self.state.waiting) {
             self.close(end, sink);
         }
     }
 
     /// Sends what comes from elsewhere, such as the result of a tool. It cannot break the grammar (X-001).
     pub fn extension(&mut self, extension: impl Into<Extension>, sink: &mut dyn Sink) {
-        Wire { state: &mut self.state, sink }.send(extension.into());
+        self.state.extension(extension.into(), sink);
     }
 
     /// A reader of the next reply of a tool loop, which goes on with the same stream (X-004).
@@ -263,7 +289,8 @@ impl Pipeline {
         next.state.sequencer = before.sequencer.clone();
         next.state.sequencer.next_reply();
         next.state.reporter.go_on(&before.reporter);
-        next.state.called = before.called;
+        next.state.policy.follow(&before.policy);
+        next.state.outcome.go_on(&before.outcome);
         Ok(next)
     }
 
@@ -343,32 +370,6 @@ impl Wire<'_> {
         self.apply(intent);
     }
 
-    /// An extension event that comes of the reply.
-    fn extension(&mut self, mut extension: Extension) {
-        match &mut extension {
-            Extension::ToolCall(call) => {
-                self.state.called += 1;
-                call.call_id = format!("call_{}", self.state.called);
-                if self.state.looping {
-                    self.state.calls.push(call.clone());
-                }
-            }
-            Extension::ExitDecision(decision) => self.state.exit_decision = Some(decision.clone()),
-            _ => {}
-        }
-        self.send(extension);
-    }
-
-    fn send(&mut self, extension: Extension) {
-        let State { sequencer, extensions, .. } = &mut *self.state;
-        let sink = &mut *self.sink;
-        sequencer.extension(extension, &mut |event| {
-            if *extensions || event.kind() != EventKind::Extension {
-                sink.event(event);
-            }
-        });
-    }
-
     fn apply(&mut self, intent: &Intent<'_>) {
         let State { sequencer, extensions, .. } = &mut *self.state;
         let sink = &mut *self.sink;
@@ -393,7 +394,6 @@ impl Output for Wire<'_> {
                 let sink = &mut *self.sink;
                 self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
             }
-            Intent::Extension(extension) => self.extension(*extension),
             other => self.other(&other),
         }
     }
@@ -407,6 +407,16 @@ impl Output for Wire<'_> {
         let count = queries.len();
         self.intent(Intent::Queries(queries));
         Some(count)
+    }
+
+    fn act(&mut self, action: Action) {
+        let Wire { state, sink } = self;
+        let mut told = Vec::new();
+        state.policy.act(&action, &mut |extension| told.push(extension));
+        told.into_iter().for_each(|extension| state.extension(extension, *sink));
+        if let Action::Answer(answer) = action {
+            state.outcome.answer = Some(answer);
+        }
     }
 
     fn report(&mut self, report: Report) {

@@ -1,6 +1,6 @@
 //! Replies that repeat an example of the instructions, as small models do.
 
-use super::{Dialect, Ending, Intent, Output, Prompt, Written};
+use super::{Action, Dialect, Ending, Intent, Output, Prompt, Written};
 use crate::event::Event;
 use crate::finding::{Report, Rule};
 use crate::options::{Language, Options, Texts};
@@ -38,6 +38,7 @@ fn texts(example: &str, options: &Options, reader: fn(&Options) -> Box<dyn Diale
             each_query(written, &mut |text| self.0.push_str(text));
             None
         }
+        fn act(&mut self, _: Action) {}
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
     }
@@ -95,6 +96,10 @@ impl Output for Watched<'_> {
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
         each_query(written, &mut |text| self.examples.iter_mut().for_each(|example| example.see(text)));
         self.out.queries(written, place, end)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.out.act(action);
     }
 
     fn report(&mut self, report: Report) {

@@ -3,6 +3,7 @@
 //! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
 //! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
 
+mod action;
 mod ai_say;
 mod aiplan;
 mod auto;
@@ -19,8 +20,10 @@ mod unclosed;
 
 use std::borrow::Cow;
 
+pub use action::{Action, Call, Plan};
+
 use crate::error::{Error, Result};
-use crate::event::{AsideKind, Event, Extension};
+use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
 use crate::options::Options;
 use crate::span::Place;
@@ -54,8 +57,6 @@ pub enum Intent<'a> {
         /// Its text.
         text: &'a str,
     },
-    /// What stands beside the contract and is known whole, sent where it stands.
-    Extension(Box<Extension>),
 }
 
 /// Search queries as the model wrote them.
@@ -75,6 +76,9 @@ pub trait Output {
     /// Search queries, to be cleaned by the policy. `end` is the offset after them. Returns how many are used; `None` when
     /// what was written is no list.
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize>;
+
+    /// What the reply wants done. The policy stage decides about it.
+    fn act(&mut self, action: Action);
 
     /// A broken or repaired rule.
     fn report(&mut self, report: Report);
@@ -195,6 +199,7 @@ pub fn detect(text: &str) -> &'static Entry {
         fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
             None
         }
+        fn act(&mut self, _: Action) {}
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
     }

@@ -20,6 +20,8 @@ pub struct Assessment {
     pub has_questions: bool,
     /// Whether the user said that they understand.
     pub expressed_understanding: bool,
+    /// Why, in the model's words; no decision rests on it (S-051).
+    pub reasoning: String,
 }
 
 /// What a model answered, as far as a decision rests on it.
@@ -46,12 +48,17 @@ pub enum Status {
 
 impl Default for Assessment {
     fn default() -> Assessment {
-        Assessment { understanding_level: 0.0, has_questions: true, expressed_understanding: false }
+        Assessment {
+            understanding_level: 0.0,
+            has_questions: true,
+            expressed_understanding: false,
+            reasoning: String::new(),
+        }
     }
 }
 
 impl Assessment {
-    /// As JSON, whole levels as whole numbers.
+    /// What a decision rests on, as JSON, whole levels as whole numbers.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let level = self.understanding_level;
@@ -71,7 +78,7 @@ impl Assessment {
 /// use tambour::exit::{Answer, Assessment, Criteria, decide};
 /// use tambour::options::Language;
 ///
-/// let assessment = Assessment { understanding_level: 85.0, has_questions: false, expressed_understanding: false };
+/// let assessment = Assessment { understanding_level: 85.0, has_questions: false, ..Assessment::default() };
 /// let answer = Answer { assessment, should_exit: true, exit_reason: String::new() };
 /// let decision = decide(2, 5, &Criteria::default(), &answer, Language::Zh);
 /// assert_eq!((decision.should_exit, decision.reason.as_str()), (true, "理解度85达到80且无疑问"));

@@ -7,19 +7,27 @@ pub(crate) mod rules;
 
 use serde_json::Value;
 
-use crate::dialect::Written;
+use crate::dialect::{Action, Call, Plan, Written};
+use crate::event::{Extension, PlanOutcome, ToolCall};
+use crate::exit::{Round, decide};
 use crate::finding::{Report, rules};
 use crate::limits::Limits;
 use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
 use crate::repair::json;
 use crate::span::{Place, Span};
+use crate::texts::Language;
 use queries::Source;
 
 /// Queries, privacy and counts of one reply.
 pub struct Policy {
     phases: usize,
     most_phases: usize,
+    /// Calls of the message so far, for their ids.
+    called: usize,
+    /// The round that is answered, and the language of what is said about it.
+    round: Option<Round>,
+    language: Language,
     sensitive: Sensitive,
     privacy: Privacy,
     limits: Limits,
@@ -31,6 +39,9 @@ impl Policy {
     pub fn new(options: &Options) -> Policy {
         Policy {
             phases: 0,
+            called: 0,
+            round: options.round.clone(),
+            language: options.texts.language,
             most_phases: options.limits.phases,
             sensitive: options.sensitive,
             privacy: Privacy::default(),
@@ -47,6 +58,31 @@ impl Policy {
             report(found.repaired("read as text of the last phase"));
         }
         self.phases <= self.most_phases
+    }
+
+    /// Goes on with the message of `before`, to which another reply belongs.
+    pub fn follow(&mut self, before: &Policy) {
+        self.called = before.called;
+    }
+
+    /// What is told of an action, in order.
+    pub fn act(&mut self, action: &Action, tell: &mut dyn FnMut(Extension)) {
+        match action {
+            Action::Plan(Plan { plan, calls, is_fallback }) => {
+                let (plan, executable) = (plan.clone(), !calls.is_empty());
+                tell(PlanOutcome { plan, executable, is_fallback: *is_fallback }.into());
+                for Call { name, args } in calls {
+                    self.called += 1;
+                    let call_id = format!("call_{}", self.called);
+                    tell(ToolCall { call_id, name: name.clone(), args: args.clone() }.into());
+                }
+            }
+            Action::Answer(answer) => {
+                if let Some(Round { round, max_rounds, criteria }) = &self.round {
+                    tell(decide(*round, *max_rounds, criteria, answer, self.language).into());
+                }
+            }
+        }
     }
 
     /// Queries as the model wrote them; the cleaned ones, or `None` when there are none to use.

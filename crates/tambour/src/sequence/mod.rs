@@ -157,7 +157,6 @@ impl Sequencer {
             }
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
             Intent::Aside { kind, text } => self.aside(*kind, text, out),
-            Intent::Extension(extension) => self.extension(extension.as_ref().clone(), out),
         }
     }
 

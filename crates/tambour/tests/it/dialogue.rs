@@ -14,6 +14,7 @@ fn answer(level: f64, questions: bool, expressed: bool, exit: bool, reason: &str
         understanding_level: level,
         has_questions: questions,
         expressed_understanding: expressed,
+        reasoning: String::new(),
     };
     Answer { assessment, should_exit: exit, exit_reason: reason.to_owned() }
 }

@@ -17,6 +17,7 @@ mod json;
 mod layers;
 mod limits;
 mod lines;
+mod outcome;
 mod plan_text;
 mod plan_variant;
 mod plans;

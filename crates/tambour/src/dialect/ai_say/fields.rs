@@ -57,19 +57,12 @@ pub(super) enum Response {
     Part,
 }
 
-/// What the model said beside its message.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Said {
-    pub(super) answer: Answer,
-    pub(super) reasoning: String,
-}
-
 /// Reads the fields, with a report on each default that was used.
-pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) -> Said {
+pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) -> Answer {
     let mut fields = Fields { whole, limits, reports };
     let nested = fields.assessment();
-    let mut said = Said::default();
-    let assessment = &mut said.answer.assessment;
+    let mut said = Answer::default();
+    let assessment = &mut said.assessment;
     // Fields of the assessment that stand beside it are read, unless they stand in it too.
     let mut known: Vec<&str> = [TOP, ASSESSMENT].concat();
     // One finding tells that all of it is missing.
@@ -86,7 +79,7 @@ pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) ->
             assessment.expressed_understanding = flag;
         }
         if let Some(text) = fields.assessed(&nested, "reasoning", "empty", text) {
-            said.reasoning = text;
+            assessment.reasoning = text;
         }
         fields.unexpected(&["assessment"], &nested, &ASSESSMENT);
         known.retain(|name| !ASSESSMENT.contains(name) || nested.get(*name).is_none_or(Value::is_null));
@@ -95,10 +88,10 @@ pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) ->
     }
     fields.response();
     if let Some(flag) = fields.top("should_exit", "false", flag) {
-        said.answer.should_exit = flag;
+        said.should_exit = flag;
     }
     if let Some(text) = fields.top("exit_reason", "empty", text) {
-        said.answer.exit_reason = text;
+        said.exit_reason = text;
     }
     fields.unexpected(&[], &whole.value, &known);
     said

@@ -21,12 +21,12 @@ mod write;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
-use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
+use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::event::Event;
-use crate::exit::{Round, decide};
+use crate::exit::Answer;
 use crate::finding::Report;
 use crate::limits::Limits;
-use crate::options::{Language, Options};
+use crate::options::Options;
 use crate::repair::json;
 use crate::span::Place;
 
@@ -51,11 +51,9 @@ struct AiSay {
     preface: Preface,
     limits: Limits,
     end: Place,
-    round: Option<Round>,
-    language: Language,
     role: String,
     /// What the model said, once the reply has ended.
-    said: fields::Said,
+    said: Answer,
 }
 
 impl AiSay {
@@ -67,10 +65,8 @@ impl AiSay {
             preface: Preface::new(options.limits.hold),
             limits: options.limits.clone(),
             end: Place::START,
-            round: options.round.clone(),
-            language: options.texts.language,
             role: options.role_key().to_owned(),
-            said: fields::Said::default(),
+            said: Answer::default(),
         }
     }
 
@@ -182,10 +178,8 @@ impl Dialect for AiSay {
                 }
             }
         }
-        if let Some(round) = self.round.as_ref().filter(|_| !ending.failed) {
-            let Round { round, max_rounds, criteria } = round;
-            let decision = decide(*round, *max_rounds, criteria, &self.said.answer, self.language);
-            out.intent(Intent::Extension(Box::new(decision.into())));
+        if !ending.failed {
+            out.act(Action::Answer(self.said.clone()));
         }
     }
 

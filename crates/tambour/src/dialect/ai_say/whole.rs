@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{self, Response, Said, Whole};
+use super::fields::{self, Response, Whole};
 use super::mention::{Before, Reading};
 use super::other::{self, Standing};
 use super::parse::Answers;
@@ -11,6 +11,7 @@ use super::rules;
 use super::stands::Stands;
 use crate::dialect::Output;
 use crate::dialect::preface::Preface;
+use crate::exit::Answer;
 use crate::finding::Report;
 use crate::repair::json::Built;
 use crate::span::Place;
@@ -197,12 +198,12 @@ impl Answers {
         end: Place,
         preface: &mut Preface,
         out: &mut dyn Output,
-    ) -> Said {
+    ) -> Answer {
         self.settled(Reading::End, preface, out);
         self.behind = None;
         self.around.end_line();
         let mut reports = Vec::new();
-        let Some(whole) = self.answer.take() else { return Said::default() };
+        let Some(whole) = self.answer.take() else { return Answer::default() };
         let mut said = fields::read(&whole, &self.limits, &mut reports);
         if let Some(&at) = whole.placeholders.first() {
             let message = "the message is a placeholder of the instructions";
@@ -215,7 +216,7 @@ impl Answers {
             let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
             reports.push(report.repaired("fallback text"));
         }
-        let answer = &mut said.answer;
+        let answer = &mut said;
         let (at, end_at) = whole.stands.all();
         if whole.thought {
             let message = "the answer stands in a thought";

@@ -4,42 +4,42 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use super::fields::Said;
 use crate::dialect::pieces::{self, Pieces};
 use crate::event::{DecisionSource, Event, Extension};
+use crate::exit::Answer;
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and what an `exit_decision` among the events says. What events do not
 /// hold has the values that never end an action early.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    let mut said = Said::default();
+    let mut said = Answer::default();
     let decision = events.iter().filter_map(Event::extension).find_map(|event| match event {
         Extension::ExitDecision(decision) => Some(decision),
         _ => None,
     });
     if let Some(decision) = decision {
-        let (given, assessment) = (&decision.assessment, &mut said.answer.assessment);
+        let (given, assessment) = (&decision.assessment, &mut said.assessment);
         assessment.understanding_level = given["understanding_level"].as_f64().unwrap_or_default();
         assessment.has_questions = given["has_questions"].as_bool().unwrap_or(true);
         assessment.expressed_understanding = given["expressed_understanding"].as_bool().unwrap_or(false);
-        said.answer.should_exit = !decision.unmet.iter().any(|unmet| unmet == "should_exit");
+        said.should_exit = !decision.unmet.iter().any(|unmet| unmet == "should_exit");
         if decision.decision_source == DecisionSource::LlmSuggestion {
-            said.answer.exit_reason.clone_from(&decision.reason);
+            said.exit_reason.clone_from(&decision.reason);
         }
     }
     answer(&said, Options::default().role_key(), events)
 }
 
 /// Writes an answer with the message of `events`.
-pub(super) fn answer(said: &Said, role: &str, events: &[Event<'_>]) -> String {
+pub(super) fn answer(said: &Answer, role: &str, events: &[Event<'_>]) -> String {
     let message = events.iter().filter_map(|event| match event {
         Event::FinalDelta { text } => Some(&**text),
         _ => None,
     });
     let text = |text: &str| Value::from(text).to_string();
-    let mut assessment = said.answer.assessment.to_value();
-    assessment["reasoning"] = said.reasoning.as_str().into();
+    let mut assessment = said.assessment.to_value();
+    assessment["reasoning"] = said.assessment.reasoning.as_str().into();
     let mut out = Vec::with_capacity(512 + message.clone().map(str::len).sum::<usize>());
     out.extend_from_slice(b"{\n  \"assessment\": {\n");
     let fields = assessment.as_object().into_iter().flatten();
@@ -53,8 +53,8 @@ pub(super) fn answer(said: &Said, role: &str, events: &[Event<'_>]) -> String {
     let _ = write!(
         out,
         "\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
-        said.answer.should_exit,
-        text(&said.answer.exit_reason)
+        said.should_exit,
+        text(&said.exit_reason)
     );
     pieces::text(out)
 }

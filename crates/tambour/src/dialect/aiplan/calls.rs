@@ -6,7 +6,7 @@ use super::args::{Decoded, decode, holds_args, is_args_name, rename};
 use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
 use super::rules;
-use crate::event::ToolCall;
+use crate::dialect::Call;
 use crate::finding::Report;
 use crate::finding::clip;
 use crate::schema::type_name;
@@ -14,7 +14,7 @@ use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
     /// The calls; `None` when they cannot be read as such.
-    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<Vec<ToolCall>> {
+    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<Vec<Call>> {
         if !self.present("tool_calls") {
             return None;
         }
@@ -69,7 +69,7 @@ impl Check<'_> {
     }
 
     /// One call; what is wrong with it makes the plan invalid (P-028).
-    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<ToolCall> {
+    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<Call> {
         let (place, end) = self.places.call(index);
         let at = format!("/tool_calls/{index}");
         let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
@@ -129,7 +129,7 @@ impl Check<'_> {
         if let Some(message) = further {
             self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
-        Some(ToolCall { call_id: String::new(), name, args })
+        Some(Call { name, args })
     }
 
     /// The arguments of a call, read as P-031 says and held against the schema of the tool.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::around::join;
 use super::modes::{Calls, Mode, Text, mode, modes};
 use super::rules;
-use crate::event::ToolCall;
+use crate::dialect::Call;
 use crate::finding::Report;
 use crate::finding::clip;
 use crate::options::Options;
@@ -147,7 +147,7 @@ impl Places {
 pub(super) struct Checked {
     /// The object with what was repaired; the four fields first.
     pub(super) plan: Value,
-    pub(super) calls: Vec<ToolCall>,
+    pub(super) calls: Vec<Call>,
     pub(super) reports: Vec<Report>,
     /// Whether nothing forbids to use it.
     pub(super) valid: bool,

@@ -21,8 +21,8 @@ mod write;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
-use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
-use crate::event::{Event, PlanOutcome};
+use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
+use crate::event::Event;
 use crate::finding::Report;
 use crate::limits::Limits;
 use crate::options::{Options, PlanVariant};
@@ -151,15 +151,12 @@ impl AiPlan {
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
         let executable = !checked.calls.is_empty();
-        let plan = PlanOutcome { plan: checked.plan, executable, is_fallback: false };
         let waits = executable && self.looping;
         if executable && !sent && !waits {
             out.intent(Intent::ThinkingEnd);
         }
-        out.intent(Intent::Extension(Box::new(plan.into())));
-        for call in checked.calls {
-            out.intent(Intent::Extension(Box::new(call.into())));
-        }
+        let plan = Plan { plan: checked.plan, calls: checked.calls, is_fallback: false };
+        out.act(Action::Plan(plan));
         if !self.plans.answered && !waits {
             out.intent(Intent::FinalText(&self.texts.running));
         }
@@ -218,8 +215,8 @@ impl AiPlan {
             out.intent(Intent::ThinkingEnd);
         }
         let plan = fallback::plan(&self.texts);
-        let outcome = PlanOutcome { plan, executable: false, is_fallback: true };
-        out.intent(Intent::Extension(Box::new(outcome.into())));
+        let plan = Plan { plan, calls: Vec::new(), is_fallback: true };
+        out.act(Action::Plan(plan));
     }
 }
 

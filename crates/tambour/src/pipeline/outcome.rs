@@ -1,0 +1,45 @@
+//! What a reply came to.
+
+use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
+use crate::exit::Answer;
+
+/// Notices that are kept of one message.
+const NOTICES: usize = 64;
+
+/// What a reply came to: a fold of what was sent, and of the answer that decisions rest on.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// As `completed` has it; before that what is known of it: notices and the exit decision.
+    pub metadata: Metadata,
+    /// Calls of the reply, in order.
+    pub calls: Vec<ToolCall>,
+    /// The answer of a dialogue round, with the assessment and its reasoning.
+    pub answer: Option<Answer>,
+    /// Why the stream ended with `error`.
+    pub failure: Option<Failure>,
+}
+
+impl Outcome {
+    /// What stays of the message when another reply goes on with it.
+    pub(super) fn go_on(&mut self, before: &Outcome) {
+        self.metadata.notices.clone_from(&before.metadata.notices);
+    }
+
+    /// Something was sent.
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Completed(completed) => self.metadata.clone_from(&completed.metadata),
+            Event::Error(failure) => self.failure = Some(failure.clone()),
+            Event::Extension(extension) => match &**extension {
+                Extension::ToolCall(call) => self.calls.push(call.clone()),
+                Extension::ExitDecision(decision) => self.metadata.exit_decision = Some(decision.clone()),
+                Extension::Notice(notice) if self.metadata.notices.len() < NOTICES => {
+                    self.metadata.notices.push(notice.clone());
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a reply came to: a fold of what was sent.
+
+use serde_json::json;
+use tambour::event::{Collected, FinishReason, Notice};
+use tambour::exit::{Criteria, Round};
+use tambour::{End, Event, Options, Pipeline};
+
+const ANSWER: &str = r#"{"assessment":{"understanding_level":85,"has_questions":false,"expressed_understanding":true,
+"reasoning":"They said it in their own words."},"response":{"counsellor":"Good."},"should_exit":true,"exit_reason":"done"}"#;
+
+const PLAN: &str = r#"```json
+{"thought":"t","response_mode":"TOOL_EXECUTION","direct_response":null,"tool_calls":[{"name":"lintSRSDocument","args":{"userInput":"x"}}]}
+```"#;
+
+fn options(set: impl FnOnce(&mut Options)) -> Options {
+    let mut options = Options::default();
+    set(&mut options);
+    options
+}
+
+fn read(dialect: &str, options: &Options, text: &str, end: &End) -> (Pipeline, Collected) {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new(dialect, options).unwrap().extensions(true);
+    pipeline.push_str(text, &mut sink);
+    pipeline.finish(end, &mut sink);
+    (pipeline, sink)
+}
+
+#[test]
+fn the_answer_of_a_round_is_known_whole() {
+    // S-051, X-005: also without a round, and with what no event holds.
+    let (pipeline, sink) = read("ai_say", &Options::default(), ANSWER, &End::stop());
+    let answer = pipeline.outcome().answer.as_ref().expect("an answer");
+    assert_eq!(answer.assessment.reasoning, "They said it in their own words.");
+    assert_eq!((answer.should_exit, answer.exit_reason.as_str()), (true, "done"));
+    assert!(pipeline.outcome().metadata.exit_decision.is_none());
+    assert!(sink.events.iter().all(|event| event.name() != "exit_decision"));
+
+    let round = Round { round: 2, max_rounds: 5, criteria: Criteria::default() };
+    let options = options(|options| options.round = Some(round));
+    let (pipeline, sink) = read("ai_say", &options, ANSWER, &End::stop());
+    let decision = pipeline.outcome().metadata.exit_decision.as_ref().expect("a decision");
+    assert!(decision.should_exit);
+    let sent = sink.events.iter().find(|event| event.name() == "exit_decision").expect("it was sent");
+    assert_eq!(sent.data(), serde_json::to_value(decision).unwrap());
+    let Some(Event::Completed(completed)) = sink.events.last() else { panic!("an end") };
+    assert_eq!(completed.metadata, pipeline.outcome().metadata);
+}
+
+#[test]
+fn a_failed_reply_decides_nothing() {
+    // S-065, X-014.
+    let failure = tambour::event::Failure { code: "x".into(), message: "y".into(), retryable: true };
+    let round = Round { round: 5, max_rounds: 5, criteria: Criteria::default() };
+    let options = options(|options| options.round = Some(round));
+    let (pipeline, sink) = read("ai_say", &options, ANSWER, &End::Failed(failure.clone()));
+    assert_eq!(pipeline.outcome().failure, Some(failure));
+    assert_eq!((&pipeline.outcome().answer, &pipeline.outcome().metadata.exit_decision), (&None, &None));
+    assert_eq!(sink.events.last().map(Event::name), Some("error"));
+}
+
+#[test]
+fn notices_are_in_the_metadata_of_all_replies() {
+    // X-009: those of each reply of the message, in order.
+    let options = options(|options| options.tool_loop = true);
+    let (mut first, mut sink) = read("aiplan", &options, PLAN, &End::stop());
+    let notice = |code: &'static str| Notice { code: code.into(), message: "m".into(), reference: None };
+    first.extension(notice("one"), &mut sink);
+    let mut next = first.successor("plain", &options).unwrap();
+    next.extension(notice("two"), &mut sink);
+    next.push_str("It is 4.", &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    let Some(Event::Completed(completed)) = sink.events.last() else { panic!("an end") };
+    assert_eq!(completed.metadata.notices, [notice("one"), notice("two")]);
+}
+
+#[test]
+fn calls_are_counted_through_a_message_and_listed_by_reply() {
+    let options = options(|options| options.tool_loop = true);
+    let (first, mut sink) = read("aiplan", &options, PLAN, &End::stop());
+    assert_eq!(first.outcome().calls, first.calls());
+    assert_eq!((&*first.calls()[0].call_id, &first.calls()[0].args), ("call_1", &json!({"userInput": "x"})));
+    let mut next = first.successor("aiplan", &options).unwrap();
+    next.push_str(PLAN, &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    assert_eq!(next.calls().iter().map(|call| &*call.call_id).collect::<Vec<_>>(), ["call_2"]);
+}
+
+#[test]
+fn what_was_cut_is_always_closed() {
+    // R-68, X-014: no cut reply leaves its stream open for calls, wherever it was cut.
+    let options = options(|options| options.tool_loop = true);
+    let length = End::Finished(FinishReason::Length);
+    for cut in (0..=PLAN.len()).filter(|at| PLAN.is_char_boundary(*at)) {
+        let (pipeline, sink) = read("aiplan", &options, &PLAN[..cut], &length);
+        assert!(pipeline.calls().is_empty(), "cut at {cut}");
+        assert_eq!(sink.events.last().map(Event::name), Some("completed"), "cut at {cut}");
+    }
+}
