@@ -7,7 +7,6 @@ use std::path::Path;
 use serde_json::Value;
 use tambour::event::Collected;
 use tambour::limits::Limits;
-use tambour::options::PlainReasoning;
 use tambour::repair::json::{Reader, Values, find, strict};
 use tambour::{End, Event, Options, Pipeline};
 
@@ -191,7 +190,7 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
         let text = |pointer: &str| row.pointer(pointer).and_then(Value::as_str).unwrap_or("").to_owned();
         let mut options = Options::default();
         if text("/policy").starts_with("implicit_open") {
-            options.plain_reasoning = PlainReasoning::Open;
+            options.set("plain.reasoning", "open").expect("an option");
         }
         let whole = vec![text("/input")];
         let chunks = row.get("chunks").and_then(Value::as_array);

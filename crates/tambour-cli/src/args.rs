@@ -30,10 +30,10 @@ impl OptionArgs {
             if name == "profile" {
                 bail!("`profile` is set with --profile, not with --option");
             }
-            options.set(name, value)?;
+            options.set(name, value.as_str())?;
         }
         if let Some(path) = &self.tools {
-            options.tools = tools(path)?;
+            options.tools = Some(tools(path)?);
         }
         Ok(options)
     }
@@ -53,13 +53,16 @@ fn tools(path: &Path) -> Result<Tools> {
 }
 
 fn option_help() -> String {
-    let names: Vec<&str> =
-        tambour::options::NAMES.iter().copied().filter(|name| *name != "profile").collect();
-    format!(
-        "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\n\
-         Options: {}",
-        names.join(", ")
-    )
+    let mut help = String::from(
+        "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\nOptions:",
+    );
+    for (_, setting) in tambour::settings::all().filter(|(_, setting)| setting.name != "profile") {
+        help += &format!("\n  {}={}: {}", setting.name, setting.takes(), setting.about);
+        if !setting.default.is_empty() {
+            help += &format!(" [default: {}]", setting.default);
+        }
+    }
+    help
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tambour::event::{Failure, FinishReason};
-use tambour::tool::Tools;
 use tambour::{End, Options};
 
 use crate::keys::{KEYS, Keys};
@@ -251,13 +250,12 @@ fn model(
     if let Some(given) = keys.given("options") {
         let given = given.as_object().ok_or("`options` is no object")?;
         for (name, value) in given {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            options.set(name, &value).map_err(|error| error.to_string())?;
+            options.set(name, value.clone()).map_err(|error| error.to_string())?;
         }
     }
     options.round = keys.round()?;
     if let Some(registry) = keys.given("tools") {
-        options.tools = Tools::from_json(registry).map_err(|error| error.to_string())?;
+        options.set("tools", registry.clone()).map_err(|error| error.to_string())?;
     }
     let expect = Expect {
         events: keys.list("events")?,

@@ -4,7 +4,6 @@
 
 use tambour::contract::{CheckOptions, Checker};
 use tambour::event::EventKind;
-use tambour::options::PlainThinking;
 use tambour::{Event, Options, Severity};
 
 /// Whether `events` are a valid stream: by this module, and by the library's own checker in the strict profile.
@@ -12,10 +11,9 @@ use tambour::{Event, Options, Severity};
 /// # Errors
 /// What is wrong.
 pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
-    let skip = options.plain_thinking == PlainThinking::Skip;
-    check(events, skip)?;
+    check(events, options.allow_missing_thinking)?;
     let mut strict = CheckOptions::default();
-    strict.options.allow_missing_thinking = skip;
+    strict.options.allow_missing_thinking = options.allow_missing_thinking;
     strict.terminal = Some(true);
     let mut checker = Checker::new(strict);
     for event in events {

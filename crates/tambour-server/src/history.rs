@@ -40,7 +40,7 @@ impl Again {
     /// What stands for a reply that made these calls; `None` when nothing of it was used. `cut`: it did not end by itself.
     pub(crate) fn reply(&self, raw: &str, calls: &[ToolCall], cut: bool) -> Option<String> {
         let mut options = self.options.clone();
-        options.tools = accepted(calls);
+        options.tools = Some(accepted(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.extensions(true);
         let mut read = Read::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tambour::Options;
 use tambour::limits::Limits;
 use tambour::options::Language;
@@ -53,12 +53,14 @@ impl Own {
             if name.starts_with("limits.") {
                 return Err("limits are the server's, not a request's".to_owned());
             }
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            if name == "tools" {
+                return Err("tools are given by `tools` of the request, not as an option".to_owned());
+            }
             // The operator's own texts are in the language of the settings: who asks for that one gets them.
-            if name == "text_language" && value == word(self.options.texts.language) {
+            if name == "text_language" && value.as_str() == Some(word(self.options.texts.language)) {
                 continue;
             }
-            options.set(name, &value).map_err(|error| error.to_string())?;
+            options.set(name, value).map_err(|error| error.to_string())?;
         }
         Ok(options)
     }
@@ -72,6 +74,21 @@ impl Own {
         options.tool_loop = request["tools"].is_array();
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)
     }
+}
+
+/// JSON Schema of the options that a request may set.
+pub(crate) fn schema() -> Value {
+    let may = |name: &str| !name.starts_with("limits.") && name != "tools";
+    let properties: Map<String, Value> = tambour::settings::all()
+        .filter(|(_, setting)| may(setting.name))
+        .map(|(_, setting)| (setting.name.to_owned(), setting.schema()))
+        .collect();
+    json!({
+        "type": "object",
+        "description": "Options by their public names, such as `plain.reasoning`.",
+        "properties": properties,
+        "additionalProperties": false,
+    })
 }
 
 /// The public word for a language.

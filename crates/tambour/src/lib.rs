@@ -17,6 +17,7 @@ pub mod privacy;
 pub mod repair;
 pub mod schema;
 pub mod sequence;
+pub mod settings;
 pub mod span;
 pub mod structure;
 pub mod texts;

@@ -1,15 +1,22 @@
-//! Options of a reading, with the names of the command line and the HTTP interface.
+//! Options of a reading. Those of a dialect are a type of its own, in its folder; [`Options::set`] takes all of them by their
+//! public names.
 
-use crate::error::{Error, Result};
+pub(crate) mod own;
+mod setting;
+
+use serde_json::Value;
+
 use crate::exit::Round;
 use crate::finding::Profile;
 use crate::limits::Limits;
 use crate::tool::Tools;
 
 pub use crate::texts::{Language, Texts};
+pub use own::Section;
+pub use setting::{Set, Setting};
 
 /// How a reply is read and judged. `Options::default()` is what a stream wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// How findings are judged.
@@ -20,28 +27,14 @@ pub struct Options {
     pub sensitive: Sensitive,
     /// How long an attempt is kept back so that it can be re-asked.
     pub hold: Hold,
-    /// Whether the queries block must be there (T-040).
-    pub serp_block_required: bool,
-    /// Whether `<final>` alone on its line ends an unclosed phase.
-    pub lone_final_close: bool,
-    /// Whether plain text gets a thinking block.
-    pub plain_thinking: PlainThinking,
-    /// Where plain text has its reasoning.
-    pub plain_reasoning: PlainReasoning,
     /// Whether a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
-    /// Tools that a plan may call.
-    pub tools: Tools,
+    /// Tools that a reply may call; `None`: those that its dialect brings.
+    pub tools: Option<Tools>,
     /// Who calls them; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
     /// Whether somebody runs the calls and reads on with their results.
     pub tool_loop: bool,
-    /// Which modes a plan may have.
-    pub plan_variant: PlanVariant,
-    /// Whether invalid calls are left out instead of making a plan invalid.
-    pub drop_invalid_calls: bool,
-    /// Key of the message in the answer of a dialogue round; `None`: that of the texts' language (S-052).
-    pub role: Option<String>,
     /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
@@ -52,32 +45,22 @@ pub struct Options {
     pub texts: Texts,
     /// Limits.
     pub limits: Limits,
+    /// Those of dialects; see [`Options::of`].
+    pub(crate) own: own::Own,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            profile: Profile::default(),
-            first_only: false,
-            sensitive: Sensitive::default(),
-            hold: Hold::default(),
-            serp_block_required: true,
-            lone_final_close: false,
-            plain_thinking: PlainThinking::default(),
-            plain_reasoning: PlainReasoning::default(),
-            allow_missing_thinking: false,
-            tools: Tools::sample(),
-            caller: None,
-            tool_loop: false,
-            plan_variant: PlanVariant::default(),
-            drop_invalid_calls: false,
-            role: None,
-            round: None,
-            examples: Vec::new(),
-            own_examples: false,
-            texts: Texts::default(),
-            limits: Limits::default(),
-        }
+impl Options {
+    /// The options of one dialect.
+    #[must_use]
+    pub fn of<T: Section>(&self) -> T {
+        self.own.get().cloned().unwrap_or_default()
+    }
+
+    /// Changes the options of one dialect.
+    pub fn change<T: Section>(&mut self, change: impl FnOnce(&mut T)) {
+        let mut section = self.of::<T>();
+        change(&mut section);
+        self.own.put(section);
     }
 }
 
@@ -103,179 +86,142 @@ pub enum Hold {
     All,
 }
 
-/// Whether plain text gets a thinking block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PlainThinking {
-    /// One phase with the fallback title, so that the required events exist.
-    #[default]
-    Block,
-    /// None; the checker needs `events.allow_missing_thinking`.
-    Skip,
-}
-
-/// Where plain text has its reasoning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PlainReasoning {
-    /// In a leading `<think>`, if there is one.
-    #[default]
-    Auto,
-    /// The reply starts inside reasoning.
-    Open,
-    /// Nowhere: `<think>` is text.
-    None,
-}
-
-/// The modes of a plan and their rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PlanVariant {
-    /// Those of the specification.
-    #[default]
-    V1,
-    /// `KNOWLEDGE_QA` may call tools that only read, `GENERAL_CHAT` is gone, `PLAN_EXECUTION` is new.
-    V2,
-}
-
-/// Names that [`Options::set`] takes.
-pub const NAMES: &[&str] = &[
-    "profile",
-    "first_only",
-    "sensitive",
-    "hold",
-    "thinkingml.serp_block",
-    "thinkingml.lone_final",
-    "plain.thinking",
-    "plain.reasoning",
-    "events.allow_missing_thinking",
-    "caller",
-    "aiplan.variant",
-    "aiplan.drop_invalid_calls",
-    "ai_say.role",
-    "examples",
-    "text_language",
-    "limits.input",
-    "limits.depth",
-    "limits.hold",
-    "limits.value",
-    "limits.items",
-    "limits.phases",
-    "limits.findings",
-];
-
 /// The examples of our own instructions, among those of the option `examples`.
 const OWN: &str = "own";
 
-/// Keys of the message in the answer of a dialogue round, by language.
-const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
+/// Settings of all dialects.
+pub(crate) const COMMON: &[Setting] = &[
+    Setting {
+        name: "profile",
+        about: "how findings are judged",
+        default: "lenient",
+        set: Set::Word(&["strict", "lenient"], |options, at| {
+            options.profile = [Profile::Strict, Profile::Lenient][at];
+        }),
+    },
+    Setting {
+        name: "first_only",
+        about: "stop reporting after the first finding",
+        default: "false",
+        set: Set::Flag(|options, on| options.first_only = on),
+    },
+    Setting {
+        name: "sensitive",
+        about: "a query with sensitive data is left out, or the data is replaced by its kind (R-11)",
+        default: "drop",
+        set: Set::Word(&["drop", "generalise"], |options, at| {
+            options.sensitive = [Sensitive::Drop, Sensitive::Generalise][at];
+        }),
+    },
+    Setting {
+        name: "hold",
+        about: "how long an attempt is kept back so that it can still be re-asked",
+        default: "none",
+        set: Set::Word(&["none", "until_final", "all"], |options, at| {
+            options.hold = [Hold::None, Hold::UntilFinal, Hold::All][at];
+        }),
+    },
+    Setting {
+        name: "events.allow_missing_thinking",
+        about: "a stream without thinking passes the check (R-24)",
+        default: "false",
+        set: Set::Flag(|options, on| options.allow_missing_thinking = on),
+    },
+    Setting {
+        name: "tools",
+        about: "tools that a reply may call: an object, tool name to JSON Schema; aiplan brings the four of P-020",
+        default: "",
+        set: Set::Json(|options, value| {
+            options.tools = Some(Tools::from_json(value)?);
+            Ok(())
+        }),
+    },
+    Setting {
+        name: "caller",
+        about: "who calls tools; a tool may be limited to callers (P-033)",
+        default: "",
+        set: Set::Text(|options, text| options.caller = Some(text)),
+    },
+    Setting {
+        name: "round",
+        about: "the round that is answered (S-060): an object of `round`, `max_rounds` (5) and `exit_criteria`",
+        default: "",
+        set: Set::Json(|options, value| {
+            options.round = Some(Round::from_json(value)?);
+            Ok(())
+        }),
+    },
+    Setting {
+        name: "examples",
+        about: "replies that the instructions showed (X-011): a list, or one more; `own` are those of our own",
+        default: "[]",
+        set: Set::Json(|options, value| {
+            examples(options, value);
+            Ok(())
+        }),
+    },
+    Setting {
+        name: "text_language",
+        about: "language of default texts",
+        default: "zh",
+        set: Set::Word(&["zh", "en"], |options, at| {
+            options.texts = Texts::of([Language::Zh, Language::En][at]);
+        }),
+    },
+    Setting {
+        name: "limits.input",
+        about: "one reply",
+        default: "16777216",
+        set: Set::Number("bytes", |options, number| options.limits.input = number),
+    },
+    Setting {
+        name: "limits.depth",
+        about: "nesting of JSON values and elements, at most 512",
+        default: "128",
+        set: Set::Number("levels", |options, number| options.limits.depth = number.min(512)),
+    },
+    Setting {
+        name: "limits.hold",
+        about: "text that may be held back where it must be",
+        default: "65536",
+        set: Set::Number("bytes", |options, number| options.limits.hold = number),
+    },
+    Setting {
+        name: "limits.value",
+        about: "text of an object that may act",
+        default: "4194304",
+        set: Set::Number("bytes", |options, number| options.limits.value = number),
+    },
+    Setting {
+        name: "limits.items",
+        about: "values and keys of such an object",
+        default: "65536",
+        set: Set::Number("items", |options, number| options.limits.items = number),
+    },
+    Setting {
+        name: "limits.phases",
+        about: "phases of one reply",
+        default: "1000",
+        set: Set::Number("phases", |options, number| options.limits.phases = number),
+    },
+    Setting {
+        name: "limits.findings",
+        about: "findings listed for one reply",
+        default: "1000",
+        set: Set::Number("findings", |options, number| options.limits.findings = number),
+    },
+];
 
-impl Options {
-    /// The key of the message in the answer of a dialogue round: the given one, or that of the texts' language (S-052).
-    #[must_use]
-    pub fn role_key(&self) -> &str {
-        let of_language = |&&(language, _): &&(Language, &str)| language == self.texts.language;
-        let default = ROLES.iter().find(of_language).unwrap_or(&ROLES[0]).1;
-        self.role.as_deref().unwrap_or(default)
-    }
-
-    /// Keys under which the message is looked for: where none is given, those of all languages.
-    pub(crate) fn role_keys(&self) -> Vec<String> {
-        match &self.role {
-            Some(role) => vec![role.clone()],
-            None => ROLES.iter().map(|(_, role)| (*role).to_owned()).collect(),
+/// A list of examples, or the next one.
+fn examples(options: &mut Options, value: &Value) {
+    match value {
+        Value::Array(list) => {
+            let texts = list.iter().filter_map(Value::as_str);
+            options.own_examples = texts.clone().any(|example| example == OWN);
+            options.examples = texts.filter(|example| *example != OWN).map(str::to_owned).collect();
         }
-    }
-
-    /// Sets one option by its public name.
-    ///
-    /// # Errors
-    /// An unknown name, or a value that the option does not take.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        match name {
-            "profile" => {
-                self.profile =
-                    choose(name, value, &[("strict", Profile::Strict), ("lenient", Profile::Lenient)])?;
-            }
-            "first_only" => self.first_only = flag(name, value)?,
-            "sensitive" => {
-                let table = [("drop", Sensitive::Drop), ("generalise", Sensitive::Generalise)];
-                self.sensitive = choose(name, value, &table)?;
-            }
-            "hold" => {
-                let table = [("none", Hold::None), ("until_final", Hold::UntilFinal), ("all", Hold::All)];
-                self.hold = choose(name, value, &table)?;
-            }
-            "thinkingml.serp_block" => {
-                self.serp_block_required = choose(name, value, &[("required", true), ("optional", false)])?;
-            }
-            "thinkingml.lone_final" => {
-                self.lone_final_close = choose(name, value, &[("literal", false), ("close", true)])?;
-            }
-            "plain.thinking" => {
-                let table = [("block", PlainThinking::Block), ("skip", PlainThinking::Skip)];
-                self.plain_thinking = choose(name, value, &table)?;
-            }
-            "plain.reasoning" => {
-                let table = [
-                    ("auto", PlainReasoning::Auto),
-                    ("open", PlainReasoning::Open),
-                    ("none", PlainReasoning::None),
-                ];
-                self.plain_reasoning = choose(name, value, &table)?;
-            }
-            "events.allow_missing_thinking" => self.allow_missing_thinking = flag(name, value)?,
-            "caller" => self.caller = Some(value.to_owned()),
-            "aiplan.variant" => {
-                self.plan_variant = choose(name, value, &[("v1", PlanVariant::V1), ("v2", PlanVariant::V2)])?;
-            }
-            "aiplan.drop_invalid_calls" => self.drop_invalid_calls = flag(name, value)?,
-            "ai_say.role" => self.role = Some(key(name, value)?),
-            // A list, or the next one.
-            "examples" => match serde_json::from_str::<Vec<String>>(value) {
-                Ok(mut examples) => {
-                    self.own_examples = examples.iter().any(|example| example == OWN);
-                    examples.retain(|example| example != OWN);
-                    self.examples = examples;
-                }
-                Err(_) if value == OWN => self.own_examples = true,
-                Err(_) => self.examples.push(value.to_owned()),
-            },
-            "text_language" => {
-                let table = [("zh", Language::Zh), ("en", Language::En)];
-                self.texts = Texts::of(choose(name, value, &table)?);
-            }
-            "limits.input" => self.limits.input = number(name, value)?,
-            "limits.depth" => self.limits.depth = number(name, value)?.min(512),
-            "limits.hold" => self.limits.hold = number(name, value)?,
-            "limits.value" => self.limits.value = number(name, value)?,
-            "limits.items" => self.limits.items = number(name, value)?,
-            "limits.phases" => self.limits.phases = number(name, value)?,
-            "limits.findings" => self.limits.findings = number(name, value)?,
-            _ => return Err(Error::unknown("option", name, NAMES.iter().copied())),
-        }
-        Ok(())
-    }
-}
-
-fn choose<T: Copy>(name: &str, value: &str, table: &[(&str, T)]) -> Result<T> {
-    table.iter().find(|(word, _)| *word == value).map(|(_, choice)| *choice).ok_or_else(|| {
-        let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
-        Error::invalid(format!("option `{name}` is one of {}, not `{value}`", words.join(", ")))
-    })
-}
-
-fn key(name: &str, value: &str) -> Result<String> {
-    match value.trim() {
-        "" => Err(Error::invalid(format!("option `{name}` is a key, not an empty text"))),
-        _ => Ok(value.to_owned()),
-    }
-}
-
-fn flag(name: &str, value: &str) -> Result<bool> {
-    choose(name, value, &[("true", true), ("false", false)])
-}
-
-fn number(name: &str, value: &str) -> Result<usize> {
-    match value.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(Error::invalid(format!("option `{name}` is a whole number above 0, not `{value}`"))),
+        Value::String(example) if example == OWN => options.own_examples = true,
+        Value::String(example) => options.examples.push(example.clone()),
+        other => options.examples.push(other.to_string()),
     }
 }

@@ -17,6 +17,7 @@ mod received;
 mod reporter;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -111,6 +112,7 @@ impl Pipeline {
     /// No dialect has that name.
     pub fn new(dialect: &str, options: &Options) -> Result<Pipeline> {
         let entry = dialect::entry(dialect)?;
+        let options = &Arc::new(options.clone());
         Ok(Pipeline {
             utf8: Utf8::default(),
             dialect: (entry.reader)(options),

@@ -103,7 +103,10 @@ fn every_command_in_the_documents_runs() {
 fn the_document_names_every_option() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
-    for name in tambour::options::NAMES.iter().filter(|name| **name != "profile") {
-        assert!(text.contains(&format!("`{name}`")), "{name} is not in docs/cli.md");
+    let ran = shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
+    for (_, setting) in tambour::settings::all().filter(|(_, setting)| setting.name != "profile") {
+        let name = setting.name;
+        assert!(text.contains(&format!("| `{name}` |")), "{name} is not in docs/cli.md");
+        assert!(ran.stdout.contains(name), "{name} is not in the help");
     }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use tambour::exit::{Criteria, Round};
-use tambour::options::{PlainReasoning, PlainThinking, PlanVariant, Sensitive};
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 use super::account::{Account, Complaint, Fault, Received, account};
@@ -78,18 +77,26 @@ impl Trial {
             let limits = &mut options.limits;
             (limits.hold, limits.tag, limits.line, limits.delta) = (96, 48, 40, 16);
         }
-        options.lone_final_close = of(4) == 1;
-        options.drop_invalid_calls = of(4) == 1;
+        let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
         if of(4) == 1 {
-            options.plan_variant = PlanVariant::V2;
+            set("thinkingml.lone_final", "close");
+        }
+        if of(4) == 1 {
+            set("aiplan.drop_invalid_calls", "true");
+        }
+        if of(4) == 1 {
+            set("aiplan.variant", "v2");
         }
         if of(3) == 1 {
-            options.sensitive = Sensitive::Generalise;
+            set("sensitive", "generalise");
         }
         match of(8) {
-            1 => options.plain_reasoning = PlainReasoning::Open,
-            2 => options.plain_reasoning = PlainReasoning::None,
-            3 => options.plain_thinking = PlainThinking::Skip,
+            1 => set("plain.reasoning", "open"),
+            2 => set("plain.reasoning", "none"),
+            3 => {
+                set("plain.thinking", "skip");
+                set("events.allow_missing_thinking", "true");
+            }
             _ => {}
         }
         let dialect = dialect.to_owned();

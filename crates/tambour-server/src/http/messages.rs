@@ -135,7 +135,7 @@ pub(super) async fn create(
     options.caller.clone_from(&new.caller);
     let offer = offer(&app, &caller, &new).await?;
     if let Some(offer) = &offer {
-        options.tools = tools::registry(&offer.tools);
+        options.tools = Some(tools::registry(&offer.tools));
         options.tool_loop = true;
     }
     let loaded = app.loaded();

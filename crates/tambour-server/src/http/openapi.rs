@@ -14,7 +14,7 @@ use super::messages::NewMessage;
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
 use super::tools::{InlineTool, ToolChoice};
-use crate::reading::Contract;
+use crate::reading::{self, Contract};
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 
@@ -48,6 +48,7 @@ pub(super) async fn document() -> Json<Value> {
     }
     let mut schemas =
         serde_json::to_value(Schemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
+    schemas["Contract"]["properties"]["options"] = reading::schema();
     for (name, schema) in schemas::answers() {
         schemas[name] = schema;
     }

@@ -73,7 +73,7 @@ fn pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
 fn strict(dialect: &str, reply: &str) {
     let mut options = Options::default();
     options.profile = Profile::Strict;
-    options.tools = Tools::new([Tool::new("lint", json!({"type": "object"})).unwrap()]);
+    options.tools = Some(Tools::new([Tool::new("lint", json!({"type": "object"})).unwrap()]));
     let verdict = Contract::named(dialect).unwrap().check(reply.as_bytes(), &options);
     assert!(verdict.passed(), "{:#?}\n{reply}", verdict.findings);
 }

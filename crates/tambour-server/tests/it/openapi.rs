@@ -209,3 +209,25 @@ async fn events_are_described() {
     let page = server.get("/docs").await;
     assert!(page.text.contains("/docs.js") && page.headers.contains_key("content-security-policy"));
 }
+
+#[tokio::test]
+async fn options_are_listed_with_what_they_take() {
+    let mock = Mock::start(vec![reply("Prose.", 1); 40]).await;
+    let server = Tambour::with(&mock).await;
+    let document = server.get("/openapi.json").await.json;
+    let options = &document["components"]["schemas"]["Contract"]["properties"]["options"];
+    assert_eq!(options["properties"]["aiplan.variant"]["enum"], json!(["v1", "v2"]));
+    assert_eq!(options["properties"]["plain.reasoning"]["default"], "auto");
+    // The server's own, and what has a place of its own in the request.
+    for name in ["limits.input", "tools"] {
+        assert_eq!(options["properties"].get(name), None, "{name}");
+    }
+    for (_, setting) in tambour::settings::all() {
+        let listed = options["properties"].get(setting.name).is_some();
+        let value = if setting.default.is_empty() { json!("x") } else { json!(setting.default) };
+        let body = json!({"text": "hi", "contract": {"options": {setting.name: value}}});
+        let answer = server.post("/api/v1/messages", &body).await;
+        let taken = answer.status == 202 || answer.status == 200;
+        assert!(taken == listed || setting.name == "round", "{}: {}", setting.name, answer.text);
+    }
+}

@@ -3,6 +3,8 @@
 //! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
 //! What has been taken for plain stays plain.
 
+use std::sync::Arc;
+
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
 use crate::event::{Event, EventKind, kind_of};
 use crate::finding::Report;
@@ -19,6 +21,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "auto",
     summary: "finds out which dialect a reply is written in",
     reader: |options| Box::new(Auto::new(options)),
+    settings: &[],
     rules: &[],
     write: None,
     prompt: None,
@@ -27,7 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 struct Auto {
-    options: Options,
+    options: Arc<Options>,
     /// What came before the decision.
     seen: String,
     /// Bytes of it that are not blank.
@@ -48,9 +51,9 @@ enum Verdict {
 }
 
 impl Auto {
-    fn new(options: &Options) -> Auto {
+    fn new(options: &Arc<Options>) -> Auto {
         Auto {
-            options: options.clone(),
+            options: Arc::clone(options),
             seen: String::new(),
             filled: 0,
             looked: 0,

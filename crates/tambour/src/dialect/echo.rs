@@ -1,5 +1,7 @@
 //! Replies that repeat an example of the instructions, as small models do.
 
+use std::sync::Arc;
+
 use super::{Action, Dialect, Ending, Intent, Output, Prompt, Written};
 use crate::event::Event;
 use crate::finding::{Report, Rule};
@@ -9,15 +11,15 @@ use crate::span::Place;
 /// The reader that `reader` makes, watched for what `options.examples` say when they are read by the same; and for what
 /// the examples of the dialect's own instructions say, in each language, if they were given.
 pub(super) fn watch(
-    options: &Options,
+    options: &Arc<Options>,
     rule: &'static Rule,
     prompt: fn(&Options) -> Prompt,
-    reader: fn(&Options) -> Box<dyn Dialect>,
+    reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
 ) -> Box<dyn Dialect> {
     let inner = reader(options);
     let languages: &[Language] = if options.own_examples { &[Language::Zh, Language::En] } else { &[] };
     let own = languages.iter().map(|language| {
-        let options = Options { texts: Texts::of(*language), ..options.clone() };
+        let options = Options { texts: Texts::of(*language), ..Options::clone(options) };
         prompt(&options).example.into_owned()
     });
     let given = options.examples.iter().cloned();
@@ -27,7 +29,7 @@ pub(super) fn watch(
 }
 
 /// Texts and queries of an example, one after the other.
-fn texts(example: &str, options: &Options, reader: fn(&Options) -> Box<dyn Dialect>) -> String {
+fn texts(example: &str, options: &Arc<Options>, reader: fn(&Arc<Options>) -> Box<dyn Dialect>) -> String {
     #[derive(Default)]
     struct Texts(String);
     impl Output for Texts {

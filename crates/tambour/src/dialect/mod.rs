@@ -19,13 +19,14 @@ mod thoughts;
 mod unclosed;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 pub use action::{Action, Call, Plan};
 
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
-use crate::options::Options;
+use crate::options::{Options, Setting};
 use crate::span::Place;
 
 /// The whole output of a model that cannot comply (T-025, J-055).
@@ -34,6 +35,8 @@ const MARKER: &str = "<<ParsingError>>";
 /// What the model meant, before policy and order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intent<'a> {
+    /// An answer without thinking before it needs no thinking block.
+    SkipThinking,
     /// The search summary.
     Summary(Cow<'a, str>),
     /// Thinking begins.
@@ -133,7 +136,9 @@ pub struct Entry {
     /// What it is, in one line.
     pub summary: &'static str,
     /// Makes a reader.
-    pub reader: fn(&Options) -> Box<dyn Dialect>,
+    pub reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
+    /// Options of its own.
+    pub settings: &'static [Setting],
     /// Rules of its own.
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
@@ -203,7 +208,7 @@ pub fn detect(text: &str) -> &'static Entry {
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
     }
-    let mut reader = (auto::ENTRY.reader)(&Options::default());
+    let mut reader = (auto::ENTRY.reader)(&Arc::default());
     reader.text(text, &mut Deaf);
     reader.finish(Ending { cut: false, failed: false }, &mut Deaf);
     let name = reader.name();

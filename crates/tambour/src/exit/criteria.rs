@@ -35,6 +35,41 @@ impl Default for Criteria {
     }
 }
 
+impl Round {
+    /// A round from a JSON object of `round`, `max_rounds` (5 when absent) and `exit_criteria`.
+    ///
+    /// # Errors
+    /// Not of the form.
+    pub fn from_json(value: &Value) -> Result<Round> {
+        const FIELDS: [&str; 3] = ["round", "max_rounds", "exit_criteria"];
+        let Value::Object(fields) = value else {
+            return Err(Error::invalid(format!("a round is a JSON object, not {value}")));
+        };
+        if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            return Err(Error::unknown("field of a round", name, FIELDS));
+        }
+        let number = |name: &str, default: Option<u32>| match fields
+            .get(name)
+            .filter(|value| !value.is_null())
+        {
+            None => default.ok_or_else(|| Error::invalid(format!("a round has `{name}`, a number from 1"))),
+            Some(value) => {
+                let number =
+                    value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+                number.ok_or_else(|| {
+                    Error::invalid(format!("`{name}` of a round is a number from 1, not {value}"))
+                })
+            }
+        };
+        let criteria = fields.get("exit_criteria").filter(|value| !value.is_null());
+        Ok(Round {
+            round: number("round", None)?,
+            max_rounds: number("max_rounds", Some(5))?,
+            criteria: criteria.map(Criteria::from_value).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
 impl Criteria {
     /// Criteria from a JSON object; what is not in it has its default.
     ///

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use crate::dialect::Intent;
 use crate::event::{AsideKind, Event, Extension};
 use crate::lex::space::{self, is_blank};
-use crate::options::{Options, PlainThinking, Texts};
+use crate::options::{Options, Texts};
 
 pub use trim::Trim;
 
@@ -60,7 +60,7 @@ impl Sequencer {
             queries: None,
             trim: Trim::new(options.limits.hold),
             texts: options.texts.clone(),
-            skip_thinking: options.plain_thinking == PlainThinking::Skip,
+            skip_thinking: false,
             delta: options.limits.delta.max(4),
         }
     }
@@ -155,6 +155,7 @@ impl Sequencer {
                     false => self.aside(AsideKind::Thought, text, out),
                 }
             }
+            Intent::SkipThinking => self.skip_thinking = true,
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
             Intent::Aside { kind, text } => self.aside(*kind, text, out),
         }

@@ -11,6 +11,7 @@ const INBOUND: &[&str] = &[
     "repair",
     "options",
     "dialect",
+    "settings",
     "policy",
     "sequence",
     "pipeline",

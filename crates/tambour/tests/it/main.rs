@@ -29,6 +29,7 @@ mod reasons;
 mod received;
 mod rewrite;
 mod seams;
+mod settings;
 mod stream;
 mod thinkingml;
 mod tokens;

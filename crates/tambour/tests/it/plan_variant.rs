@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use tambour::dialect::entry;
 use tambour::options::{Language, Texts};
-use tambour::tool::Tools;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
@@ -12,7 +11,7 @@ fn options(tools: &Value) -> Options {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     options.set("aiplan.variant", "v2").expect("an option");
-    options.tools = Tools::from_json(tools).expect("tools");
+    options.set("tools", tools.clone()).expect("tools");
     options
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tambour::contract::check_events;
 use tambour::event::{Collected, EventKind, ToolResult, ToolStart};
-use tambour::options::{Language, PlanVariant, Texts};
+use tambour::options::{Language, Texts};
 use tambour::tool::{Tool, Tools, close};
 use tambour::verdict::Contract;
 use tambour::{End, Event, Options, Pipeline, Profile, Sink};
@@ -178,7 +178,7 @@ fn a_tool_can_be_limited_to_callers() {
     write.callers = Some(vec!["orchestrator:TOOL_EXECUTION".to_owned()]);
     let open = Tool::new("read", json!({"type": "object"})).expect("a schema");
     let mut options = Options::default();
-    options.tools = Tools::new([write, open]);
+    options.tools = Some(Tools::new([write, open]));
     let reply = fenced(&calling(&[("read", json!({})), ("write", json!({}))]));
     for (caller, executable) in [
         (Some("orchestrator:TOOL_EXECUTION"), true),
@@ -243,15 +243,15 @@ fn instructions_say_when_what_and_how() {
         assert!(zh.contains(text), "{text}\n{zh}");
     }
     options.texts = Texts::of(Language::En);
-    options.tools = Tools::from_json(&json!({
+    let registry = Tools::from_json(&json!({
         "roll_dice": {
             "type": "object", "description": "throw dice",
             "properties": {"sides": {"enum": [6, 20]}, "times": {"type": "integer", "minimum": 1}},
             "required": ["sides"],
         }
-    }))
-    .expect("a registry");
-    options.plan_variant = PlanVariant::V2;
+    }));
+    options.tools = Some(registry.expect("a registry"));
+    options.set("aiplan.variant", "v2").unwrap();
     let en = prompt(&options).text();
     for text in [
         "the user asks about knowledge",
@@ -277,10 +277,10 @@ fn every_example_in_generated_instructions_is_valid() {
     ];
     for (tools, examples) in registries.into_iter().zip([2, 1, 2, 1]) {
         for language in [Language::Zh, Language::En] {
-            for variant in [PlanVariant::V1, PlanVariant::V2] {
+            for variant in ["v1", "v2"] {
                 let mut options = strict();
-                (options.tools, options.texts, options.plan_variant) =
-                    (tools.clone(), Texts::of(language), variant);
+                (options.tools, options.texts) = (Some(tools.clone()), Texts::of(language));
+                options.set("aiplan.variant", variant).unwrap();
                 let text = prompt(&options).text();
                 let blocks: Vec<&str> = text.match_indices("```json\n").map(|(at, _)| &text[at..]).collect();
                 assert_eq!(blocks.len(), examples, "{text}");

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use tambour::dialect::DIALECTS;
-use tambour::options::PlainThinking;
 use tambour::{End, Options};
 use tambour_fixtures::random::{PIECES, Random};
 use tambour_fixtures::{Case, Cuts, fixture, folder, grammar, load};
@@ -50,7 +49,8 @@ proptest! {
     fn every_stream_is_valid(input in any_input(), end in any_end(), skip in any::<bool>()) {
         let mut options = Options::default();
         if skip {
-            options.plain_thinking = PlainThinking::Skip;
+            options.set("plain.thinking", "skip").unwrap();
+            options.allow_missing_thinking = true;
         }
         for entry in DIALECTS {
             let case = Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };

@@ -2,7 +2,6 @@
 
 use tambour::dialect::{DIALECTS, Entry};
 use tambour::event::{Event, EventKind, Joined};
-use tambour::options::PlainReasoning;
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::corpus::{authored, recorded};
@@ -65,10 +64,12 @@ fn strict(options: &Options) -> Options {
 }
 
 /// The options that change how a reply is read as text: with the second, replies start inside of reasoning.
-fn settings() -> [Options; 2] {
-    let mut open = Options::default();
-    open.set("plain.reasoning", "open").expect("an option");
-    [Options::default(), open]
+fn settings() -> [(&'static str, Options); 2] {
+    ["auto", "open"].map(|reasoning| {
+        let mut options = Options::default();
+        options.set("plain.reasoning", reasoning).expect("an option");
+        (reasoning, options)
+    })
 }
 
 /// What a rewritten reply keeps.
@@ -86,11 +87,10 @@ fn readers() -> impl Iterator<Item = &'static Entry> {
 fn complaints(complaint: impl Fn(&Options, &[u8], &Read) -> Option<String>) -> Vec<String> {
     let replies = replies();
     let mut complaints = Vec::new();
-    for options in &settings() {
+    for (reasoning, options) in &settings() {
         // Other dialects do not have the option.
-        let has = |name| matches!(name, "plain" | "auto" | "ai_say");
-        let default = options.plain_reasoning == PlainReasoning::Auto;
-        for entry in readers().filter(|entry| default || has(entry.name)) {
+        let has = |name| matches!(name, "plain" | "auto");
+        for entry in readers().filter(|entry| *reasoning == "auto" || has(entry.name)) {
             for reply in &replies {
                 let first = read(entry.name, reply, options);
                 let from = String::from_utf8_lossy(reply);
@@ -98,7 +98,7 @@ fn complaints(complaint: impl Fn(&Options, &[u8], &Read) -> Option<String>) -> V
                 complaints.extend(found.map(|found| {
                     format!(
                         "{}, {:?}: {from:?}\nwritten as {}: {:?}\n{found}",
-                        entry.name, options.plain_reasoning, first.dialect, first.written
+                        entry.name, reasoning, first.dialect, first.written
                     )
                 }));
             }

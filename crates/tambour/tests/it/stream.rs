@@ -43,7 +43,7 @@ fn assert_valid(sink: &Collected) {
 fn options(set: &[(&str, &str)]) -> Options {
     let mut options = Options::default();
     for (name, value) in set {
-        options.set(name, value).expect("a known option");
+        options.set(name, *value).expect("a known option");
     }
     options
 }

@@ -8,6 +8,7 @@ mod fields;
 mod mention;
 mod message;
 mod object;
+mod options;
 mod other;
 mod parse;
 mod placeholder;
@@ -18,6 +19,8 @@ mod schema;
 mod stands;
 mod whole;
 mod write;
+
+use std::sync::Arc;
 
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
@@ -37,6 +40,7 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiSay::new(options)))
     },
+    settings: options::SETTINGS,
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
@@ -57,7 +61,7 @@ struct AiSay {
 }
 
 impl AiSay {
-    fn new(options: &Options) -> AiSay {
+    fn new(options: &Arc<Options>) -> AiSay {
         AiSay {
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::chat(&options.limits),
@@ -65,7 +69,7 @@ impl AiSay {
             preface: Preface::new(options.limits.hold),
             limits: options.limits.clone(),
             end: Place::START,
-            role: options.role_key().to_owned(),
+            role: options::role(options),
             said: Answer::default(),
         }
     }

@@ -11,6 +11,7 @@ use super::fields::{ASSESSMENT, Response, TOP, Whole};
 use super::mention::{Before, Mark, Reading};
 use super::message::{Ended, Message, Stand};
 use super::object::Object;
+use super::options;
 use super::other::{self, Standing};
 use super::rules;
 use crate::dialect::preface::Preface;
@@ -19,7 +20,7 @@ use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::limits::Limits;
-use crate::options::{Options, PlainReasoning};
+use crate::options::Options;
 use crate::repair::json::{
     Builder, Built, Closing, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark,
 };
@@ -44,8 +45,6 @@ pub(super) struct Answers {
     pub(super) before: Before,
     /// A mark behind the answer that waits for what follows it.
     mark: Option<Mark>,
-    /// Whether replies start inside of reasoning.
-    open: bool,
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
@@ -102,9 +101,8 @@ impl Answers {
             behind: None,
             before: Before::default(),
             mark: None,
-            open: options.plain_reasoning == PlainReasoning::Open,
             limits: options.limits.clone(),
-            roles: options.role_keys(),
+            roles: options::roles(options),
         }
     }
 
@@ -192,7 +190,7 @@ impl Answers {
     /// Whether the event is a mark behind a complete answer that may only be spoken of.
     fn may_be_mentioned(&mut self, event: &JsonEvent<'_>) -> bool {
         let JsonEvent::ThoughtEnd(mark, Closing::Unopened) = event else { return false };
-        if self.open || self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
+        if self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
             return false;
         }
         self.mark = Some(Mark::new(mark.text, mark.place, self.before));
@@ -242,7 +240,7 @@ impl Answers {
                     // Behind a message that was sent it is dropped, unless another answer follows: then it ended a
                     // draft.
                     if let Some(answer) = &mut self.answer {
-                        answer.thought |= self.open || !self.message.is_sent();
+                        answer.thought |= !self.message.is_sent();
                         answer.doubtful = true;
                     }
                     self.was_thought(out);

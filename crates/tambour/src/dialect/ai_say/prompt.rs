@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::options;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
@@ -14,11 +15,11 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         Language::Zh => ZH,
         Language::En => EN,
     };
-    let default = Options { role: None, ..options.clone() };
-    if options.role_key() != default.role_key() {
+    let (role, default) = (options::role(options), options::default_role(options));
+    if role != default {
         let quoted = |role: &str| Value::from(role).to_string();
         for text in [&mut prompt.example, &mut prompt.rules] {
-            *text = Cow::Owned(text.replace(&quoted(default.role_key()), &quoted(options.role_key())));
+            *text = Cow::Owned(text.replace(&quoted(default), &quoted(&role)));
         }
     }
     prompt

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::options;
 use crate::options::Options;
 
 /// The schema, with the role that speaks.
 pub(super) fn schema(options: &Options) -> Value {
-    let role = options.role_key();
+    let role = &options::role(options);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ai_say answer",

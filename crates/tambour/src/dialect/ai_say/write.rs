@@ -4,6 +4,7 @@ use std::io::Write;
 
 use serde_json::Value;
 
+use super::options;
 use crate::dialect::pieces::{self, Pieces};
 use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::Answer;
@@ -28,7 +29,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
             said.exit_reason.clone_from(&decision.reason);
         }
     }
-    answer(&said, Options::default().role_key(), events)
+    answer(&said, &options::role(&Options::default()), events)
 }
 
 /// Writes an answer with the message of `events`.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::args::{Decoded, decode, holds_args, is_args_name, rename};
 use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
+use super::options::{self, PlanOptions};
 use super::rules;
 use crate::dialect::Call;
 use crate::finding::Report;
@@ -33,7 +34,7 @@ impl Check<'_> {
             let before = self.reports.len();
             let valid = std::mem::replace(&mut self.valid, true);
             let found = self.call(index, call, mode);
-            if self.options.drop_invalid_calls && !self.valid {
+            if self.options.of::<PlanOptions>().drop_invalid_calls && !self.valid {
                 self.drop_call(index, before);
                 self.valid = valid;
                 continue;
@@ -98,10 +99,11 @@ impl Check<'_> {
             }
         };
         let options = self.options;
-        let Some(tool) = options.tools.get(&name) else {
+        let tools = options::tools(options);
+        let Some(tool) = tools.get(&name) else {
             // Looking for close names takes time: there may be thousands of calls.
             self.unknown += 1;
-            let close = if self.unknown <= MISMATCHES { options.tools.close(&name) } else { Vec::new() };
+            let close = if self.unknown <= MISMATCHES { tools.close(&name) } else { Vec::new() };
             let hint = match close.is_empty() {
                 true => String::new(),
                 false => format!("; close names: {}", close.join(", ")),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::around::join;
 use super::modes::{Calls, Mode, Text, mode, modes};
+use super::options;
 use super::rules;
 use crate::dialect::Call;
 use crate::finding::Report;
@@ -248,8 +249,9 @@ impl Check<'_> {
             return None;
         };
         let (place, end) = self.places.member("response_mode");
-        let Some(mode) = mode(self.options.plan_variant, word) else {
-            let names: Vec<&str> = modes(self.options.plan_variant).iter().map(|mode| mode.name).collect();
+        let Some(mode) = mode(options::variant(self.options), word) else {
+            let names: Vec<&str> =
+                modes(options::variant(self.options)).iter().map(|mode| mode.name).collect();
             let message =
                 format!("`/response_mode` is `{}`; it is one of {}", clip(word, 60), names.join(", "));
             self.fault(Report::new(rules::MODE_INVALID, place, end, message));

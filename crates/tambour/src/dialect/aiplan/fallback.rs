@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::options::PlanVariant;
+use super::options::Variant;
 use crate::texts::Texts;
 
 /// The mode that answers with a text and calls nothing.
-pub(super) fn answering(variant: PlanVariant) -> &'static str {
+pub(super) fn answering(variant: Variant) -> &'static str {
     match variant {
-        PlanVariant::V1 => "GENERAL_CHAT",
-        PlanVariant::V2 => "KNOWLEDGE_QA",
+        Variant::V1 => "GENERAL_CHAT",
+        Variant::V2 => "KNOWLEDGE_QA",
     }
 }
 

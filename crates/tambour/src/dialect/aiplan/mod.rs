@@ -12,6 +12,7 @@ mod fallback;
 mod judge;
 mod modes;
 mod object;
+mod options;
 mod parse;
 mod prompt;
 mod rules;
@@ -19,18 +20,21 @@ mod schema;
 mod wrapped;
 mod write;
 
+use std::sync::Arc;
+
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
 use crate::finding::Report;
 use crate::limits::Limits;
-use crate::options::{Options, PlanVariant};
+use crate::options::Options;
 use crate::repair::json;
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::texts::Texts;
 use around::Around;
+use options::{PlanOptions, Variant};
 use parse::{Aside, Feed, Plans, Read};
 
 /// The table entry.
@@ -40,8 +44,9 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
     },
+    settings: options::SETTINGS,
     rules: rules::RULES,
-    write: Some(|events| write::write(events, PlanVariant::V1)),
+    write: Some(|events| write::write(events, Variant::V1)),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
     examples: Examples { languages: &["json"], fenced: true },
@@ -54,13 +59,13 @@ struct AiPlan {
     preface: Preface,
     texts: Texts,
     looping: bool,
-    variant: PlanVariant,
+    variant: Variant,
     limits: Limits,
     end: Place,
 }
 
 impl AiPlan {
-    fn new(options: &Options) -> AiPlan {
+    fn new(options: &Arc<Options>) -> AiPlan {
         AiPlan {
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::chat(&options.limits),
@@ -68,7 +73,7 @@ impl AiPlan {
             preface: Preface::new(options.limits.hold),
             texts: options.texts.clone(),
             looping: options.tool_loop,
-            variant: options.plan_variant,
+            variant: options.of::<PlanOptions>().variant,
             limits: options.limits.clone(),
             end: Place::START,
         }

@@ -1,6 +1,6 @@
 //! The modes of a plan, as data (P-006 to P-012, R-30).
 
-use crate::options::PlanVariant;
+use super::options::Variant;
 
 /// One mode and its rules.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,15 +86,15 @@ const PLAN_EXECUTION: Mode = Mode {
 };
 
 /// The modes of a variant.
-pub(super) fn modes(variant: PlanVariant) -> &'static [Mode] {
+pub(super) fn modes(variant: Variant) -> &'static [Mode] {
     const QA_WITH_TOOLS: Mode = Mode { text: Text::Any, calls: Calls::ReadOnly, ..KNOWLEDGE_QA };
     match variant {
-        PlanVariant::V1 => &[TOOL_EXECUTION, KNOWLEDGE_QA, GENERAL_CHAT],
-        PlanVariant::V2 => &[TOOL_EXECUTION, QA_WITH_TOOLS, PLAN_EXECUTION],
+        Variant::V1 => &[TOOL_EXECUTION, KNOWLEDGE_QA, GENERAL_CHAT],
+        Variant::V2 => &[TOOL_EXECUTION, QA_WITH_TOOLS, PLAN_EXECUTION],
     }
 }
 
 /// The mode that `word` names, with any letter case and space around it.
-pub(super) fn mode(variant: PlanVariant, word: &str) -> Option<&'static Mode> {
+pub(super) fn mode(variant: Variant, word: &str) -> Option<&'static Mode> {
     modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
 }

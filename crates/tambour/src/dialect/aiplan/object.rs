@@ -3,6 +3,7 @@
 use super::around::Frame;
 use super::check::{FIELDS, Places};
 use super::modes::{Text, mode};
+use super::options;
 use super::wrapped::LEAST;
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
@@ -152,7 +153,7 @@ impl Object {
                 match std::mem::replace(&mut self.target, Target::Nowhere) {
                     Target::Thought => self.thought = true,
                     Target::Mode => {
-                        let found = mode(options.plan_variant, &self.mode);
+                        let found = mode(options::variant(options), &self.mode);
                         let found = found.filter(|_| self.mode.len() <= MODE);
                         self.allowed =
                             Some(!self.too_large && found.is_some_and(|mode| mode.text != Text::None));

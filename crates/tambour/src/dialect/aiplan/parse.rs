@@ -4,6 +4,8 @@
 //! The answer is sent only once the mode is known to allow it and the thought is there, whatever the order of the keys;
 //! an object whose answer was sent is the plan, come what may.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::around::{Around, Frame, Left, join};
@@ -11,6 +13,7 @@ use super::check::{Checked, FIELDS};
 use super::judge::{judge, too_large};
 use super::modes::{Text, mode};
 use super::object::Object;
+use super::options;
 use super::rules;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
@@ -23,7 +26,7 @@ use crate::span::Place;
 
 /// The objects of one reply.
 pub(super) struct Plans {
-    options: Options,
+    options: Arc<Options>,
     pub(super) around: Around,
     builder: Builder,
     top: TopKey,
@@ -131,9 +134,9 @@ impl JsonSink for Feed<'_> {
 }
 
 impl Plans {
-    pub(super) fn new(options: &Options) -> Plans {
+    pub(super) fn new(options: &Arc<Options>) -> Plans {
         Plans {
-            options: options.clone(),
+            options: Arc::clone(options),
             around: Around::default(),
             builder: Builder::limited(options.limits.value, options.limits.items),
             top: TopKey::default(),
@@ -318,7 +321,7 @@ impl Plans {
             out.intent(Intent::PhaseText("\n\n"));
         }
         object.tell(text("thought"), (&mut self.thought, self.answered), out);
-        let mode = mode(self.options.plan_variant, text("response_mode"));
+        let mode = mode(options::variant(&self.options), text("response_mode"));
         object.allowed = Some(mode.is_some_and(|mode| mode.text != Text::None));
         object.hold(text("direct_response"));
     }

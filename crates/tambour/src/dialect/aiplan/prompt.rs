@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::modes::{Calls, Mode, Text, modes};
+use super::options;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
@@ -64,10 +65,11 @@ fn rules(words: &Words, options: &Options) -> String {
         write_fenced(&mut text, &example);
     }
     text.push_str(words.modes);
-    for Mode { name, used, .. } in modes(options.plan_variant) {
+    for Mode { name, used, .. } in modes(options::variant(options)) {
         let _ = writeln!(text, "- {name}: {}", used[words.language]);
     }
-    let mut tools = options.tools.iter().peekable();
+    let tools = options::tools(options);
+    let mut tools = tools.iter().peekable();
     text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
     for tool in tools {
         let about = tool.description(options.texts.language);
@@ -82,7 +84,7 @@ fn rules(words: &Words, options: &Options) -> String {
 
 /// What each mode asks of the other fields.
 fn of_modes(words: &Words, options: &Options) -> String {
-    let modes = modes(options.plan_variant);
+    let modes = modes(options::variant(options));
     let is_plain = |mode: &Mode| {
         mode.field.is_none()
             && matches!((mode.text, mode.calls), (Text::None, Calls::Some) | (Text::Some, Calls::None))
@@ -91,8 +93,9 @@ fn of_modes(words: &Words, options: &Options) -> String {
         return words.plain_modes.to_owned();
     }
     let forms = &words.forms;
+    let tools = options::tools(options);
     let reading: Vec<&str> =
-        options.tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+        tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
     let mut text = String::new();
     for Mode { name, text: direct, calls, field, .. } in modes {
         // Without a tool that it may call, a mode has no calls.
@@ -118,8 +121,8 @@ fn of_modes(words: &Words, options: &Options) -> String {
 /// An example that calls the first tool for which arguments can be made up.
 fn second(words: &Words, options: &Options) -> Option<Value> {
     let open = |tool: &&crate::tool::Tool| tool.allows(options.caller.as_deref());
-    let (name, args) =
-        options.tools.iter().filter(open).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
+    let tools = options::tools(options);
+    let (name, args) = tools.iter().filter(open).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
     Some(json!({
         "thought": words.second_thought.replace("{tool}", name),
         "response_mode": "TOOL_EXECUTION",

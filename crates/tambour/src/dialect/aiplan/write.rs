@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::fallback::answering;
+use super::options::Variant;
 use crate::event::{Event, Extension};
-use crate::options::PlanVariant;
 
 /// The reply: its plan in a fence.
-pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
+pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
     let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
         _ => None,
@@ -31,7 +31,7 @@ pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
 }
 
 /// The fallback, unless the reply answered all the same: then its answer, and what was thought.
-fn answered(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -> Value {
+fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
     for event in events {
@@ -53,7 +53,7 @@ fn answered(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -> Val
 }
 
 /// The plan of a reply in another dialect: it answers, and calls nothing.
-fn told(events: &[Event<'_>], variant: PlanVariant) -> Value {
+fn told(events: &[Event<'_>], variant: Variant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     for event in events {
         match event {

@@ -14,6 +14,8 @@ mod text;
 mod told;
 mod write;
 
+use std::sync::Arc;
+
 use super::draft::LeadingThink;
 use super::preface::{Overflow, Preface};
 use super::{Dialect, Ending, Entry, Examples, Output, echo, marker};
@@ -32,6 +34,7 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
     },
+    settings: &[],
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
@@ -49,7 +52,7 @@ struct JsonSeq {
 }
 
 impl JsonSeq {
-    fn new(options: &Options) -> JsonSeq {
+    fn new(options: &Arc<Options>) -> JsonSeq {
         JsonSeq {
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
             reader: json::Reader::lines(&options.limits),

@@ -1,5 +1,7 @@
 //! Lines to events: which object is which event. The text of a delta is handed on while its line is still arriving.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::event::{self, Whole};
@@ -31,7 +33,7 @@ pub(super) struct Lines {
     /// An item of an array, until it is known whether its end is its own.
     done: Option<Done>,
     pretty: bool,
-    options: Options,
+    options: Arc<Options>,
 }
 
 /// The value under way: an object, or an array of objects.
@@ -120,7 +122,7 @@ impl JsonSink for Feed<'_> {
 const FEW: usize = 64;
 
 impl Lines {
-    pub(super) fn new(options: &Options) -> Lines {
+    pub(super) fn new(options: &Arc<Options>) -> Lines {
         let limits = &options.limits;
         Lines {
             order: Order::new(options),
@@ -133,7 +135,7 @@ impl Lines {
             line: Line::default(),
             done: None,
             pretty: false,
-            options: options.clone(),
+            options: Arc::clone(options),
         }
     }
 

@@ -5,21 +5,24 @@
 
 mod answer;
 mod late;
+mod options;
 mod parse;
 pub(super) mod rules;
 mod write;
 
-use super::{Dialect, Ending, Entry, Examples, MARKER, Output};
+use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
 use crate::event::Event;
 use crate::lex::markup::Markup;
-use crate::options::{Options, PlainReasoning};
+use crate::options::Options;
 use crate::span::Place;
+use options::Reasoning;
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(Plain::new(options, false)),
+    settings: options::SETTINGS,
     rules: rules::RULES,
     write: Some(|events| write::write(events, false)),
     prompt: None,
@@ -37,15 +40,28 @@ struct Plain {
     reader: parse::Reader,
     /// Whether replies start inside of reasoning.
     open: bool,
+    /// Whether it is still to be said that thinking may be absent.
+    skip_thinking: bool,
 }
 
 impl Plain {
     fn new(options: &Options, detected: bool) -> Plain {
-        let marked = options.plain_reasoning != PlainReasoning::None;
+        let own = options::of(options);
+        let marked = own.reasoning != Reasoning::None;
         Plain {
             lexer: lexer(Place::START, options.limits.tag, marked),
             reader: parse::Reader::new(options, detected),
-            open: options.plain_reasoning == PlainReasoning::Open,
+            open: own.reasoning == Reasoning::Open,
+            skip_thinking: own.skip_thinking,
+        }
+    }
+}
+
+impl Plain {
+    #[inline]
+    fn begin(&mut self, out: &mut dyn Output) {
+        if std::mem::take(&mut self.skip_thinking) {
+            out.intent(Intent::SkipThinking);
         }
     }
 }
@@ -59,6 +75,7 @@ fn lexer(place: Place, limit: usize, marked: bool) -> Markup {
 impl Dialect for Plain {
     #[inline]
     fn text(&mut self, text: &str, out: &mut dyn Output) {
+        self.begin(out);
         let reader = &mut self.reader;
         self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
     }
@@ -68,6 +85,7 @@ impl Dialect for Plain {
     }
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+        self.begin(out);
         let reader = &mut self.reader;
         if reader.is_half_mark(self.lexer.carry()) {
             // It is no text of the reasoning, which the reply ends in.

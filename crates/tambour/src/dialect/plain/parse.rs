@@ -1,6 +1,7 @@
 //! Tokens to reasoning and answer.
 
 use super::answer::{Answer, Fate};
+use super::options::{self, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, Output};
@@ -9,7 +10,7 @@ use crate::finding::Report;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
-use crate::options::{Options, PlainReasoning};
+use crate::options::Options;
 use crate::span::Place;
 
 /// Bytes kept until it is known what a `<thinking>` is.
@@ -17,7 +18,7 @@ const PENDING: usize = 1023;
 
 pub(super) struct Reader {
     part: Part,
-    mode: PlainReasoning,
+    mode: Reasoning,
     /// Reasoning or an aside under way, where it began, and whether it has text; no mark where the reply starts inside.
     open: Option<Open>,
     opened_at: Place,
@@ -61,8 +62,8 @@ pub(super) struct Candidate {
 
 impl Reader {
     pub(super) fn new(options: &Options, detected: bool) -> Reader {
-        let mode = options.plain_reasoning;
-        let part = if mode == PlainReasoning::Open { Part::Reasoning } else { Part::Start };
+        let mode = options::of(options).reasoning;
+        let part = if mode == Reasoning::Open { Part::Reasoning } else { Part::Start };
         Reader {
             part,
             mode,
@@ -119,7 +120,7 @@ impl Reader {
             Token::Reasoning(_, mark) => Candidate { mark: *mark, empty: false },
             _ => return None,
         };
-        (self.mode != PlainReasoning::None).then_some(found)
+        (self.mode != Reasoning::None).then_some(found)
     }
 
     /// A mark that nothing but white space stands before.

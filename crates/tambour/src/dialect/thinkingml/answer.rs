@@ -261,11 +261,8 @@ impl Reader {
             out.report(report.repaired("fallback text"));
         }
         if self.answer.blocks == 0 {
-            let rule = if self.options.serp_block_required {
-                rules::SERP_BLOCK_MISSING
-            } else {
-                rules::SERP_BLOCK_OPTIONAL
-            };
+            let rule =
+                if !self.own.block_optional { rules::SERP_BLOCK_MISSING } else { rules::SERP_BLOCK_OPTIONAL };
             let report = Report::new(rule, end, end.offset, "the queries block is missing");
             out.report(report.repaired("no `serp_queries` event"));
         } else if !self.answer.block_last {

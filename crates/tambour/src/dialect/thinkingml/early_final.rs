@@ -45,7 +45,7 @@ impl Reader {
         if self.thinking.again || self.thinking.literal && mentioned {
             return self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
         }
-        if self.options.lone_final_close && self.options.profile == Profile::Lenient && self.line_blank() {
+        if self.own.lone_final_closes && self.options.profile == Profile::Lenient && self.line_blank() {
             self.thinking.lone = Some((tag.raw.to_owned(), at));
             return;
         }

@@ -10,6 +10,7 @@ mod end;
 mod late;
 mod leading;
 mod loose;
+mod options;
 mod outside;
 mod parse;
 mod phase;
@@ -19,6 +20,8 @@ mod structure;
 mod think;
 mod thinking;
 mod write;
+
+use std::sync::Arc;
 
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::lex::markup::Markup;
@@ -34,6 +37,7 @@ pub(super) const ENTRY: Entry = Entry {
             Box::new(ThinkingMl::new(options))
         })
     },
+    settings: options::SETTINGS,
     rules: rules::RULES,
     write: Some(write::write),
     prompt: Some(prompt::prompt),
@@ -47,7 +51,7 @@ struct ThinkingMl {
 }
 
 impl ThinkingMl {
-    fn new(options: &Options) -> ThinkingMl {
+    fn new(options: &Arc<Options>) -> ThinkingMl {
         let lexer = Markup::new(MARKER, options.limits.tag).with_reasoning();
         ThinkingMl { lexer, reader: parse::Reader::new(options) }
     }

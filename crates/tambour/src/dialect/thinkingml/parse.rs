@@ -1,9 +1,12 @@
 //! The frame of a reply: what stands at the top level, and what ends it.
 
+use std::sync::Arc;
+
 use super::answer::Answer;
 use super::block::Block;
 use super::late::Late;
 use super::leading::Serp;
+use super::options::ThinkingMlOptions;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
@@ -22,7 +25,8 @@ use crate::structure::Misfit;
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
 pub(super) struct Reader {
     pub(super) mode: Mode,
-    pub(super) options: Options,
+    pub(super) options: Arc<Options>,
+    pub(super) own: ThinkingMlOptions,
     /// Top-level elements that have begun, in order.
     pub(super) seen: Vec<&'static str>,
     pub(super) outside: Outside,
@@ -74,10 +78,11 @@ pub(super) enum Line {
 }
 
 impl Reader {
-    pub(super) fn new(options: &Options) -> Reader {
+    pub(super) fn new(options: &Arc<Options>) -> Reader {
         Reader {
             mode: Mode::Outside,
-            options: options.clone(),
+            options: Arc::clone(options),
+            own: options.of(),
             seen: Vec::new(),
             outside: Outside::default(),
             fence: None,

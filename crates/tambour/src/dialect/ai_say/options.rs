@@ -1,0 +1,40 @@
+//! Options of the answer of a dialogue round.
+
+use crate::options::{Options, Set, Setting};
+use crate::texts::Language;
+
+/// How the answer of a round is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RoundOptions {
+    /// Key of the message; `None`: that of the texts' language (S-052).
+    pub(super) role: Option<String>,
+}
+
+pub(super) const SETTINGS: &[Setting] = &[Setting {
+    name: "ai_say.role",
+    about: "key of the message in `response` (S-052); else `咨询师` or `counsellor`, by the language of the texts",
+    default: "",
+    set: Set::Text(|options, role| options.change(|own: &mut RoundOptions| own.role = Some(role))),
+}];
+
+/// Keys of the message, by language.
+const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
+
+/// The key that the message has where it is not given.
+pub(super) fn default_role(options: &Options) -> &'static str {
+    let of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
+    ROLES.iter().find(of_language).unwrap_or(&ROLES[0]).1
+}
+
+/// The key of the message.
+pub(super) fn role(options: &Options) -> String {
+    options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
+}
+
+/// Keys under which the message is looked for: where none is given, those of all languages.
+pub(super) fn roles(options: &Options) -> Vec<String> {
+    match options.of::<RoundOptions>().role {
+        Some(role) => vec![role],
+        None => ROLES.iter().map(|(_, role)| (*role).to_owned()).collect(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Options of plain text.
+
+use crate::options::{Options, Set, Setting};
+
+/// How plain text is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlainOptions {
+    /// Whether it gets no thinking block.
+    pub(crate) skip_thinking: bool,
+    pub(crate) reasoning: Reasoning,
+}
+
+/// Where plain text has its reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reasoning {
+    /// In a leading mark of reasoning, if there is one.
+    #[default]
+    Auto,
+    /// The reply starts inside reasoning.
+    Open,
+    /// Nowhere: marks are text.
+    None,
+}
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "plain.thinking",
+        about: "one phase with the fallback title, so that the required events exist, or none (R-24)",
+        default: "block",
+        set: Set::Word(&["block", "skip"], |options, at| {
+            options.change(|plain: &mut PlainOptions| plain.skip_thinking = at == 1);
+        }),
+    },
+    Setting {
+        name: "plain.reasoning",
+        about: "reasoning stands in a leading mark, the reply starts inside it, or marks are text (X-012)",
+        default: "auto",
+        set: Set::Word(&["auto", "open", "none"], |options, at| {
+            let reasoning = [Reasoning::Auto, Reasoning::Open, Reasoning::None][at];
+            options.change(|plain: &mut PlainOptions| plain.reasoning = reasoning);
+        }),
+    },
+];
+
+/// The options of plain text.
+pub(super) fn of(options: &Options) -> PlainOptions {
+    options.of()
+}

@@ -1,0 +1,116 @@
+//! One option by its public name.
+
+use serde_json::Value;
+
+use super::Options;
+use crate::error::{Error, Result};
+
+/// An option: its public name, what it does, and how it is set. It stands beside its owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Public name.
+    pub name: &'static str,
+    /// What it does, in one line; with the row behind it.
+    pub about: &'static str,
+    /// The value it has when it is not set, as it would be written on the command line; empty when there is none.
+    pub default: &'static str,
+    /// What it takes.
+    pub set: Set,
+}
+
+/// The values that an option takes. All of them can be given as text.
+#[derive(Clone, Copy, Debug)]
+pub enum Set {
+    /// One of these words.
+    Word(&'static [&'static str], fn(&mut Options, usize)),
+    /// `true` or `false`.
+    Flag(fn(&mut Options, bool)),
+    /// A whole number above 0 of this unit.
+    Number(&'static str, fn(&mut Options, usize)),
+    /// A text that is not blank.
+    Text(fn(&mut Options, String)),
+    /// Any JSON value.
+    Json(fn(&mut Options, &Value) -> Result<()>),
+}
+
+impl Setting {
+    /// Sets it.
+    ///
+    /// # Errors
+    /// A value that it does not take.
+    pub fn set(&self, options: &mut Options, value: &Value) -> Result<()> {
+        match self.set {
+            Set::Word(words, set) => set(options, self.word(value, words)?),
+            Set::Flag(set) => match value {
+                Value::Bool(on) => set(options, *on),
+                _ => set(options, self.word(value, &["false", "true"])? == 1),
+            },
+            Set::Number(unit, set) => set(options, self.number(value, unit)?),
+            Set::Text(set) => set(options, self.text(value)?),
+            Set::Json(set) => match value.as_str().and_then(|text| serde_json::from_str(text).ok()) {
+                Some(value) => set(options, &value)?,
+                None => set(options, value)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// What it takes, in one line: words, or a kind with its unit.
+    #[must_use]
+    pub fn takes(&self) -> String {
+        match self.set {
+            Set::Word(words, _) => words.join("|"),
+            Set::Flag(_) => "true|false".to_owned(),
+            Set::Number(unit, _) => unit.to_owned(),
+            Set::Text(_) => "text".to_owned(),
+            Set::Json(_) => "JSON".to_owned(),
+        }
+    }
+
+    /// JSON Schema of its value.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        let mut schema = match self.set {
+            Set::Word(words, _) => serde_json::json!({ "type": "string", "enum": words }),
+            Set::Flag(_) => serde_json::json!({ "enum": [true, false, "true", "false"] }),
+            Set::Number(..) => serde_json::json!({ "type": ["integer", "string"], "minimum": 1 }),
+            Set::Text(_) => serde_json::json!({ "type": "string" }),
+            Set::Json(_) => serde_json::json!({}),
+        };
+        schema["description"] = match self.set {
+            Set::Number(unit, _) => format!("{}; in {unit}", self.about).into(),
+            _ => self.about.into(),
+        };
+        if !self.default.is_empty() {
+            schema["default"] = self.default.into();
+        }
+        schema
+    }
+
+    fn word(&self, value: &Value, words: &[&str]) -> Result<usize> {
+        let given = value.as_str();
+        given.and_then(|given| words.iter().position(|word| *word == given)).ok_or_else(|| {
+            let shown = given.map_or_else(|| value.to_string(), str::to_owned);
+            Error::invalid(format!("option `{}` is one of {}, not `{shown}`", self.name, words.join(", ")))
+        })
+    }
+
+    fn number(&self, value: &Value, unit: &str) -> Result<usize> {
+        let number = match value {
+            Value::String(text) => text.parse().ok(),
+            value => value.as_u64().and_then(|number| usize::try_from(number).ok()),
+        };
+        number.filter(|number| *number > 0).ok_or_else(|| {
+            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let name = self.name;
+            Error::invalid(format!("option `{name}` is a whole number above 0, of {unit}, not `{shown}`"))
+        })
+    }
+
+    fn text(&self, value: &Value) -> Result<String> {
+        match value.as_str() {
+            Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
+            _ => Err(Error::invalid(format!("option `{}` is a text that is not empty", self.name))),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! All options by their public names: those of all dialects, and of each.
+
+use serde_json::Value;
+
+use crate::dialect::DIALECTS;
+use crate::error::{Error, Result};
+use crate::options::{COMMON, Options, Setting};
+
+/// All options, with the dialect they belong to; `None`: all.
+///
+/// ```
+/// let setting = tambour::settings::all().find(|(_, setting)| setting.name == "plain.reasoning");
+/// assert_eq!(setting.map(|(owner, setting)| (owner, setting.default)), Some((Some("plain"), "auto")));
+/// ```
+pub fn all() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {
+    let common = COMMON.iter().map(|setting| (None, setting));
+    let own =
+        DIALECTS.iter().flat_map(|entry| entry.settings.iter().map(|setting| (Some(entry.name), setting)));
+    common.chain(own)
+}
+
+impl Options {
+    /// Sets one option by its public name. A text is read as the command line has it.
+    ///
+    /// # Errors
+    /// An unknown name, or a value that the option does not take.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
+        let found = all().find(|(_, setting)| setting.name == name);
+        let Some((_, setting)) = found else {
+            return Err(Error::unknown("option", name, all().map(|(_, setting)| setting.name)));
+        };
+        setting.set(self, &value.into())
+    }
+}
