@@ -10,7 +10,7 @@ use tambour::dialect;
 use tambour::encode::jsonl;
 use tambour::event::{Event, Failure, FinishReason, Sink};
 use tambour::exit::{Criteria, Round};
-use tambour::{End, Finding, Pipeline, Profile};
+use tambour::{End, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs};
 use crate::input::Input;
@@ -185,8 +185,6 @@ impl Sink for Lines {
             _ => false,
         };
     }
-
-    fn finding(&mut self, _finding: Finding) {}
 }
 
 /// Cuts what arrives into pieces of one size.

@@ -170,7 +170,7 @@ const PAIRS: &[(usize, &[&str])] = &[
 ];
 
 use tambour::event::Sink;
-use tambour::{End, Event, Finding, Options, Pipeline};
+use tambour::{End, Event, Options, Pipeline};
 
 /// Patterns that begin something and do not end it.
 const PATTERNS: &[&str] = &[
@@ -337,6 +337,4 @@ struct Nothing;
 
 impl Sink for Nothing {
     fn event(&mut self, _: Event<'_>) {}
-
-    fn finding(&mut self, _: Finding) {}
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tambour::event::{FinishReason, ToolCall};
 use tambour::tool::{Tool, Tools};
-use tambour::{End, Event, Finding, Options, Pipeline, Profile, Sink};
+use tambour::{End, Event, Options, Pipeline, Profile, Sink};
 
 use crate::reading::Own;
 use crate::store::MessageRow;
@@ -114,8 +114,6 @@ impl Sink for Read {
             (_, event) => self.events.push(event.into_owned()),
         }
     }
-
-    fn finding(&mut self, _finding: Finding) {}
 }
 
 /// The replies of a message as its record has them, and between those of a tool loop what the model was told.

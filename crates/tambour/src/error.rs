@@ -1,15 +1,18 @@
 //! Mistakes of the caller. Model output never yields an [`Error`]: it yields events and findings.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// A mistake of the caller: an unknown option, a malformed value, a file of the wrong shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
+    place: Option<Location>,
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// What kind of mistake it is.
@@ -20,30 +23,83 @@ pub enum ErrorKind {
     Unknown,
     /// A value outside what is allowed.
     Invalid,
+    /// Text that is not of its form, such as JSON.
+    Malformed,
+}
+
+/// A place in a text of the caller's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Location {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in Unicode scalar values, from 1.
+    pub column: usize,
+    /// The line, or the part of it around the column.
+    pub excerpt: String,
 }
 
 /// `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Characters of a long line that an excerpt shows before the column, and behind it.
+const AROUND: usize = 40;
+
+impl Location {
+    /// The place at a byte of `text`; behind the end it is the end.
+    #[must_use]
+    pub fn at(text: &str, offset: usize) -> Location {
+        let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let column = before[start..].chars().count();
+        let excerpt = line.chars().skip(column.saturating_sub(AROUND)).take(2 * AROUND).collect();
+        Location { line: before.matches('\n').count() + 1, column: column + 1, excerpt }
+    }
+
+    /// The place at a line and a column in bytes, both from 1, as parsers tell them.
+    #[must_use]
+    pub fn of_line(text: &str, line: usize, column: usize) -> Location {
+        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        Location::at(text, start + column.saturating_sub(1))
+    }
+}
+
 impl Error {
+    fn new(kind: ErrorKind, message: String) -> Error {
+        Error(Box::new(Inner { kind, message, place: None, cause: None }))
+    }
+
     /// A name that does not exist; `known` lists what does.
     pub(crate) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
         let known: Vec<&str> = known.into_iter().collect();
-        Error(Box::new(Inner {
-            kind: ErrorKind::Unknown,
-            message: format!("unknown {what} `{name}`; known: {}", known.join(", ")),
-        }))
+        Error::new(ErrorKind::Unknown, format!("unknown {what} `{name}`; known: {}", known.join(", ")))
     }
 
     /// A value that is not allowed.
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind: ErrorKind::Invalid, message: message.into() }))
+        Error::new(ErrorKind::Invalid, message.into())
+    }
+
+    /// Text that should be JSON and is not.
+    pub(crate) fn json(what: &str, text: &str, cause: serde_json::Error) -> Error {
+        let place = Location::of_line(text, cause.line(), cause.column());
+        let mut error = Error::new(ErrorKind::Malformed, format!("{what} is not JSON: {cause}"));
+        error.0.place = Some(place);
+        error.0.cause = Some(Arc::new(cause));
+        error
     }
 
     /// What kind of mistake it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Where it is, in the text that was given.
+    #[must_use]
+    pub fn place(&self) -> Option<&Location> {
+        self.0.place.as_ref()
     }
 }
 
@@ -53,4 +109,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_deref().map(|cause| cause as _)
+    }
+}

@@ -1,4 +1,39 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
+//!
+//! A reply goes in as it arrives, cut anywhere; events come out while the model is still writing, in one grammar whatever the
+//! model wrote. What is broken is mended and told as a [`Finding`]; what would act waits for its complete, valid whole.
+//!
+//! ```
+//! use tambour::{End, Event, Options, Pipeline};
+//!
+//! let mut options = Options::default();
+//! options.set("text_language", "en")?;
+//!
+//! let mut answer = String::new();
+//! let mut sink = |event: Event<'_>| {
+//!     if let Event::FinalDelta { text } = event {
+//!         answer += &text;
+//!     }
+//! };
+//! let mut pipeline = Pipeline::new("thinkingml", &options)?;
+//! // The model forgot to close its phase and its thinking.
+//! for chunk in ["<thinking><phase id=\"1\"><title>Sum</title>2 + 2", "<final>It is", " 4.</final>"] {
+//!     pipeline.push(chunk.as_bytes(), &mut sink);
+//! }
+//! pipeline.finish(&End::stop(), &mut sink);
+//!
+//! assert!(pipeline.outcome().metadata.repairs > 0);
+//! assert_eq!(answer, "It is 4.");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! * **Dialects**, [`dialect::DIALECTS`]: how a reply is written. `thinkingml` (XML), `jsonseq` (JSON Lines of events), `aiplan`
+//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `plain`, and `auto`, which finds out.
+//! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`, `thinking_end`,
+//!   `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; beside them, on request, [`event::Extension`].
+//! * **Options**, [`settings::all`]: all by their public names, with defaults and units.
+//! * [`Pipeline`] reads one reply; [`pipeline::Outcome`] is what it came to. [`verdict::Contract`] holds a reply against its rules,
+//!   [`encode`] writes events as JSON Lines or SSE, [`contract::Checker`] checks a stream of events.
 
 pub mod catalogue;
 pub mod contract;

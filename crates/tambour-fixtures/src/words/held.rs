@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tambour::event::Sink;
-use tambour::{Event, Finding, Pipeline};
+use tambour::{Event, Pipeline};
 
 use super::account::Kind;
 use super::{LEN, Trial, Word, find};
@@ -102,6 +102,4 @@ impl Sink for Times {
         let keep = tail.floor_char_boundary(tail.len().saturating_sub(LEN - 1));
         tail.drain(..keep.max(end));
     }
-
-    fn finding(&mut self, _: Finding) {}
 }

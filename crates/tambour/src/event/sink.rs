@@ -3,13 +3,21 @@
 use super::{AsideKind, Event};
 use crate::finding::Finding;
 
-/// Receives what a reader of a reply has to say, in order.
+/// Receives what a reader of a reply has to say, in order. A closure over events is one; it hears of no findings.
 pub trait Sink {
     /// The next event; its text lives until the call returns.
     fn event(&mut self, event: Event<'_>);
 
     /// The next finding.
-    fn finding(&mut self, finding: Finding);
+    fn finding(&mut self, finding: Finding) {
+        let _ = finding;
+    }
+}
+
+impl<F: FnMut(Event<'_>)> Sink for F {
+    fn event(&mut self, event: Event<'_>) {
+        self(event);
+    }
 }
 
 /// Keeps everything; the simplest sink.

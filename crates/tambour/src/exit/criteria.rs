@@ -84,7 +84,7 @@ impl Criteria {
     pub fn from_json(text: &str) -> Result<Criteria> {
         match serde_json::from_str(text) {
             Ok(value) => Criteria::from_value(&value),
-            Err(error) => Err(Error::invalid(format!("the exit criteria are not JSON: {error}"))),
+            Err(error) => Err(Error::json("the text of the exit criteria", text, error)),
         }
     }
 

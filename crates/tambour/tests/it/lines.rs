@@ -34,7 +34,6 @@ struct Nothing;
 
 impl Sink for Nothing {
     fn event(&mut self, _: Event<'_>) {}
-    fn finding(&mut self, _: Finding) {}
 }
 
 #[test]

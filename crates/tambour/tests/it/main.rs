@@ -6,6 +6,7 @@ mod code;
 mod corpus;
 mod dialogue;
 mod encode;
+mod errors;
 mod examples;
 mod findings;
 mod fixtures;

@@ -1,0 +1,54 @@
+//! Reads a plan, runs its calls and reads the reply that follows them: one stream, valid from end to end.
+//!
+//! ```console
+//! $ cargo run -q -p tambour --example tools
+//! ```
+
+use serde_json::{Value, json};
+use tambour::encode::jsonl;
+use tambour::event::{Event, ToolResult, ToolStart};
+use tambour::{End, Options, Pipeline};
+
+/// What the model wrote, before and after it was told the result.
+const PLAN: &str = r#"```json
+{"thought": "I need the sum.", "response_mode": "TOOL_EXECUTION", "direct_response": null,
+ "tool_calls": [{"name": "add", "args": {"numbers": [2, 2]}}]}
+```"#;
+const ANSWER: &str = r#"```json
+{"thought": "The tool says 4.", "response_mode": "GENERAL_CHAT", "direct_response": "It is 4.", "tool_calls": []}
+```"#;
+
+fn main() -> Result<(), tambour::Error> {
+    let mut options = Options::default();
+    let numbers = json!({"type": "array", "items": {"type": "number"}});
+    let schema = json!({"type": "object", "properties": {"numbers": numbers}, "required": ["numbers"]});
+    options.set("tools", json!({"add": schema}))?;
+    options.tool_loop = true;
+
+    let mut sink = |event: Event<'_>| {
+        let mut line = Vec::new();
+        jsonl::line(&event, &mut line);
+        print!("{}", String::from_utf8_lossy(&line));
+    };
+    let mut pipeline = Pipeline::new("aiplan", &options)?.extensions(true);
+    pipeline.push(PLAN.as_bytes(), &mut sink);
+    pipeline.finish(&End::stop(), &mut sink);
+
+    // Only calls of a complete, valid plan are there, with arguments that satisfy the schema.
+    for call in pipeline.calls().to_vec() {
+        pipeline.extension(ToolStart { call_id: call.call_id.clone(), name: call.name }, &mut sink);
+        let sum: f64 = call.args["numbers"].as_array().into_iter().flatten().filter_map(Value::as_f64).sum();
+        let result = ToolResult {
+            call_id: call.call_id,
+            ok: true,
+            result: Some(sum.into()),
+            error: None,
+            elapsed_ms: 0,
+        };
+        pipeline.extension(result, &mut sink);
+    }
+    let mut next = pipeline.successor("aiplan", &options)?;
+    next.push(ANSWER.as_bytes(), &mut sink);
+    next.finish(&End::stop(), &mut sink);
+    Ok(())
+}
