@@ -1,28 +1,111 @@
-//! The expected structure of a reply in markup (F-200): which elements there are, where they stand, how often,
-//! and in which order. It is data; a dialect, or a user's own tag contract, is one value of this type.
+//! The expected structure of a reply in markup (F-200): which elements there are, what they hold, where they stand, how often
+//! and in which order, and what is done where a reply is otherwise. It is data; a dialect, or a user's own tag contract, is
+//! one value of this type.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour::structure::{Expected, Misfit};
+//!
+//! let expected = Expected::from_json(&json!({
+//!     "mandatory": ["content"], "optional": ["thought", "status"], "dependency": {"status": "content"},
+//! }))?;
+//! assert_eq!(expected.misfit("content", &["status"]), Some(Misfit::Late("status")));
+//! assert_eq!(expected.missing(&["thought"]).map(|element| &*element.name).collect::<Vec<_>>(), ["content"]);
+//! # Ok::<(), tambour::Error>(())
+//! ```
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// The elements of a reply, in the order in which they should come.
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// A name of an element.
+pub type Name = Cow<'static, str>;
+
+/// The elements of a reply, and what is done where it is otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Expected {
-    /// All elements; those of one parent in their order.
+    /// All elements; those of one parent in the order in which they should come.
     pub elements: Vec<Element>,
+    /// What is done with what does not fit.
+    pub policies: Policies,
 }
 
 /// One element of an expected structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Tag name.
-    pub name: Cow<'static, str>,
-    /// Element it stands directly in; `None` at the top level.
-    pub within: Option<Cow<'static, str>>,
+    pub name: Name,
+    /// Other names that mean it, in any letter case.
+    pub aliases: Vec<Name>,
+    /// Elements it stands directly in; empty at the top level.
+    pub within: Vec<Name>,
+    /// What it holds.
+    pub body: Body,
     /// Whether it must occur (in each parent).
     pub mandatory: bool,
     /// Whether it may occur more than once (in each parent).
     pub repeated: bool,
     /// Elements of the same parent that must come before it when they occur.
-    pub after: Vec<Cow<'static, str>>,
+    pub after: Vec<Name>,
+}
+
+/// What an element holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// Text; a tag in it is text too.
+    #[default]
+    Text,
+    /// Text and elements.
+    Markup,
+    /// One JSON value.
+    Json,
+    /// Nothing.
+    Empty,
+}
+
+/// What is done with what does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Policies {
+    /// Text before the first element, at the top level.
+    pub head: Head,
+    /// A tag that no element has.
+    pub unknown: Unknown,
+    /// An element that comes too late, or again.
+    pub late: Late,
+}
+
+/// What text before the first element is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Head {
+    /// It is left out, and the answer if no element comes (X-013).
+    #[default]
+    LeftOut,
+    /// It belongs to the first element that is expected (F-201).
+    Inserted,
+}
+
+/// What a tag is that no element has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unknown {
+    /// Text of what it stands in.
+    #[default]
+    Text,
+    /// Nothing: the tag is left out, what it holds stays.
+    LeftOut,
+}
+
+/// What becomes of an element that comes too late, or again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Late {
+    /// It is left out.
+    #[default]
+    LeftOut,
+    /// It is read where it stands.
+    Read,
 }
 
 /// How a tag name was understood.
@@ -30,8 +113,21 @@ pub struct Element {
 pub struct Known<'a> {
     /// The element.
     pub element: &'a Element,
-    /// Whether the name was written exactly so; otherwise only its case differs.
-    pub exact: bool,
+    /// How its name was written.
+    pub written: Written,
+}
+
+/// How the name of an element was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Written {
+    /// As it is.
+    Exact,
+    /// In other letter case.
+    Case,
+    /// Under another of its names.
+    Alias,
+    /// With one letter wrong, missing or too many, or two of them exchanged (F-205).
+    Typo,
 }
 
 /// What is wrong with an element at the place where it begins.
@@ -39,59 +135,167 @@ pub struct Known<'a> {
 pub enum Misfit<'a> {
     /// It has occurred already and may not be repeated.
     Duplicate,
-    /// The named element, which has to come before it, came after it or is still to come.
+    /// The named element, which has to come after it, has come before it.
     Late(&'a str),
 }
 
-impl Expected {
-    /// A structure of top-level elements: what must occur, what may, and which follows which.
-    pub fn flat(
-        mandatory: impl IntoIterator<Item = String>,
-        optional: impl IntoIterator<Item = String>,
-        dependency: &[(String, String)],
-    ) -> Expected {
-        let element = |name: String, mandatory| Element {
-            after: dependency.iter().filter(|(tag, _)| *tag == name).map(|(_, a)| a.clone().into()).collect(),
+impl Element {
+    /// An optional element of text at the top level, as often as you like.
+    #[must_use]
+    pub fn new(name: impl Into<Name>) -> Element {
+        Element {
             name: name.into(),
-            within: None,
-            mandatory,
-            repeated: !mandatory,
-        };
-        let elements = mandatory
-            .into_iter()
-            .map(|name| element(name, true))
-            .chain(optional.into_iter().map(|name| element(name, false)));
-        Expected { elements: elements.collect() }
+            aliases: Vec::new(),
+            within: Vec::new(),
+            body: Body::Text,
+            mandatory: false,
+            repeated: true,
+            after: Vec::new(),
+        }
+    }
+}
+
+impl Expected {
+    /// Those elements, with the usual policies.
+    #[must_use]
+    pub fn new(elements: Vec<Element>) -> Expected {
+        Expected { elements, policies: Policies::default() }
     }
 
-    /// The element of that name; exact spelling first, then ignoring ASCII case.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<Known<'_>> {
-        let exact = self.elements.iter().find(|element| element.name == name);
-        let folded = || self.elements.iter().find(|element| element.name.eq_ignore_ascii_case(name));
-        match exact {
-            Some(element) => Some(Known { element, exact: true }),
-            None => folded().map(|element| Known { element, exact: false }),
+    /// A structure of top-level elements from its file form: `mandatory` and `optional`, lists of names, and `dependency`, for
+    /// a name the one or those that it must follow. A mandatory element occurs once.
+    ///
+    /// # Errors
+    /// Not of that form, a name twice or that is no tag name, a dependency of or on a name that is not listed, or a circle of them.
+    pub fn from_json(value: &Value) -> Result<Expected> {
+        const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
+        let Value::Object(fields) = value else {
+            return Err(Error::invalid(
+                "an expected structure is an object of `mandatory`, `optional` and `dependency`",
+            ));
+        };
+        if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(Error::unknown("key of an expected structure", key, KEYS));
+        }
+        let mut elements: Vec<Element> = Vec::new();
+        for (key, mandatory) in [("mandatory", true), ("optional", false)] {
+            for name in names(fields.get(key), key)? {
+                if elements.iter().any(|element| element.name == name) {
+                    return Err(Error::invalid(format!("`{name}` is there twice")));
+                }
+                elements.push(Element { mandatory, repeated: !mandatory, ..Element::new(name) });
+            }
+        }
+        let after = match fields.get("dependency") {
+            None | Some(Value::Null) => BTreeMap::new(),
+            Some(Value::Object(after)) => after
+                .iter()
+                .map(|(name, first)| Ok((name.as_str(), names(Some(first), "dependency")?)))
+                .collect::<Result<BTreeMap<_, _>>>()?,
+            Some(_) => {
+                return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
+            }
+        };
+        for name in after.iter().flat_map(|(name, first)| first.iter().map(String::as_str).chain([*name])) {
+            if !elements.iter().any(|element| element.name == name) {
+                let known: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
+                return Err(Error::unknown("tag in `dependency`", name, known));
+            }
+        }
+        for element in &mut elements {
+            element.after =
+                after.get(&*element.name).into_iter().flatten().cloned().map(Cow::Owned).collect();
+        }
+        let expected = Expected::new(elements);
+        match expected.elements.iter().find(|element| expected.follows(&element.name, &element.name)) {
+            Some(element) => Err(Error::invalid(format!("`{}` must follow itself", element.name))),
+            None => Ok(expected),
         }
     }
 
-    /// Checks an element that begins after the elements in `seen` (names, in order of appearance).
+    /// Whether `name` must follow `first`, by way of others too.
+    fn follows(&self, name: &str, first: &str) -> bool {
+        let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
+        let mut reached: Vec<&str> = Vec::new();
+        let mut open: Vec<&Name> = after(name).iter().collect();
+        while let Some(next) = open.pop() {
+            if !reached.contains(&&**next) {
+                reached.push(next);
+                open.extend(after(next));
+            }
+        }
+        reached.contains(&first)
+    }
+
+    /// The element of exactly that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Element> {
+        self.elements.iter().find(|element| element.name == name)
+    }
+
+    /// The element that a tag name means: as it is, in other letter case, or by another of its names.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Known<'_>> {
+        let known = |written| move |element| Known { element, written };
+        let folded = || self.elements.iter().find(|element| element.name.eq_ignore_ascii_case(name));
+        let other = |element: &&Element| element.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
+        self.get(name)
+            .map(known(Written::Exact))
+            .or_else(|| folded().map(known(Written::Case)))
+            .or_else(|| self.elements.iter().find(other).map(known(Written::Alias)))
+    }
+
+    /// As [`Expected::find`], and mandatory elements with one letter wrong, if only one is meant (F-205).
+    #[must_use]
+    pub fn find_near(&self, name: &str) -> Option<Known<'_>> {
+        let near = |element: &&Element| {
+            let close = || strsim::osa_distance(&element.name, &name.to_ascii_lowercase()) == 1;
+            element.mandatory && name.len().abs_diff(element.name.len()) <= 1 && name.len() > 2 && close()
+        };
+        self.find(name).or_else(|| {
+            let mut found = self.elements.iter().filter(near);
+            let element = found.next()?;
+            found.next().is_none().then_some(Known { element, written: Written::Typo })
+        })
+    }
+
+    /// Checks an element that begins after the elements in `seen` of the same parent (names, in order of appearance).
     #[must_use]
     pub fn misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<Misfit<'a>> {
-        let element = self.elements.iter().find(|element| element.name == name)?;
-        if !element.repeated && seen.contains(&name) {
+        if !self.get(name)?.repeated && seen.contains(&name) {
             return Some(Misfit::Duplicate);
         }
         // It is late when something that must follow it has begun already.
-        seen.iter()
-            .find(|&&earlier| {
-                self.elements.iter().any(|e| e.name == earlier && e.after.iter().any(|after| after == name))
-            })
-            .map(|earlier| Misfit::Late(earlier))
+        let follows =
+            |earlier: &&&str| self.get(earlier).is_some_and(|e| e.after.iter().any(|after| after == name));
+        seen.iter().find(follows).map(|earlier| Misfit::Late(earlier))
     }
 
     /// The mandatory elements at the top level that `seen` lacks.
     pub fn missing<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a Element> {
-        self.elements.iter().filter(|e| e.mandatory && e.within.is_none() && !seen.contains(&e.name.as_ref()))
+        self.elements
+            .iter()
+            .filter(|e| e.mandatory && e.within.is_empty() && !seen.contains(&e.name.as_ref()))
     }
+}
+
+/// Names of tags: a list of them, or one.
+fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
+    let list = match value {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let name = |value: &Value| {
+        let name = value.as_str().filter(|name| is_name(name));
+        let wrong = || Error::invalid(format!("`{key}` holds names of tags, not {value}"));
+        name.map(str::to_owned).ok_or_else(wrong)
+    };
+    list.iter().map(name).collect()
+}
+
+/// Whether a tag can be called so (T-028).
+fn is_name(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(inner)
 }

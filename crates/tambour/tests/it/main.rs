@@ -32,6 +32,7 @@ mod rewrite;
 mod seams;
 mod settings;
 mod stream;
+mod structure;
 mod thinkingml;
 mod tokens;
 mod tool_loop;

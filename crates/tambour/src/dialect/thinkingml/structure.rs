@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::structure::{Element, Expected};
+use crate::structure::{Body, Element, Expected, Written};
 
 /// The six elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,24 +36,24 @@ impl Name {
 const NAMES: [Name; 6] = [Name::Think, Name::Serp, Name::Thinking, Name::Phase, Name::Title, Name::Final];
 
 static EXPECTED: LazyLock<Expected> = LazyLock::new(|| {
-    let element = |name: Name, within: Option<Name>, mandatory, repeated, after: &[Name]| Element {
-        name: name.text().into(),
-        within: within.map(|name| name.text().into()),
-        mandatory,
-        repeated,
-        after: after.iter().map(|name| name.text().into()).collect(),
-    };
     use Name::{Final, Phase, Serp, Think, Thinking, Title};
-    Expected {
-        elements: vec![
-            element(Think, None, false, false, &[]),
-            element(Serp, None, false, false, &[Think]),
-            element(Thinking, None, true, false, &[Think, Serp]),
-            element(Phase, Some(Thinking), true, true, &[]),
-            element(Title, Some(Phase), true, false, &[]),
-            element(Final, None, true, false, &[Think, Serp, Thinking]),
-        ],
-    }
+    let text = |name: Name| Element { repeated: false, ..Element::new(name.text()) };
+    let after = |names: &[Name]| names.iter().map(|name| name.text().into()).collect();
+    let within = |name: Name| vec![name.text().into()];
+    Expected::new(vec![
+        text(Think),
+        Element { after: after(&[Think]), ..text(Serp) },
+        Element { mandatory: true, body: Body::Markup, after: after(&[Think, Serp]), ..text(Thinking) },
+        Element {
+            mandatory: true,
+            repeated: true,
+            body: Body::Markup,
+            within: within(Thinking),
+            ..text(Phase)
+        },
+        Element { mandatory: true, within: within(Phase), ..text(Title) },
+        Element { mandatory: true, after: after(&[Think, Serp, Thinking]), ..text(Final) },
+    ])
 });
 
 /// The structure.
@@ -65,5 +65,5 @@ pub(super) fn expected() -> &'static Expected {
 pub(super) fn find(name: &str) -> Option<(Name, bool)> {
     let known = EXPECTED.find(name)?;
     let found = NAMES.into_iter().find(|candidate| candidate.text() == known.element.name)?;
-    Some((found, known.exact))
+    Some((found, known.written == Written::Exact))
 }

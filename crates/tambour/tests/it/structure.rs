@@ -1,0 +1,79 @@
+//! The expected structure as data (F-200).
+
+use serde_json::{Value, json};
+use tambour::structure::{Body, Element, Expected, Misfit, Written};
+
+fn filament() -> Expected {
+    Expected::from_json(&json!({
+        "mandatory": ["content"],
+        "optional": ["thought", "variable_update", "choice"],
+        "dependency": {"variable_update": "content", "content": ["thought"]},
+    }))
+    .expect("a structure")
+}
+
+#[test]
+fn a_structure_is_read_from_its_file_form() {
+    // F-200
+    let expected = filament();
+    let content = expected.get("content").expect("it is listed");
+    assert_eq!(
+        (content.mandatory, content.repeated, &*content.after),
+        (true, false, &["thought".into()][..])
+    );
+    let choice = expected.get("choice").expect("it is listed");
+    assert_eq!((choice.mandatory, choice.repeated, choice.body), (false, true, Body::Text));
+    assert_eq!(expected.misfit("content", &["thought"]), None);
+    assert_eq!(expected.misfit("content", &["thought", "content"]), Some(Misfit::Duplicate));
+    assert_eq!(expected.misfit("thought", &["content"]), Some(Misfit::Late("content")));
+    assert_eq!(expected.misfit("unheard", &["content"]), None);
+    assert_eq!(expected.missing(&["thought", "choice"]).count(), 1);
+    assert_eq!(expected.missing(&["content"]).count(), 0);
+    assert_eq!(Expected::from_json(&json!({})).expect("nothing is expected"), Expected::default());
+}
+
+#[test]
+fn what_is_no_structure_says_why() {
+    let cases: [(Value, &str); 9] = [
+        (json!([]), "an expected structure is an object"),
+        (
+            json!({"must": []}),
+            "unknown key of an expected structure `must`; known: mandatory, optional, dependency",
+        ),
+        (json!({"mandatory": [1]}), "`mandatory` holds names of tags, not 1"),
+        (json!({"optional": ["a b"]}), "`optional` holds names of tags, not \"a b\""),
+        (json!({"mandatory": ["a"], "optional": ["a"]}), "`a` is there twice"),
+        (json!({"dependency": ["a"]}), "`dependency` is an object"),
+        (json!({"mandatory": ["a"], "dependency": {"a": "b"}}), "unknown tag in `dependency` `b`; known: a"),
+        (json!({"mandatory": ["a"], "dependency": {"b": "a"}}), "unknown tag in `dependency` `b`; known: a"),
+        (
+            json!({"mandatory": ["a", "b", "c"], "dependency": {"a": "b", "b": "c", "c": "a"}}),
+            "`a` must follow itself",
+        ),
+    ];
+    for (value, message) in cases {
+        let error = Expected::from_json(&value).expect_err("it is none").to_string();
+        assert!(error.starts_with(message), "{value}: {error}");
+    }
+}
+
+#[test]
+fn names_are_known_as_they_are_written() {
+    // F-205, T-021: letter case and other names; one letter wrong only where it is mandatory and clear.
+    let mut expected = filament();
+    expected.elements[0].aliases.push("reply".into());
+    let written = |name: &str| expected.find_near(name).map(|known| (&*known.element.name, known.written));
+    assert_eq!(written("content"), Some(("content", Written::Exact)));
+    assert_eq!(written("Content"), Some(("content", Written::Case)));
+    assert_eq!(written("REPLY"), Some(("content", Written::Alias)));
+    for name in ["contnt", "contenet", "conetnt", "Contend"] {
+        assert_eq!(written(name), Some(("content", Written::Typo)), "{name}");
+        assert_eq!(expected.find(name), None, "{name}");
+    }
+    for name in ["thougt", "conten_t_", "c", "contents_", "cotnetn"] {
+        assert_eq!(written(name), None, "{name}");
+    }
+    let mandatory = |name: &'static str| Element { mandatory: true, ..Element::new(name) };
+    let two = Expected::new(vec![mandatory("part"), mandatory("port")]);
+    assert_eq!(two.find_near("pert"), None);
+}
