@@ -3,6 +3,7 @@
 //! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
 //! What has been taken for plain stays plain.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
@@ -154,7 +155,7 @@ impl Dialect for Auto {
 /// What the beginning of a reply tells; `full` when no more will be looked at.
 fn look(seen: &str, full: bool) -> Seen {
     let text = seen.trim_start_matches('\u{FEFF}').trim_start();
-    let found = if event_named(text) { Some("jsonseq") } else { object_of(text, full) };
+    let found = if event_named(&uncommented(text, full)) { Some("jsonseq") } else { object_of(text, full) };
     if let Some(name) = found {
         return Seen { verdict: Verdict::Dialect(name), closed: false };
     }
@@ -191,6 +192,18 @@ const OBJECTS: &[Object] = &[
     },
 ];
 
+/// The keys of all of them.
+const KEYS: &[&str] = &[
+    "thought",
+    "response_mode",
+    "direct_response",
+    "tool_calls",
+    "assessment",
+    "response",
+    "should_exit",
+    "exit_reason",
+];
+
 /// Keys of a dialect that an object has when it is complete.
 const LEAST: usize = 2;
 
@@ -218,10 +231,22 @@ struct Found {
 }
 
 fn objects(text: &str, full: bool) -> Vec<Found> {
-    struct Objects<'a>(Vec<Found>, &'a str);
+    let (found, thinking) = read_objects(text, full, false);
+    // Reasoning that is never closed, or only a mention of its mark: the object may stand in it.
+    if thinking && full && !found.iter().any(|found| found.alone) {
+        return read_objects(text, full, true).0;
+    }
+    found
+}
+
+/// The objects of a text, and whether it ends in reasoning; `unmarked` when marks of that are text.
+fn read_objects(text: &str, full: bool, unmarked: bool) -> (Vec<Found>, bool) {
+    struct Objects<'a>(Vec<Found>, &'a str, bool);
     impl JsonSink for Objects<'_> {
         fn event(&mut self, event: JsonEvent<'_>) {
             match event {
+                JsonEvent::ThoughtStart(_) => self.2 = true,
+                JsonEvent::ThoughtEnd(..) => self.2 = false,
                 JsonEvent::ValueStart(start) => {
                     let before = &self.1[..start.place.offset];
                     let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]).trim_end();
@@ -245,13 +270,31 @@ fn objects(text: &str, full: bool) -> Vec<Found> {
         }
         fn report(&mut self, _: Report) {}
     }
-    let mut objects = Objects(Vec::new(), text);
-    let mut reader = json::Reader::chat(&Limits::default());
+    let mut objects = Objects(Vec::new(), text, false);
+    let mut reader = json::Reader::chat(&Limits::default()).seeking(KEYS);
+    if unmarked {
+        reader = reader.without_thoughts();
+    }
     reader.push(text, &mut objects);
     if full {
         reader.finish(&mut objects);
     }
-    objects.0
+    (objects.0, objects.2)
+}
+
+/// The text without its HTML comments; one that may still end is left out with what follows.
+fn uncommented(text: &str, full: bool) -> Cow<'_, str> {
+    let mut kept = Cow::Borrowed("");
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        let Some((_, after)) = comment.split_once("-->") else {
+            rest = if full { rest } else { before };
+            break;
+        };
+        kept += before;
+        rest = after;
+    }
+    kept + rest
 }
 
 /// Whether an `event` field or line names an event (J-050), or a `type` field one of the contract.
@@ -287,7 +330,8 @@ fn markup(text: &str, full: bool) -> Seen {
     lexer.push(text, &mut |token, _| tags.see(token));
     if full {
         lexer.finish(&mut |token, _| tags.see(token));
-        if tags.verdict.is_none() && tags.began && !tags.led {
+        let answered = tags.thinking && tags.open.is_some() && tags.ended;
+        if tags.verdict.is_none() && (tags.began && !tags.led || answered) {
             tags.verdict = Some(Verdict::Dialect("thinkingml"));
         }
     }
@@ -303,6 +347,11 @@ struct Tags {
     /// Whether `<thinking>` has come, and whether it stood alone.
     thinking: bool,
     began: bool,
+    /// Whether a `<thinking>` in a sentence of a draft came last, which a phase makes the end of the draft (T-016).
+    nested: bool,
+    /// Whether a `<final>` in a sentence of thinking has come, and has ended: the answer, if no other one comes.
+    mentioned: bool,
+    ended: bool,
     /// Whether nothing but reasoning has come.
     led: bool,
     /// Whether reasoning has closed, and whether that came last.
@@ -337,11 +386,15 @@ impl Tags {
         let opening = tag.kind == TagKind::Open;
         let in_draft = self.open.is_some_and(|open| !open.mark().is_thinking());
         match (name.as_str(), opening) {
-            ("phase", true) if self.thinking => self.verdict = Some(Verdict::Dialect("thinkingml")),
+            ("phase", true) if self.thinking || self.nested => {
+                self.verdict = Some(Verdict::Dialect("thinkingml"))
+            }
             ("serp", true) if self.open.is_none() && self.alone => {
                 self.verdict = Some(Verdict::Dialect("thinkingml"));
             }
             ("final", true) if !in_draft && self.alone => self.verdict = Some(Verdict::Dialect("thinkingml")),
+            ("final", true) if !in_draft && self.thinking => self.mentioned = true,
+            ("final", false) if self.mentioned => self.ended = true,
             ("thinking", true) if self.open.is_none() => {
                 self.thinking = true;
                 self.began |= self.alone;
@@ -352,6 +405,7 @@ impl Tags {
                 self.mark(marks::THINKING);
             }
             _ => {
+                self.nested = name == "thinking" && opening && in_draft;
                 if let Some(mark) = marks::of_tag(tag.name, !opening) {
                     self.mark(mark);
                 }
@@ -375,7 +429,7 @@ impl Tags {
 
     fn text(&mut self, text: &str) {
         self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
-        self.just_closed = false;
+        (self.just_closed, self.nested) = (false, false);
         // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it is plain
         // reasoning or ThinkingML without phases.
         if self.thinking && self.led && self.open.is_none() && !self.closed {

@@ -194,7 +194,7 @@ impl Finder {
 impl JsonSink for Finder {
     fn event(&mut self, event: JsonEvent<'_>) {
         match event {
-            JsonEvent::Text(text) => self.text(text),
+            JsonEvent::Text(text) | JsonEvent::Comment(text) => self.text(text),
             JsonEvent::ValueStart(start) => self.value_starts(start.place.offset),
             JsonEvent::Key { text, depth: 1, .. } => {
                 self.known |= self.run.is_some() && self.fields.contains(&text);

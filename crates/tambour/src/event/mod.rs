@@ -317,6 +317,18 @@ pub enum EventKind {
     Extension,
 }
 
+/// The events of the contract (J-001).
+pub(crate) const CONTRACT: &[&str] = &[
+    "serp_summary",
+    "thinking_start",
+    "phase_start",
+    "phase_delta",
+    "thinking_end",
+    "final_delta",
+    "serp_queries",
+    "final_end",
+];
+
 /// Events beside the contract that others send and this library does not yet.
 const TO_COME: &[&str] =
     &["state_update", "status_bar", "details", "choice", "ui_component", "media", "form", "picture", "skill"];
@@ -325,8 +337,7 @@ const TO_COME: &[&str] =
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
     Some(match name {
-        "serp_summary" | "thinking_start" | "phase_start" | "phase_delta" | "thinking_end"
-        | "final_delta" | "serp_queries" | "final_end" => EventKind::Contract,
+        _ if CONTRACT.contains(&name) => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
         "draft_delta" | "aside" | "finding" => EventKind::Extension,
         _ if Extension::NAMES.contains(&name) || TO_COME.contains(&name) => EventKind::Extension,

@@ -203,4 +203,4 @@ static WORD: Stops =
 pub(crate) static BARE: Stops = Stops::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
 
 /// What matters in text around values.
-pub(crate) static PROSE: Stops = Stops::new(b"{[`~<\xE2\xEF\xE3", false);
+pub(crate) static PROSE: Stops = Stops::new(b"{[`~</\xE2\xEF\xE3", false);

@@ -114,3 +114,15 @@ rules! {
         "A reply stays inside the limits of depth, size and count.",
         with ["limits.depth=3"], "[[[[1]]]]" => "[[[1]]]";
 }
+
+/// Repairs that change how a value is written, not what it is (P-026).
+pub static COSMETIC: &[&str] = &[
+    TRAILING_COMMA.code,
+    QUOTE.code,
+    UNQUOTED_KEY.code,
+    COMMENT.code,
+    RAW_CONTROL.code,
+    LITERAL.code,
+    PUNCTUATION.code,
+    SPACE.code,
+];

@@ -44,6 +44,13 @@ impl Around {
         }
     }
 
+    /// A comment: it is prose, and marks of fences in it are none.
+    pub(super) fn comment(&mut self, text: &str) {
+        self.end_line();
+        self.prose(self.at);
+        self.at.advance(text);
+    }
+
     /// An object begins or the input ends.
     pub(super) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);

@@ -64,7 +64,7 @@ impl AiSay {
     fn new(options: &Arc<Options>) -> AiSay {
         AiSay {
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
-            reader: json::Reader::chat(&options.limits),
+            reader: json::Reader::chat(&options.limits).seeking(&fields::TOP),
             answers: parse::Answers::new(options),
             preface: Preface::new(options.limits.hold),
             limits: options.limits.clone(),
@@ -118,6 +118,10 @@ impl AiSay {
         if let Some(form) = marker::form(text) {
             return rules::MARKER.declare(form, at, self.end.offset, out);
         }
+        if self.answers.cut && !text.is_empty() {
+            out.report(report(rules::TRUNCATED, "the answer is cut before its first field", "fallback text"));
+            return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
+        }
         if text.is_empty() || placeholder::is_placeholder(text) {
             if !text.is_empty() {
                 let message = "the reply is a placeholder of the instructions";
@@ -168,7 +172,10 @@ impl Dialect for AiSay {
             self.reader.finish(&mut parse::Feed { answers, preface, out });
             if let Some((place, text)) = answers.thoughts.finish(self.end.offset, out) {
                 answers.around.start_at(place);
-                let mut reader = json::Reader::chat(&self.limits).without_thoughts().starting_at(place);
+                let mut reader = json::Reader::chat(&self.limits)
+                    .seeking(&fields::TOP)
+                    .without_thoughts()
+                    .starting_at(place);
                 reader.push(&text, &mut parse::Feed { answers, preface, out });
                 reader.finish(&mut parse::Feed { answers, preface, out });
             }

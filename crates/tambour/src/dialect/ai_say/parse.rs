@@ -33,6 +33,8 @@ pub(super) struct Answers {
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
     pub(super) thoughts: Thoughts,
+    /// Whether an object was cut before it could look like an answer.
+    pub(super) cut: bool,
     pub(super) message: Message,
     pub(super) object: Object,
     builder: Builder,
@@ -93,6 +95,7 @@ impl Answers {
             around: Around::default(),
             begun: false,
             thoughts: Thoughts::new(rules::DRAFT, &options.limits),
+            cut: false,
             message: Message::new(options.limits.hold),
             object: Object::default(),
             builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
@@ -134,6 +137,7 @@ impl Answers {
         let object = &mut self.object;
         match event {
             JsonEvent::Text(text) => return self.text(text),
+            JsonEvent::Comment(text) => return self.comment(text),
             JsonEvent::ValueStart(start) => {
                 self.around.end_line();
                 self.object = Object::new(start, self.message.is_sent());
@@ -180,6 +184,16 @@ impl Answers {
     /// Text outside of the objects.
     fn text(&mut self, text: &str) {
         self.around.push(text);
+        self.outside(text);
+    }
+
+    /// A comment outside of the objects.
+    fn comment(&mut self, text: &str) {
+        self.around.comment(text);
+        self.outside(text);
+    }
+
+    fn outside(&mut self, text: &str) {
         self.before.text(text);
         self.behind = self.behind.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
         if let Some(behind) = &mut self.behind {

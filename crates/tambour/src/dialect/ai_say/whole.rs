@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{self, Response, Whole};
+use super::fields::{self, Response, TOP, Whole};
 use super::mention::{Before, Reading};
 use super::other::{self, Standing};
 use super::parse::Answers;
@@ -43,6 +43,7 @@ impl Answers {
             Some(Value::Object(value)) => Some(value),
             _ => None,
         };
+        self.cut |= end.closed_by_us && value.as_ref().is_some_and(may_begin);
         let mut stands = Stands::new(members, at, end_at);
         if !self.object.known && !self.begun {
             value = self.unwrapped(value, &mut stands, out);
@@ -236,4 +237,10 @@ impl Answers {
         self.left_out(end.offset, "text beside the answer", out);
         said
     }
+}
+
+/// Whether an object that was cut may have become an answer: it has at most the beginning of one key.
+fn may_begin(object: &Map<String, Value>) -> bool {
+    let half = |key: &String| TOP.iter().any(|name| name.starts_with(key.as_str()));
+    object.len() < 2 && object.iter().all(|(key, value)| half(key) && value.is_null())
 }

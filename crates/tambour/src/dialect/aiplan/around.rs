@@ -127,6 +127,11 @@ impl Around {
         self.since = join(self.since, Some((start, end)));
     }
 
+    /// Says that what looks like a value is text.
+    pub(super) fn prose(&mut self) {
+        self.prose = true;
+    }
+
     /// Whether there is text besides fences and values.
     pub(super) fn is_prose(&self) -> bool {
         self.prose
@@ -180,6 +185,15 @@ impl Around {
             }
         }
         self.at.advance(&text[counted..]);
+    }
+
+    /// A comment: it is text, and marks of fences in it are none.
+    pub(super) fn comment(&mut self, text: &str) {
+        self.end_run();
+        let start = self.at;
+        self.at.advance(text);
+        self.prose = true;
+        self.passed(start, self.at.offset);
     }
 
     /// What a run of backticks or tildes was.

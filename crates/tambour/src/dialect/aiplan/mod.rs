@@ -68,7 +68,7 @@ impl AiPlan {
     fn new(options: &Arc<Options>) -> AiPlan {
         AiPlan {
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
-            reader: json::Reader::chat(&options.limits),
+            reader: json::Reader::chat(&options.limits).seeking(&check::FIELDS),
             plans: Plans::new(options),
             preface: Preface::new(options.limits.hold),
             texts: options.texts.clone(),
@@ -249,7 +249,10 @@ impl Dialect for AiPlan {
         self.reader.finish(&mut Feed { plans, preface, out });
         if let Some((place, text)) = plans.thoughts.finish(self.end.offset, out) {
             plans.around.in_thought(place);
-            let mut reader = json::Reader::chat(&self.limits).without_thoughts().starting_at(place);
+            let mut reader = json::Reader::chat(&self.limits)
+                .seeking(&check::FIELDS)
+                .without_thoughts()
+                .starting_at(place);
             reader.push(&text, &mut Feed { plans, preface, out });
             reader.finish(&mut Feed { plans, preface, out });
         }

@@ -77,18 +77,6 @@ pub(super) struct Aside {
     pub(super) behind: Left,
 }
 
-/// Repairs after which a call may still run: they change how a value is written, not what it is (P-026).
-const COSMETIC: &[&str] = &[
-    json_rules::TRAILING_COMMA.code,
-    json_rules::QUOTE.code,
-    json_rules::UNQUOTED_KEY.code,
-    json_rules::COMMENT.code,
-    json_rules::RAW_CONTROL.code,
-    json_rules::LITERAL.code,
-    json_rules::PUNCTUATION.code,
-    json_rules::SPACE.code,
-];
-
 /// Lends the plans to the JSON reader.
 pub(super) struct Feed<'a> {
     pub(super) plans: &'a mut Plans,
@@ -114,7 +102,7 @@ impl JsonSink for Feed<'_> {
     fn report(&mut self, report: Report) {
         match &mut self.plans.object {
             Some(object) => {
-                object.guessed |= !COSMETIC.contains(&report.rule.code);
+                object.guessed |= !json_rules::COSMETIC.contains(&report.rule.code);
                 object.reports.push(report);
             }
             None => self.out.report(report),
@@ -171,6 +159,7 @@ impl Plans {
         }
         match event {
             JsonEvent::Text(text) => return self.around.text(text),
+            JsonEvent::Comment(text) => return self.around.comment(text),
             JsonEvent::ValueStart(start) => {
                 let frame = self.around.value(start);
                 self.object = Some(Object::new(frame, start.place, self.chosen.is_some()));
@@ -270,6 +259,11 @@ impl Plans {
         object.places.ends(end.offset);
         object.inner.ends(end.offset);
         let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
+        // Brackets that hold no object and are never closed stand in prose.
+        let items = built.as_ref().and_then(|built| built.value.as_array());
+        if end.closed_by_us && items.is_some_and(|items| !items.iter().any(holds_object)) {
+            self.around.prose();
+        }
         self.cut |= end.closed_by_us && is_object && object.places.may_begin();
         let mut checked = match built {
             Some(built) => judge(built, &mut object, &self.options),
@@ -324,5 +318,13 @@ impl Plans {
         let mode = mode(options::variant(&self.options), text("response_mode"));
         object.allowed = Some(mode.is_some_and(|mode| mode.text != Text::None));
         object.hold(text("direct_response"));
+    }
+}
+
+fn holds_object(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Array(items) => items.iter().any(holds_object),
+        _ => false,
     }
 }

@@ -7,7 +7,7 @@ use super::parse::Line;
 use super::told::Told;
 use super::{rules, streamed};
 use crate::dialect::Output;
-use crate::event::{EventKind, kind_of};
+use crate::event::{CONTRACT, EventKind, kind_of};
 use crate::finding::Rule;
 use crate::finding::clip;
 use crate::limits::Limits;
@@ -65,6 +65,16 @@ pub(super) fn is_id(id: &Value) -> bool {
 
 /// Other names of `text`.
 const TEXTS: [&str; 2] = ["content", "delta"];
+
+/// Whether an object that was cut may have become an event: it has at most the beginning of the first key or of the name.
+pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
+    object.len() < 2
+        && object.iter().all(|(key, value)| match value {
+            Value::Null => ["event", "data"].iter().any(|name| name.starts_with(key.as_str())),
+            Value::String(name) => key == "event" && CONTRACT.iter().any(|known| known.starts_with(name)),
+            _ => false,
+        })
+}
 
 /// Reads an object; `frame` is the name that a line before it gave.
 pub(super) fn read(

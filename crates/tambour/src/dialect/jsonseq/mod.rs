@@ -101,7 +101,7 @@ impl Dialect for JsonSeq {
         }
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if !self.draft.is_over() {
             let rest = self.draft.finish(out);
             self.begin(&rest, out);
@@ -124,6 +124,12 @@ impl Dialect for JsonSeq {
         }
         self.lines.end_text(self.end, out);
         match self.preface.take().filter(|_| !self.lines.told.begun()) {
+            Some(_) if self.lines.cut => {
+                let (at, message) = (self.draft.place(), "the reply ends before its first event has a name");
+                let report = Report::new(rules::LINE_CUT, at, self.end.offset, message);
+                out.report(report.repaired("fallback text"));
+                out.fall_back(if ending.cut { "truncated" } else { "answer_missing" });
+            }
             Some(preface) if !is_blank(&preface) => self.without_events(&preface, out),
             Some(_) | None => self.lines.order.finish(self.end, out),
         }

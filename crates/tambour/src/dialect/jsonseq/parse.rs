@@ -27,6 +27,8 @@ pub(super) struct Lines {
     pub(super) thoughts: Thoughts,
     /// Whether the input has ended.
     pub(super) finishing: bool,
+    /// Whether the input ended in an object before it could look like an event.
+    pub(super) cut: bool,
     builder: Builder,
     outer: Outer,
     line: Line,
@@ -130,6 +132,7 @@ impl Lines {
             told: Told::new(limits.findings.max(FEW)),
             thoughts: Thoughts::new(rules::DRAFT, limits),
             finishing: false,
+            cut: false,
             builder: Builder::limited(limits.hold, limits.items).placing(2),
             outer: Outer::default(),
             line: Line::default(),
@@ -204,6 +207,11 @@ impl Lines {
                     let ended = self.text.push(piece, &mut self.told, out);
                     self.frame_ended(ended, out);
                 }
+            }
+            // A line of its own, with all the lines in it.
+            JsonEvent::Comment(text) => {
+                let ended = self.text.push(text, &mut self.told, out);
+                self.frame_ended(ended, out);
             }
             JsonEvent::ValueStart(start) => self.value_begins(start, out),
             JsonEvent::ValueEnd(end) => self.value_ends(end, out),
@@ -398,6 +406,7 @@ impl Lines {
             let message = "an event with more text or values than `limits.hold` and `limits.items`";
             return self.order.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
         };
+        self.cut |= cut && named.is_none() && event::may_begin(&object);
         let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
         let whole = Whole { line: &line, object, members: &members, end, cut };
         event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);

@@ -41,6 +41,15 @@ impl Reader {
         sink: &mut S,
     ) -> Result<(), More> {
         let at = c.at;
+        if mark == b'{'
+            && self.newline
+            && self.doubt.loose
+            && self.misfits()
+            && self.sought(c, at + length)?
+        {
+            self.close_all(c, "another value begins before this one ends", sink);
+            return Ok(());
+        }
         let keys = self.stack.last() == Some(&Frame::Object)
             && matches!(self.expect, Expect::First | Expect::Item | Expect::Next);
         if keys {
@@ -80,6 +89,35 @@ impl Reader {
             c.at += length;
         }
         Ok(())
+    }
+
+    /// Whether an object at this place would rather be a value of its own than part of the one under way.
+    fn misfits(&self) -> bool {
+        let fits = match self.stack.last() {
+            Some(Frame::Object) => self.expect == Expect::Value,
+            Some(_) => matches!(self.expect, Expect::First | Expect::Item),
+            None => true,
+        };
+        let list = self.stack.first().is_some_and(|frame| *frame != Frame::Object);
+        let doubtful = !fits || self.doubt.broken;
+        let holds = list && self.doubt.holds;
+        doubtful && !holds
+    }
+
+    /// Whether one of the keys that are looked for stands at `at`, with a colon.
+    pub(super) fn sought(&mut self, c: &Cursor<'_>, at: usize) -> Result<bool, More> {
+        if self.keys.is_empty() {
+            return Ok(false);
+        }
+        self.work += WINDOW as u64;
+        let p = Peek::new(c.bytes(), at, c.last);
+        let (at, _) = p.space(at)?;
+        let from = at + p.quote(at)?.map_or(0, |(_, length)| length);
+        let word = p.word(from)?;
+        if !self.keys.iter().any(|key| key.as_bytes() == word) {
+            return Ok(false);
+        }
+        Ok(p.key(at, 1)? == Key::Yes)
     }
 
     /// `}`, `]` or `)` between tokens.
@@ -162,7 +200,10 @@ impl Reader {
     fn pop<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, after: usize, sink: &mut S) {
         sink.bracket(self.marked(c.text, Mark::At(after)));
         match self.stack.pop() {
-            Some(Frame::Object) => sink.event(JsonEvent::ObjectEnd),
+            Some(Frame::Object) => {
+                self.doubt.holds = true;
+                sink.event(JsonEvent::ObjectEnd);
+            }
             Some(_) => sink.event(JsonEvent::ArrayEnd),
             None => {}
         }

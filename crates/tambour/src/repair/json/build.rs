@@ -134,6 +134,7 @@ impl Builder {
         }
         match *event {
             JsonEvent::Text(_)
+            | JsonEvent::Comment(_)
             | JsonEvent::ThoughtStart(_)
             | JsonEvent::Thought(_)
             | JsonEvent::ThoughtEnd(..) => {}
@@ -237,7 +238,9 @@ pub struct Values {
 impl JsonSink for Values {
     fn event(&mut self, event: JsonEvent<'_>) {
         match &event {
-            JsonEvent::Text(text) | JsonEvent::Thought(text) => self.text.push_str(text),
+            JsonEvent::Text(text) | JsonEvent::Comment(text) | JsonEvent::Thought(text) => {
+                self.text.push_str(text);
+            }
             JsonEvent::ThoughtStart(mark) | JsonEvent::ThoughtEnd(mark, _) => self.text.push_str(mark.text),
             _ => {}
         }

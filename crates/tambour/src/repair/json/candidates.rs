@@ -309,7 +309,7 @@ impl<M: Make> List<M> {
 impl<M: Make> JsonSink for Candidates<M> {
     fn event(&mut self, event: JsonEvent<'_>) {
         match event {
-            JsonEvent::Text(text) => self.text.push_str(text),
+            JsonEvent::Text(text) | JsonEvent::Comment(text) => self.text.push_str(text),
             JsonEvent::ThoughtStart(_) => self.thinking = true,
             JsonEvent::Thought(_) => {}
             JsonEvent::ThoughtEnd(_, Closing::Own | Closing::Foreign) => self.thinking = false,

@@ -11,6 +11,9 @@ use crate::span::Place;
 pub enum JsonEvent<'a> {
     /// Text outside of values, in pieces. White space too.
     Text(&'a str),
+    /// A comment outside of values, in pieces: an HTML comment that is closed, or a line of a fence that begins with `//`.
+    /// It is text in which no value, fence or thinking is looked for.
+    Comment(&'a str),
     /// Thinking begins outside of values, with this mark. No value is looked for in it.
     ThoughtStart(ThoughtMark<'a>),
     /// Text of the thinking under way, in pieces.

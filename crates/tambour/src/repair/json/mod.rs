@@ -34,6 +34,7 @@ mod peek;
 mod print;
 mod quote;
 mod reader;
+mod starts;
 mod string;
 mod structure;
 

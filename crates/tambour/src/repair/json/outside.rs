@@ -1,14 +1,18 @@
 //! Text around values: where the next value starts, fences, thinking.
 
-use crate::lex::json::{self, PROSE, Quote, is_word};
+use crate::lex::json::{self, PROSE};
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 
 use super::event::{Closing, JsonEvent, JsonSink, Origin, ThoughtMark};
-use super::peek::{Key, More, Peek, WINDOW};
+use super::peek::{More, Peek, WINDOW};
 use super::reader::{Cursor, Flow, Mode, Reader};
 
 /// Longest run of backticks or tildes that is counted; a longer one counts as this long.
 const FENCE: usize = 64;
+
+/// What begins and ends an HTML comment.
+const COMMENT: &[u8] = b"<!--";
+const COMMENT_END: &[u8] = b"-->";
 
 /// What is known about the text outside of values.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +20,7 @@ pub(super) struct Outside {
     /// The open fence: its character, length and what it is for.
     pub(super) fence: Option<(u8, usize, Origin)>,
     /// Only white space came since the text, its fence or its thinking began.
-    fresh: bool,
+    pub(super) fresh: bool,
     /// Only white space came since the line began.
     pub(super) line: bool,
     /// The thinking under way, in which no value is looked for.
@@ -29,6 +33,12 @@ pub(super) struct Outside {
     pub(super) unmarked: bool,
     /// Text up to the next line break is skipped, since the limits were exceeded on this line.
     pub(super) skipping: bool,
+    /// A comment is read up to the next line break.
+    comment: bool,
+    /// Offset in the whole text up to which no comment ends, so that no byte is searched twice.
+    searched: usize,
+    /// Up to this offset no comment begins: one that did was too long.
+    unclosed: usize,
 }
 
 impl Default for Outside {
@@ -42,6 +52,9 @@ impl Default for Outside {
             quoting: usize::MAX,
             unmarked: false,
             skipping: false,
+            comment: false,
+            searched: 0,
+            unclosed: 0,
         }
     }
 }
@@ -49,6 +62,11 @@ impl Default for Outside {
 impl Outside {
     pub(super) fn origin(&self) -> Origin {
         self.fence.map_or(Origin::Bare, |(_, _, origin)| origin)
+    }
+
+    /// Whether text stands before this place on its line, and no fence is open.
+    pub(super) fn in_sentence(&self) -> bool {
+        !self.line && !self.fresh && self.fence.is_none()
     }
 
     fn passed(&mut self, text: &[u8]) {
@@ -80,6 +98,9 @@ enum Found {
     Value(usize),
     /// A fence begins or ends: so many bytes of text.
     Marker(usize),
+    /// A comment of so many bytes, or one that ends with its line.
+    Comment(usize),
+    LineComment,
     /// Thinking begins.
     Thought(Open, usize),
     /// A mark of so many bytes ends thinking that has ended with another one already, or has not begun.
@@ -91,6 +112,12 @@ impl Reader {
     pub(super) fn text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         if let Some(open) = self.outside.thinking {
             return self.thought(c, open, sink);
+        }
+        if self.outside.comment {
+            let rest = &c.text[c.at..];
+            let line = memchr::memchr(b'\n', rest.as_bytes());
+            self.outside.comment = line.is_none();
+            self.comment_text(c, line.unwrap_or(rest.len()), sink);
         }
         let bytes = c.bytes();
         let start = c.at;
@@ -121,6 +148,18 @@ impl Reader {
                     at += length;
                     passed = at;
                 }
+                Ok(Found::Comment(length)) => {
+                    sink_text(c, start, at, sink);
+                    c.at = at;
+                    self.comment_text(c, length, sink);
+                    return Flow::Go;
+                }
+                Ok(Found::LineComment) => {
+                    sink_text(c, start, at, sink);
+                    c.at = at;
+                    self.outside.comment = true;
+                    return Flow::Go;
+                }
                 Ok(Found::Thought(open, length)) => {
                     sink_text(c, start, at, sink);
                     let mark = self.mark(c, at, length);
@@ -140,9 +179,9 @@ impl Reader {
                 }
                 Ok(Found::Value(length)) => {
                     sink_text(c, start, at, sink);
-                    self.outside.passed(b"x");
                     let mark = json::mark(bytes, at).map_or(b'{', |(mark, _)| mark);
                     self.begin(c, at, sink);
+                    self.outside.passed(b"x");
                     if length > 1 {
                         self.odd_mark(c, at, length, sink);
                     }
@@ -155,6 +194,14 @@ impl Reader {
         sink_text(c, start, at, sink);
         c.at = at;
         Flow::Wait
+    }
+
+    /// Hands out so many bytes of a comment. Around it the text is read as if there were none.
+    fn comment_text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, length: usize, sink: &mut S) {
+        if length > 0 {
+            sink.event(JsonEvent::Comment(&c.text[c.at..c.at + length]));
+            c.at += length;
+        }
     }
 
     /// A mark at `at` of the text being read, which goes on after it.
@@ -210,6 +257,9 @@ impl Reader {
         self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, last);
         let byte = bytes[at];
+        if byte == b'<' && p.starts(at, COMMENT)? {
+            return self.comment_ends(bytes, at, last);
+        }
         if matches!(byte, b'<' | b'[' | 0xE2) && !self.outside.unmarked {
             let found = self.thinking(bytes, at, last)?;
             if !matches!(found, Found::Nothing) {
@@ -218,6 +268,10 @@ impl Reader {
         }
         match byte {
             b'`' | b'~' => self.fence_mark(&p, at, byte),
+            b'/' => {
+                let comment = self.outside.fence.is_some() && self.outside.line && p.starts(at, b"//")?;
+                Ok(if comment { Found::LineComment } else { Found::Nothing })
+            }
             _ => match json::mark(bytes, at) {
                 Some((mark @ (b'{' | b'['), length)) => {
                     let yes = match mark {
@@ -229,6 +283,30 @@ impl Reader {
                 _ => Ok(Found::Nothing),
             },
         }
+    }
+
+    /// An HTML comment at `at`, if it ends within the limit: one that is not closed hides nothing.
+    fn comment_ends(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
+        let base = self.base.offset;
+        let outside = &mut self.outside;
+        if base + at == outside.quoting || base + at < outside.unclosed {
+            return Ok(Found::Nothing);
+        }
+        let limit = at + self.hold;
+        let from = (at + COMMENT.len()).max(outside.searched.saturating_sub(base));
+        let to = limit.min(bytes.len());
+        let rest = bytes.get(from..to).unwrap_or_default();
+        if let Some(end) = memchr::memmem::find(rest, COMMENT_END) {
+            return Ok(Found::Comment(from + end + COMMENT_END.len() - at));
+        }
+        self.work += rest.len() as u64;
+        // The beginning of its end may have come.
+        outside.searched = base + from.max((to + 1).saturating_sub(COMMENT_END.len()));
+        if bytes.len() < limit && !last {
+            return Err(More);
+        }
+        outside.unclosed = base + limit;
+        Ok(Found::Nothing)
     }
 
     /// A mark of thinking outside of it. One in a code span is only spoken of.
@@ -287,93 +365,6 @@ impl Reader {
         self.outside.fence = Some((byte, length, origin));
         self.outside.fresh = true;
         Ok(Found::Marker(end - at))
-    }
-
-    /// Whether what follows `{` is an object rather than prose in braces.
-    fn object_starts(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
-        let (at, _) = p.space(at)?;
-        let fresh = self.outside.fresh;
-        let Some(byte) = p.byte(at)? else { return Ok(fresh) };
-        if let Some((quote, length)) = p.quote(at)? {
-            return Ok(match quote {
-                Quote::Back if p.starts(at, b"```")? => false,
-                Quote::Double if p.byte(at + length)? != Some(b'"') => true,
-                Quote::Double | Quote::Escaped => true,
-                _ => fresh || p.key(at, 1)? != Key::No,
-            });
-        }
-        Ok(match byte {
-            b'}' => true,
-            b']' | b',' => fresh,
-            b'/' => p.comment(at)?,
-            b'#' => fresh,
-            b'\\' => matches!(p.byte(at + 1)?, Some(b'n' | b'r' | b't')),
-            b'.' => fresh && p.starts(at, b"...")?,
-            _ if is_word(byte) || byte >= 0x80 => match p.key(at, if fresh { 3 } else { 2 })? {
-                Key::Yes => true,
-                Key::End => fresh,
-                Key::No => {
-                    let (end, words) = p.words(at, 1)?;
-                    let (next, _) = p.space(end)?;
-                    fresh && words == 1 && p.quote(next)?.is_some_and(|(quote, _)| quote != Quote::Back)
-                }
-            },
-            _ => false,
-        })
-    }
-
-    /// Whether what follows `[` is an array rather than prose in brackets.
-    fn array_starts(&self, p: &Peek<'_>, mut at: usize) -> Result<bool, More> {
-        let fresh = self.outside.fresh;
-        loop {
-            (at, _) = p.space(at)?;
-            match p.mark(at)? {
-                Some(b'[') => at += 1,
-                Some(b'{') => return Ok(fresh || self.object_starts(p, at + 1)?),
-                Some(b']') => return Ok(true),
-                Some(b',' | b'}') => return Ok(fresh),
-                _ => break,
-            }
-            // Full-width brackets are three bytes; the two left over are skipped as what they are not.
-            while p.byte(at)?.is_some_and(|byte| (0x80..0xC0).contains(&byte)) {
-                at += 1;
-            }
-        }
-        let Some(byte) = p.byte(at)? else { return Ok(fresh) };
-        if let Some((quote, _)) = p.quote(at)? {
-            return Ok(matches!(quote, Quote::Double | Quote::Escaped) || fresh && quote != Quote::Back);
-        }
-        Ok(match byte {
-            b'/' => p.comment(at)?,
-            b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' => {
-                let word = p.word(at)?;
-                let (next, newline) = p.space(at + word.len())?;
-                let ends = newline || matches!(p.mark(next)?, Some(b',' | b']')) || p.comment(next)?;
-                let plain = !byte.is_ascii_alphabetic()
-                    || matches!(word, b"true" | b"false" | b"null" | b"True" | b"False" | b"None");
-                match p.byte(next)? {
-                    None => fresh,
-                    Some(_) => plain && ends || fresh && self.words_end(p, at)?,
-                }
-            }
-            _ => fresh && byte >= 0x80 && self.words_end(p, at)?,
-        })
-    }
-
-    /// Whether a few words end like an item of an array.
-    fn words_end(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
-        if p.starts(at, b"http")? {
-            return Ok(true);
-        }
-        let (end, _) = p.words(at, 4)?;
-        let (next, newline) = p.space(end)?;
-        if p.quote(next)?.is_some() {
-            return Ok(end > at);
-        }
-        Ok(match p.byte(next)? {
-            None => true,
-            Some(_) => end > at && (newline || matches!(p.mark(next)?, Some(b',' | b']' | b'}'))),
-        })
     }
 
     /// Whether text around values is allowed.

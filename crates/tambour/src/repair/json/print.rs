@@ -89,6 +89,7 @@ impl Printer {
     pub(super) fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
         match *event {
             JsonEvent::Text(_)
+            | JsonEvent::Comment(_)
             | JsonEvent::ThoughtStart(_)
             | JsonEvent::Thought(_)
             | JsonEvent::ThoughtEnd(..) => {}

@@ -19,7 +19,7 @@ pub(super) const NUMBER: usize = 1 << 10;
 /// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
 const STEP: usize = 1 << 10;
 
-/// The most bytes that are kept back at any time: the longest number and one look-ahead.
+/// The most bytes that are kept back at any time but for comments: the longest number and one look-ahead.
 pub const HELD: usize = NUMBER + 2 * WINDOW;
 
 /// Reads JSON values from a text that arrives in pieces of any size, mending faults on the way.
@@ -39,7 +39,7 @@ pub const HELD: usize = NUMBER + 2 * WINDOW;
 pub struct Reader {
     pub(super) mode: Mode,
     pub(super) depth: usize,
-    hold: usize,
+    pub(super) hold: usize,
     findings: usize,
     /// Text that was pushed and not read, from the place `base` on.
     held: String,
@@ -72,6 +72,9 @@ pub struct Reader {
     /// Bytes from the start of a held word that are known to belong to it.
     pub(super) seen: usize,
     pub(super) outside: super::outside::Outside,
+    /// Keys of the objects that are looked for.
+    pub(super) keys: &'static [&'static str],
+    pub(super) doubt: Doubt,
     index: usize,
     pub(super) end: End,
     reports: usize,
@@ -149,6 +152,17 @@ pub(super) enum Mark {
     At(usize),
     /// Before it.
     Was(Place),
+}
+
+/// What speaks against the value under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Doubt {
+    /// It began in a sentence.
+    pub(super) loose: bool,
+    /// More of it was mended than how its tokens are written.
+    pub(super) broken: bool,
+    /// An object in it is complete.
+    pub(super) holds: bool,
 }
 
 /// What a step ended with.
@@ -231,6 +245,8 @@ impl Reader {
             exact: false,
             seen: 0,
             outside: super::outside::Outside::default(),
+            keys: &[],
+            doubt: Doubt::default(),
             index: 0,
             end: End::default(),
             reports: 0,
@@ -255,6 +271,14 @@ impl Reader {
     #[must_use]
     pub fn without_thoughts(mut self) -> Reader {
         self.outside.unmarked = true;
+        self
+    }
+
+    /// Looks for objects with these keys: one that stands alone on its line or begins a fence ends a value before it that
+    /// was begun by a bracket in a sentence, or left open in front of the fence.
+    #[must_use]
+    pub fn seeking(mut self, keys: &'static [&'static str]) -> Reader {
+        self.keys = keys;
         self
     }
 
@@ -306,7 +330,8 @@ impl Reader {
         self.read(&held, true, sink);
     }
 
-    /// Bytes kept back for a decision; never more than [`HELD`]. A key is kept besides, at most `limits.hold`.
+    /// Bytes kept back for a decision; never more than [`HELD`]; an HTML comment outside of values, at most
+    /// `limits.hold`. A key is kept besides, as many at most.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
@@ -415,6 +440,7 @@ impl Reader {
         sink: &mut S,
     ) {
         self.end.repaired = true;
+        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
         if self.reports < self.findings {
             self.settle(c.text);
             let place = self.place_at(c.text, start);
@@ -434,6 +460,7 @@ impl Reader {
         sink: &mut S,
     ) {
         self.end.repaired = true;
+        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
         self.reports += 1;
         if self.reports > self.findings {
             return;
@@ -457,6 +484,7 @@ impl Reader {
         let place = self.place_at(c.text, at);
         let origin = self.outside.origin();
         self.end = End::default();
+        self.doubt = Doubt { loose: self.outside.in_sentence(), ..Doubt::default() };
         sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin }));
         self.index += 1;
     }

@@ -232,6 +232,13 @@ impl Reader {
             end += 1;
         }
         let word = p.word(end)?;
+        if self.outside.fence.is_none() && self.chatty() {
+            let (next, newline) = p.space(end + word.len())?;
+            if newline && p.mark(next)? == Some(b'{') && self.sought(c, next + 1)? {
+                self.close_all(c, "a fence begins before the value ends", sink);
+                return Ok(());
+            }
+        }
         self.skip(c, end + word.len() - c.at, "a fence between tokens", sink)
     }
 

@@ -153,3 +153,36 @@ fn strings_grow_as_they_arrive() {
     }
     assert_eq!(seen, ["", "Hel", "Hello wo", "Hello world.", "Hello world."]);
 }
+
+#[test]
+fn a_value_in_a_closed_comment_is_text() {
+    let value = |text: &str| find(text, &Limits::default()).value;
+    assert_eq!(value("<!-- {\"a\":1} -->\n{\"b\":2}"), Some(json!({"b": 2})));
+    assert_eq!(value("```json\n// {\"a\":1}\n{\"b\":2}\n```"), Some(json!({"b": 2})));
+    assert_eq!(value("<!-- {\"a\":1}"), Some(json!({"a": 1})));
+    for text in ["<!-- {\"a\":1} -->\n{\"b\":2}", "```\n// {\"a\":1}\n[0\n", "a <!-- <!-- --> --> {\"a\":1}"]
+    {
+        same_under_cuts(text);
+    }
+}
+
+#[test]
+fn an_object_on_its_line_ends_brackets_of_a_sentence() {
+    for before in ["Half-open is [0, 1) here.", "Set a[0", "Write {\"x\": 1 then:", "Like {\"x\": ...:"] {
+        for begin in ["\n", "\n```json\n", "\n  ```\n\n  "] {
+            let text = format!("{before}{begin}{{\"a\": {{\"b\": [1]}}}}");
+            same_under_cuts(&text);
+            let whole = read(super::seeking, &[&text]);
+            assert_eq!(
+                whole.values.last().map(|built| built.value.to_string()).as_deref(),
+                Some(r#"{"a":{"b":[1]}}"#),
+                "{text}"
+            );
+        }
+    }
+    // What fits where it stands is part of the value.
+    for text in ["So [\n{\"a\":1},\n{\"a\":2}]", "So {\"x\":\n{\"a\":1},\"y\":2}"] {
+        same_under_cuts(text);
+        assert_eq!(read(super::seeking, &[text]).values.len(), 1, "{text}");
+    }
+}

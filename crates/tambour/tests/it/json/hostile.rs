@@ -170,3 +170,21 @@ fn keys_are_held_up_to_the_limit() {
     reader.finish(&mut count);
     assert_eq!(count.reports, 1);
 }
+
+#[test]
+fn comments_are_held_up_to_the_limit() {
+    let mut limits = Limits::default();
+    limits.hold = 4 << 10;
+    for pattern in ["<!-- ", "<!--", "<!-- {\"a\":1} ", "<!-- - ", "<!-- a --", "<!-- a --> "] {
+        let text = pattern.repeat((256 << 10) / pattern.len());
+        for size in [1, 1000, text.len()] {
+            let (mut reader, mut count) = (Reader::chat(&limits), Count::default());
+            for piece in text.as_bytes().chunks(size) {
+                reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
+                assert!(reader.held() <= limits.hold + HELD, "{pattern:?}: {} held", reader.held());
+            }
+            reader.finish(&mut count);
+            assert!(reader.work() <= 700 * text.len() as u64, "{pattern:?} by {size}: {}", reader.work());
+        }
+    }
+}

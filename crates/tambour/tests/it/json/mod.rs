@@ -21,7 +21,11 @@ struct Reading {
 
 type New = fn(&Limits) -> Reader;
 
-const READERS: [New; 3] = [Reader::chat, Reader::lines, Reader::document];
+const READERS: [New; 4] = [Reader::chat, Reader::lines, Reader::document, seeking];
+
+fn seeking(limits: &Limits) -> Reader {
+    Reader::chat(limits).seeking(&["a"])
+}
 
 fn read(new: New, pieces: &[&str]) -> Reading {
     let (mut reader, mut values) = (new(&Limits::default()), Values::default());
