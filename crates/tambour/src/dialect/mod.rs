@@ -11,6 +11,7 @@ mod draft;
 mod echo;
 mod jsonseq;
 mod marker;
+mod opening;
 mod pieces;
 mod plain;
 mod preface;
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use action::{Action, Call, Plan};
+pub use opening::{Opening, When};
 
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
@@ -137,6 +139,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Makes a reader.
     pub reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
+    /// How `auto` knows its beginning.
+    pub opening: Opening,
     /// Options of its own.
     pub settings: &'static [Setting],
     /// Rules of its own.

@@ -23,6 +23,7 @@ mod write;
 use std::sync::Arc;
 
 use super::draft::LeadingThink;
+use super::opening::Opening;
 use super::preface::{Overflow, Preface};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::event::Event;
@@ -39,6 +40,11 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "one JSON object, the answer of a dialogue round",
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiSay::new(options)))
+    },
+    opening: Opening {
+        keys: &["assessment", "response", "should_exit", "exit_reason"],
+        common: &["response", "exit_reason"],
+        ..Opening::NONE
     },
     settings: options::SETTINGS,
     rules: rules::RULES,

@@ -23,6 +23,7 @@ mod write;
 use std::sync::Arc;
 
 use super::draft::LeadingThink;
+use super::opening::Opening;
 use super::preface::{Overflow, Preface};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
@@ -43,6 +44,11 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "a JSON plan with a response mode and tool calls",
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
+    },
+    opening: Opening {
+        keys: &["thought", "response_mode", "direct_response", "tool_calls"],
+        common: &["tool_calls"],
+        ..Opening::NONE
     },
     settings: options::SETTINGS,
     rules: rules::RULES,

@@ -4,6 +4,7 @@
 //! findings until it is known whether there is an event at all.
 
 mod event;
+mod opening;
 mod order;
 mod parse;
 mod prompt;
@@ -17,6 +18,7 @@ mod write;
 use std::sync::Arc;
 
 use super::draft::LeadingThink;
+use super::opening::Opening;
 use super::preface::{Overflow, Preface};
 use super::{Dialect, Ending, Entry, Examples, Output, echo, marker};
 use crate::dialect::Intent;
@@ -34,6 +36,7 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
     },
+    opening: Opening { text: Some(opening::names_event), ..Opening::NONE },
     settings: &[],
     rules: rules::RULES,
     write: Some(write::write),

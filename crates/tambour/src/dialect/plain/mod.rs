@@ -10,6 +10,7 @@ mod parse;
 pub(super) mod rules;
 mod write;
 
+use super::opening::Opening;
 use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
 use crate::event::Event;
 use crate::lex::markup::Markup;
@@ -22,6 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
     reader: |options| Box::new(Plain::new(options, false)),
+    opening: Opening::NONE,
     settings: options::SETTINGS,
     rules: rules::RULES,
     write: Some(|events| write::write(events, false)),

@@ -23,6 +23,7 @@ mod write;
 
 use std::sync::Arc;
 
+use super::opening::{Opening, When};
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::lex::markup::Markup;
 use crate::options::Options;
@@ -36,6 +37,10 @@ pub(super) const ENTRY: Entry = Entry {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
             Box::new(ThinkingMl::new(options))
         })
+    },
+    opening: Opening {
+        tags: &[("phase", When::InThinking), ("serp", When::Alone), ("final", When::EndsThinking)],
+        ..Opening::NONE
     },
     settings: options::SETTINGS,
     rules: rules::RULES,
