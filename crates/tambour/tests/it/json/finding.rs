@@ -181,7 +181,9 @@ fn an_object_on_its_line_ends_brackets_of_a_sentence() {
         }
     }
     // What fits where it stands is part of the value.
-    for text in ["So [\n{\"a\":1},\n{\"a\":2}]", "So {\"x\":\n{\"a\":1},\"y\":2}"] {
+    for text in
+        ["So [\n{\"a\":1},\n{\"a\":2}]", "So {\"x\":\n{\"a\":1},\"y\":2}", "So {\"x\":1 \"y\":\n{\"a\":1}}"]
+    {
         same_under_cuts(text);
         assert_eq!(read(super::seeking, &[text]).values.len(), 1, "{text}");
     }
