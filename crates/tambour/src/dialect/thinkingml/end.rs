@@ -64,9 +64,18 @@ impl Reader {
         self.thinking_end_of_input(end, out);
         self.close_at_end(end, out);
         self.thinking_left_open(end, out);
+        if self.mode == Mode::Think
+            && !self.seen.contains(&"final")
+            && let Some(quote) = self.think.take_told(self.outside.is_blank())
+        {
+            self.answer_too("a draft that is not closed", quote, out);
+            // It may be open too.
+            self.close_at_end(end, out);
+        }
         if !self.seen.contains(&"final") && self.outside.is_blank() {
             self.quoted_answer(out);
         }
+        self.block_missing(out);
         let has_final = self.seen.contains(&"final");
         if !has_final {
             self.finish_without_answer(end, out);

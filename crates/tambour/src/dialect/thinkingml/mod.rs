@@ -7,6 +7,7 @@ mod answer;
 mod block;
 mod early_final;
 mod end;
+mod kept;
 mod late;
 mod leading;
 mod loose;
@@ -21,6 +22,7 @@ mod thinking;
 mod write;
 
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
+use crate::event::Event;
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -102,5 +104,9 @@ impl Dialect for ThinkingMl {
 
     fn name(&self) -> &'static str {
         ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::write_with(events, self.reader.options.serp_block_required))
     }
 }

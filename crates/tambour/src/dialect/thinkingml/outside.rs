@@ -18,6 +18,11 @@ pub(super) struct Outside {
     comment: Option<(usize, Reach)>,
     /// The first byte after the first `<!--` that hides an element.
     hiding: Option<usize>,
+    /// The same of the comment that is open, where the element stands in the middle of a line: it counts unless the comment
+    /// is closed and stands beside text.
+    mentioning: Option<usize>,
+    /// The same of a comment that was closed with nothing before it, and the text up to its end.
+    only: Option<(usize, usize)>,
     /// Whether something did not fit, what of it is not blank, and the offset after it.
     over: bool,
     beyond: Vec<(Place, usize)>,
@@ -106,6 +111,8 @@ impl Outside {
         let from = self.text.len();
         if text == COMMENT {
             self.comment = Some((from, self.reach));
+            // A comment in a comment: the outer one was left open.
+            self.hiding = self.hiding.or(self.mentioning.take());
         }
         self.text.push_str(text);
         self.reach.add(text, from);
@@ -178,16 +185,32 @@ impl Outside {
         (self.split_off(from, at, reach), at)
     }
 
-    /// The comment that is open holds what begins the structure.
-    pub(super) fn hides_structure(&mut self) {
-        if let Some((from, _)) = self.comment {
-            self.hiding.get_or_insert(from + COMMENT.len());
+    /// The comment that is open holds what begins the structure, at the start of a line or in the middle.
+    pub(super) fn hides_structure(&mut self, at_start: bool) {
+        let Some((from, _)) = self.comment else { return };
+        let place = if at_start { &mut self.hiding } else { &mut self.mentioning };
+        place.get_or_insert(from + COMMENT.len());
+    }
+
+    /// Whether a comment that is over hides an element, which is read if no other one comes.
+    pub(super) fn is_hiding(&self) -> bool {
+        self.hiding.is_some() && !self.over
+    }
+
+    /// The comment that is open ends behind the text so far.
+    pub(super) fn comment_closes(&mut self) {
+        if let Some(from) = self.mentioning.take()
+            && self.comment.is_some_and(|(_, before)| before.filled == 0)
+        {
+            self.only = Some((from, self.text.len() + "-->".len()));
         }
     }
 
     /// Takes everything behind the first `<!--` that hides an element, run by run.
     pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        let Some(from) = self.hiding.take().filter(|from| *from <= self.text.len() && !self.over) else {
+        let only = self.only.take().filter(|(_, end)| self.reach.filled <= *end).map(|(from, _)| from);
+        let mentioned = [self.hiding.take(), self.mentioning.take(), only].into_iter().flatten().min();
+        let Some(from) = mentioned.filter(|from| *from <= self.text.len() && !self.over) else {
             return Vec::new();
         };
         let place = self.place(from);
