@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::modes::{Calls, Mode, Text, modes};
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
+use crate::tool::Tool;
 
 /// The instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
@@ -57,6 +58,11 @@ struct Forms {
     field: &'static str,
 }
 
+/// The tools that the caller may call (P-033): a model is told of no others.
+pub(super) fn callable(options: &Options) -> impl Iterator<Item = &Tool> {
+    options.tools.iter().filter(|tool| tool.allows(options.caller.as_deref()))
+}
+
 fn rules(words: &Words, options: &Options) -> String {
     let mut text = String::new();
     if let Some(example) = second(words, options) {
@@ -67,7 +73,7 @@ fn rules(words: &Words, options: &Options) -> String {
     for Mode { name, used, .. } in modes(options.plan_variant) {
         let _ = writeln!(text, "- {name}: {}", used[words.language]);
     }
-    let mut tools = options.tools.iter().peekable();
+    let mut tools = callable(options).peekable();
     text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
     for tool in tools {
         let about = tool.description(options.texts.language);
@@ -92,7 +98,7 @@ fn of_modes(words: &Words, options: &Options) -> String {
     }
     let forms = &words.forms;
     let reading: Vec<&str> =
-        options.tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+        callable(options).filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
     let mut text = String::new();
     for Mode { name, text: direct, calls, field, .. } in modes {
         // Without a tool that it may call, a mode has no calls.
@@ -117,9 +123,7 @@ fn of_modes(words: &Words, options: &Options) -> String {
 
 /// An example that calls the first tool for which arguments can be made up.
 fn second(words: &Words, options: &Options) -> Option<Value> {
-    let open = |tool: &&crate::tool::Tool| tool.allows(options.caller.as_deref());
-    let (name, args) =
-        options.tools.iter().filter(open).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
+    let (name, args) = callable(options).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
     Some(json!({
         "thought": words.second_thought.replace("{tool}", name),
         "response_mode": "TOOL_EXECUTION",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::check::FIELDS;
 use super::modes::{Calls, Text, modes};
+use super::prompt::callable;
 use crate::options::Options;
 
 /// The schema of a plan of the variant that the options name. Which tools exist is beyond it, but for those that a mode is
@@ -12,7 +13,7 @@ pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
     let modes = modes(options.plan_variant);
     let reading: Vec<&str> =
-        options.tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+        callable(options).filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
     let branches: Vec<Value> = modes
         .iter()
         .map(|mode| {

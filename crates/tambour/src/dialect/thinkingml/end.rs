@@ -113,8 +113,10 @@ impl Reader {
             }
             Mode::Think => self.think_left_open(end.offset, out),
             Mode::Serp => {
-                self.unclosed(Name::Serp, self.serp.at, end.offset, out);
-                self.end_serp(end.offset, out);
+                if !self.serp_waits(end.offset, false) {
+                    self.unclosed(Name::Serp, self.serp.at, end.offset, out);
+                    self.end_serp(end.offset, out);
+                }
             }
             Mode::Thinking | Mode::SecondThinking => {
                 self.close_thinking(end, out);
@@ -131,6 +133,7 @@ impl Reader {
 
     /// A reply without `<final>`: what stands outside is the answer, or there is none.
     pub(super) fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
+        self.drop_waiting(out);
         let alone = self.seen.iter().all(|name| *name == "think");
         let declared = marker::form(self.outside.text()).filter(|_| alone);
         let marker = self.marker.take();

@@ -30,6 +30,7 @@ impl Reader {
             return self.outside.overflow(rest, at);
         }
         // Too much to hold: it is the answer.
+        self.drop_waiting(out);
         if !self.seen.contains(&"thinking") {
             out.fall_back("structure_missing");
         }
@@ -74,6 +75,15 @@ impl Reader {
             out.report(Report::new(rule, start, end, message).repaired("left out"));
         }
         self.outside.take();
+    }
+
+    /// Reports the fence around the reply.
+    pub(super) fn tell_fence(&mut self, out: &mut dyn Output) {
+        let Some(fence) = self.fence.as_mut().filter(|fence| !fence.told) else { return };
+        fence.told = true;
+        let message = "the reply is wrapped in a code fence";
+        let report = Report::new(rules::FENCED_REPLY, fence.place, fence.end, message);
+        out.report(report.repaired("fence removed"));
     }
 
     pub(super) fn embedded_marker(&self, at: Place, repair: &str, out: &mut dyn Output) {

@@ -75,6 +75,8 @@ pub(super) struct Fence {
     pub(super) len: usize,
     pub(super) place: Place,
     pub(super) end: usize,
+    /// Whether it has been reported.
+    pub(super) told: bool,
 }
 
 impl Outside {
@@ -149,6 +151,15 @@ impl Outside {
     pub(super) fn runs(&self) -> impl Iterator<Item = (&str, Place)> {
         let ends = self.runs.iter().skip(1).map(|run| run.from).chain([self.text.len()]);
         self.runs.iter().zip(ends).map(|(run, end)| (&self.text[run.from..end], run.at))
+    }
+
+    /// The text from a byte on, run by run.
+    pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
+        let ends = self.runs.iter().skip(1).map(|run| run.from).chain([self.text.len()]);
+        self.runs.iter().zip(ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
+            let from = run.from.max(byte);
+            (&self.text[from..end], run.at.after(&self.text[run.from..from]))
+        })
     }
 
     /// The run that holds a byte of the text.
@@ -252,7 +263,7 @@ impl Outside {
         let mut reach = Reach::default();
         reach.add(&self.text[..line_at], 0);
         self.split_off(line_at, place, reach);
-        Some(Fence { mark, len, place, end })
+        Some(Fence { mark, len, place, end, told: false })
     }
 
     /// The place of a byte of the text.

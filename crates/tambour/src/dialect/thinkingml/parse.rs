@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::block::Block;
 use super::late::Late;
-use super::leading::Serp;
+use super::leading::{Serp, Waiting};
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
@@ -34,6 +34,8 @@ pub(super) struct Reader {
     pub(super) line: Line,
     pub(super) think: Think,
     pub(super) serp: Serp,
+    /// The summary that waits for a structure.
+    pub(super) waiting: Option<Waiting>,
     pub(super) thinking: Thinking,
     /// The element under way that came too late.
     pub(super) late: Option<Late>,
@@ -85,6 +87,7 @@ impl Reader {
             line: Line::Blank,
             think: Think::default(),
             serp: Serp::new(options),
+            waiting: None,
             thinking: Thinking::default(),
             late: None,
             had_late_thought: false,
@@ -147,6 +150,7 @@ impl Reader {
         self.entities.held()
             + self.answer.held()
             + self.thinking.held()
+            + self.waiting.as_ref().map_or(0, Waiting::held)
             + if self.seen.contains(&"final") { 0 } else { self.outside.len() }
     }
 
@@ -281,6 +285,14 @@ impl Reader {
             self.report(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
         }
+        if name == Name::Serp && self.waiting.is_some() {
+            self.report(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
+            return false;
+        }
+        if name == Name::Serp && tag.kind == TagKind::Open {
+            self.begin_serp_tag(exact, tag, at, out);
+            return true;
+        }
         self.check_tag(name, exact, tag, at, out);
         self.begin(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
@@ -294,14 +306,19 @@ impl Reader {
     /// A top-level element begins.
     pub(super) fn begin(&mut self, name: Name, at: Place, len: usize, out: &mut dyn Output) {
         self.in_comment = false;
+        if matches!(name, Name::Thinking | Name::Final) {
+            self.send_waiting(out);
+        }
         if self.fence.is_none()
             && !self.seen.contains(&"final")
             && let Some(fence) = self.outside.take_fence()
         {
-            let message = "the reply is wrapped in a code fence";
-            let (start, end) = (fence.place, fence.end);
-            out.report(Report::new(rules::FENCED_REPLY, start, end, message).repaired("fence removed"));
             self.fence = Some(fence);
+        }
+        // In front of a summary that may be an example it may be part of it.
+        let first = self.reads_marks() && !self.seen.contains(&"serp");
+        if name != Name::Serp || self.outside.is_blank() || !first {
+            self.tell_fence(out);
         }
         let misfit = structure::expected().misfit(name.text(), &self.seen);
         if let Some(misfit) = misfit {
