@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use tambour_server::{Config, ConfigError, Server, logs};
+use tambour_server::{Config, ConfigError, Server, StartError, logs};
 
 use crate::{Outcome, output};
 
@@ -52,6 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     runtime.block_on(async {
         let server = match Server::start(config).await {
             Ok(server) => server.reloading(move || reload.config()),
+            // As wrong as a flag that is not known.
+            Err(StartError::Config(error)) => return Err(error.into()),
             Err(error) => {
                 output::complain(&error.to_string());
                 return Ok(Outcome::Refused);

@@ -150,9 +150,23 @@ fn contracts_are_those_of_the_options() {
     assert!(schema.contains("\"coach\""), "{schema}"); // S-052
     let plan = shown(&["aiplan", "--option", "aiplan.variant=v2"]);
     assert!(plan.contains("PLAN_EXECUTION") && !plan.contains("GENERAL_CHAT"), "{plan}");
+    let optional = shown(&["thinkingml", "--lang", "en", "--option", "thinkingml.serp_block=optional"]);
+    assert!(optional.contains("(they may be left out)"), "{optional}"); // T-040
     for wrong in [&["--option", "nonsense=1"][..], &["--lang", "en", "--option", "text_language=zh"]] {
         let ran = run(&[&["contract", "show", "ai_say"], wrong].concat(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_configured_wrongly_is_wrong_use() {
+    for wrong in [
+        &["--database", "foo:bar"][..],
+        &["--upstream", "replay=/nothere.jsonl"],
+        &["--upstream", "nonsense"],
+    ] {
+        let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], wrong].concat(), "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}: {}", ran.stderr);
     }
 }
 

@@ -193,6 +193,25 @@ fn a_tool_can_be_limited_to_callers() {
 }
 
 #[test]
+fn instructions_name_only_tools_that_the_caller_may_call() {
+    // P-033, P-036
+    let entry = tambour::dialect::entry("aiplan").expect("a dialect");
+    let (prompt, schema) = (entry.prompt.expect("instructions"), entry.schema.expect("a schema"));
+    let mut limited =
+        Tool::new("limited_tool", json!({"type": "object", "readOnly": true})).expect("a schema");
+    limited.callers = Some(vec!["me".to_owned()]);
+    let mut options = Options::default();
+    options.set("aiplan.variant", "v2").unwrap();
+    options.tools = Some(Tools::new([limited]));
+    for (caller, told) in [(Some("me"), true), (Some("you"), false), (None, false)] {
+        options.caller = caller.map(str::to_owned);
+        assert_eq!(prompt(&options).text().contains("limited_tool"), told, "{caller:?}");
+        assert_eq!(schema(&options).to_string().contains("limited_tool"), told, "{caller:?}");
+        assert_eq!(prompt(&options).text().contains("没有可用的工具"), !told, "{caller:?}");
+    }
+}
+
+#[test]
 fn answers_stream_once_the_mode_allows_it() {
     // P-035, X-004
     let mut read = Collected::default();

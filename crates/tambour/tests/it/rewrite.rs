@@ -191,3 +191,36 @@ fn repairing_takes_little_memory() {
         }
     }
 }
+
+#[test]
+fn a_block_that_need_not_be_there_is_not_added() {
+    let mut options = Options::default();
+    options.set("thinkingml.serp_block", "optional").expect("an option");
+    let thinking = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nabc\n</phase>\n</thinking>\n";
+    for block in ["", "\n<!-- <serp_queries>\n[]\n</serp_queries> -->"] {
+        let reply = format!("{thinking}<final>\nOK.{block}\n</final>\n");
+        for dialect in ["thinkingml", "auto"] {
+            assert_eq!(read(dialect, reply.as_bytes(), &options).written, reply); // T-040, X-003
+        }
+    }
+}
+
+#[test]
+fn tags_in_a_comment_stay_as_they_are() {
+    let thinking = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nabc\n</phase>\n</thinking>\n";
+    for text in [
+        "see <!-- <final> --> ok",
+        "see <!-- a </serp_queries> --> ok",
+        "see <!-- a <serp_queries>\n<serp_queries> --> ok",
+        "see <!-- </final > ok",
+        "see <!-- `<FINAL>` --> ok `<!-- &lt;final&gt;`",
+    ] {
+        let reply = format!(
+            "{thinking}<final>\n{text}\n<!-- <serp_queries>\n[\"q\"]\n</serp_queries> -->\n</final>\n"
+        );
+        let options = Options::default();
+        let first = read("thinkingml", reply.as_bytes(), &options);
+        let again = read("thinkingml", first.written.as_bytes(), &options);
+        assert_eq!(kept(&first.events), kept(&again.events), "{reply:?}\n{:?}", first.written); // X-003, T-027
+    }
+}

@@ -1,7 +1,7 @@
 //! Options of plans.
 
 use crate::options::{Options, Set, Setting};
-use crate::tool::Tools;
+use crate::tool::{Tool, Tools};
 
 /// How plans are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,4 +46,9 @@ pub(super) fn variant(options: &Options) -> Variant {
 /// The tools that a plan may call: those of the specification where none are given (P-020).
 pub(super) fn tools(options: &Options) -> Tools {
     options.tools.clone().unwrap_or_else(Tools::sample)
+}
+
+/// Those of them that the caller may call (P-033).
+pub(super) fn callable<'a>(tools: &'a Tools, options: &'a Options) -> impl Iterator<Item = &'a Tool> {
+    tools.iter().filter(|tool| tool.allows(options.caller.as_deref()))
 }

@@ -69,7 +69,7 @@ fn rules(words: &Words, options: &Options) -> String {
         let _ = writeln!(text, "- {name}: {}", used[words.language]);
     }
     let tools = options::tools(options);
-    let mut tools = tools.iter().peekable();
+    let mut tools = options::callable(&tools, options).peekable();
     text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
     for tool in tools {
         let about = tool.description(options.texts.language);
@@ -94,8 +94,10 @@ fn of_modes(words: &Words, options: &Options) -> String {
     }
     let forms = &words.forms;
     let tools = options::tools(options);
-    let reading: Vec<&str> =
-        tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+    let reading: Vec<&str> = options::callable(&tools, options)
+        .filter(|tool| tool.read_only)
+        .map(|tool| tool.name.as_str())
+        .collect();
     let mut text = String::new();
     for Mode { name, text: direct, calls, field, .. } in modes {
         // Without a tool that it may call, a mode has no calls.
@@ -120,9 +122,9 @@ fn of_modes(words: &Words, options: &Options) -> String {
 
 /// An example that calls the first tool for which arguments can be made up.
 fn second(words: &Words, options: &Options) -> Option<Value> {
-    let open = |tool: &&crate::tool::Tool| tool.allows(options.caller.as_deref());
     let tools = options::tools(options);
-    let (name, args) = tools.iter().filter(open).find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
+    let mut callable = options::callable(&tools, options);
+    let (name, args) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
     Some(json!({
         "thought": words.second_thought.replace("{tool}", name),
         "response_mode": "TOOL_EXECUTION",

@@ -13,8 +13,10 @@ pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
     let modes = modes(options::variant(options));
     let tools = options::tools(options);
-    let reading: Vec<&str> =
-        tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
+    let reading: Vec<&str> = options::callable(&tools, options)
+        .filter(|tool| tool.read_only)
+        .map(|tool| tool.name.as_str())
+        .collect();
     let branches: Vec<Value> = modes
         .iter()
         .map(|mode| {

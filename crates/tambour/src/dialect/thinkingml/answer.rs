@@ -35,6 +35,8 @@ pub(super) struct Answer {
     pub(super) last_block: Option<(Place, usize)>,
     pub(super) used_block: Option<(Place, usize)>,
     pub(super) queries: usize,
+    /// Where `<final>` ended without a block.
+    pub(super) no_block: Option<Place>,
     /// Whether text is read again in which no block begins.
     pub(super) no_blocks: bool,
     /// Whether the answer is text without `<final>`.
@@ -89,6 +91,7 @@ impl Answer {
             last_block: None,
             used_block: None,
             queries: 0,
+            no_block: None,
             no_blocks: false,
             implied: false,
             moved: false,
@@ -261,12 +264,23 @@ impl Reader {
             out.report(report.repaired("fallback text"));
         }
         if self.answer.blocks == 0 {
-            let rule =
-                if !self.own.block_optional { rules::SERP_BLOCK_MISSING } else { rules::SERP_BLOCK_OPTIONAL };
-            let report = Report::new(rule, end, end.offset, "the queries block is missing");
-            out.report(report.repaired("no `serp_queries` event"));
+            self.answer.no_block = Some(end);
         } else if !self.answer.block_last {
             self.block_not_last(out);
+        }
+    }
+
+    /// The reply is over: `<final>` had no block, and none that came behind it is used.
+    pub(super) fn block_missing(&mut self, out: &mut dyn Output) {
+        let Some(end) = self.answer.no_block.take().filter(|_| self.answer.used_block.is_none()) else {
+            return;
+        };
+        let message = "the queries block is missing";
+        if !self.own.block_optional {
+            self.report(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
+        } else {
+            // Nothing is repaired where it need not be there.
+            out.report(Report::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
+use super::think::Quote;
 use super::thinking::{Hold, Part};
 use crate::dialect::{MARKER, Output};
 use crate::finding::Profile;
@@ -237,14 +238,19 @@ impl Reader {
     /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.
     pub(super) fn quoted_answer(&mut self, out: &mut dyn Output) -> bool {
         let Some(hold) = self.thinking.quoted.take() else { return false };
-        let message = "`<final>` begins inside a phase, and no other one comes";
-        let at = hold.at;
-        self.report(rules::FINAL_INSIDE_THINKING, at, hold.raw.len(), message, "read as the answer too", out);
-        self.mode = Mode::Outside;
         self.answer.moved = true;
-        self.begin(Name::Final, at, hold.tag_len, out);
-        self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
+        self.answer_too("a phase", Quote { raw: hold.raw, tag_len: hold.tag_len, at: hold.at }, out);
         true
+    }
+
+    /// `<final>` that has been told as text of `place` is the answer too.
+    pub(super) fn answer_too(&mut self, place: &str, quote: Quote, out: &mut dyn Output) {
+        let Quote { raw, tag_len, at } = quote;
+        let message = format!("`<final>` begins inside {place}, and no other one comes");
+        self.report(rules::FINAL_INSIDE_THINKING, at, raw.len(), message, "read as the answer too", out);
+        self.mode = Mode::Outside;
+        self.begin(Name::Final, at, tag_len, out);
+        self.replay(&raw[tag_len..], at.after(&raw[..tag_len]), out);
     }
 
     /// Whether `</thinking>` never came although `<final>` did.

@@ -64,9 +64,18 @@ impl Reader {
         self.thinking_end_of_input(end, out);
         self.close_at_end(end, out);
         self.thinking_left_open(end, out);
+        if self.mode == Mode::Think
+            && !self.seen.contains(&"final")
+            && let Some(quote) = self.think.take_told(self.outside.is_blank())
+        {
+            self.answer_too("a draft that is not closed", quote, out);
+            // It may be open too.
+            self.close_at_end(end, out);
+        }
         if !self.seen.contains(&"final") && self.outside.is_blank() {
             self.quoted_answer(out);
         }
+        self.block_missing(out);
         let has_final = self.seen.contains(&"final");
         if !has_final {
             self.finish_without_answer(end, out);
@@ -104,8 +113,10 @@ impl Reader {
             }
             Mode::Think => self.think_left_open(end.offset, out),
             Mode::Serp => {
-                self.unclosed(Name::Serp, self.serp.at, end.offset, out);
-                self.end_serp(end.offset, out);
+                if !self.serp_waits(end.offset, false) {
+                    self.unclosed(Name::Serp, self.serp.at, end.offset, out);
+                    self.end_serp(end.offset, out);
+                }
             }
             Mode::Thinking | Mode::SecondThinking => {
                 self.close_thinking(end, out);
@@ -122,6 +133,7 @@ impl Reader {
 
     /// A reply without `<final>`: what stands outside is the answer, or there is none.
     pub(super) fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
+        self.drop_waiting(out);
         let alone = self.seen.iter().all(|name| *name == "think");
         let declared = marker::form(self.outside.text()).filter(|_| alone);
         let marker = self.marker.take();

@@ -1,12 +1,13 @@
 //! What may stand before `<thinking>` besides a draft: `<serp>`, the summary; and what both share.
 
-use super::parse::{Mode, Reader};
+use super::outside::{Fence, Outside};
+use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::entity;
-use crate::lex::markup::{TagKind, Token};
+use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::seam::{Joined, Seam};
 use crate::options::Options;
 use crate::span::Place;
@@ -21,13 +22,52 @@ pub(super) struct Serp {
     limit: usize,
     /// Where it became too long.
     full: Option<Place>,
+    /// With text before it: what it is if it turns out to be an example in prose.
+    pub(super) prose: Option<Prose>,
+}
+
+/// A `<serp>` behind text, as it was written.
+pub(super) struct Prose {
+    /// The text outside before it, and the fence around the reply.
+    before: Outside,
+    fence: Option<Fence>,
+    raw: String,
+    /// Whether it began a line.
+    line_start: bool,
+}
+
+/// A summary behind text: it is sent when a structure begins. If none does, it is part of the text.
+pub(super) struct Waiting {
+    text: String,
+    /// Where the element stands.
+    at: Place,
+    end: usize,
+    /// The text outside without it, and the fence that was taken off.
+    clean: Outside,
+    fence: Option<Fence>,
+    /// Bytes of the text outside up to its end.
+    len: usize,
+}
+
+impl Waiting {
+    pub(super) fn held(&self) -> usize {
+        self.text.len()
+    }
 }
 
 impl Serp {
     pub(super) fn new(options: &Options) -> Serp {
         let limits = &options.limits;
         let seam = Seam::new("", limits.tag);
-        Serp { at: Place::START, text: String::new(), written: 0, seam, limit: limits.hold, full: None }
+        Serp {
+            at: Place::START,
+            text: String::new(),
+            written: 0,
+            seam,
+            limit: limits.hold,
+            full: None,
+            prose: None,
+        }
     }
 
     /// Text. Where a tag was taken out of it, its neighbours make no new one.
@@ -92,14 +132,40 @@ impl Reader {
         out.report(report.repaired("closed here"));
     }
 
+    /// `<serp>` begins; with text before it, that is kept as it stood.
+    pub(super) fn begin_serp_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        // Only the first one counts, so that the text is copied once at most.
+        let first = self.reads_marks() && !self.seen.contains(&"serp");
+        let prose = (first && !self.outside.is_blank()).then(|| Prose {
+            before: self.outside.clone(),
+            fence: self.fence.clone(),
+            raw: tag.raw.to_owned(),
+            line_start: self.line != Line::Text,
+        });
+        self.check_tag(Name::Serp, exact, tag, at, out);
+        self.begin(Name::Serp, at, tag.raw.len(), out);
+        if self.mode == Mode::Serp {
+            // A fence alone is that around the reply.
+            self.serp.prose = prose.filter(|_| !self.outside.is_blank());
+        }
+    }
+
     pub(super) fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if let Some(prose) = &mut self.serp.prose {
+            prose.raw.push_str(token.raw());
+            if prose.before.len() + prose.raw.len() > self.options.limits.hold {
+                self.serp.prose = None;
+            }
+        }
         match token {
             Token::Text(text) if self.in_comment => self.serp.keep(text, at),
             Token::Text(text) => self.serp.text(text, at),
             Token::Tag(tag) => match structure::find(tag.name) {
                 Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
                     self.check_tag(Name::Serp, exact, &tag, at, out);
-                    self.end_serp(at.offset, out);
+                    if !self.serp_waits(at.offset + tag.raw.len(), true) {
+                        self.end_serp(at.offset, out);
+                    }
                 }
                 Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
                     self.unclosed(Name::Serp, self.serp.at, at.offset, out);
@@ -117,7 +183,46 @@ impl Reader {
         }
     }
 
+    /// Whether the element that ends at `end` waits for a structure. One that is not closed does in the middle of a line.
+    pub(super) fn serp_waits(&mut self, end: usize, closed: bool) -> bool {
+        let prose = self.serp.prose.take().filter(|prose| closed || !prose.line_start);
+        let Some(Prose { before, fence, raw, .. }) = prose.filter(|_| self.serp.full.is_none()) else {
+            return false;
+        };
+        self.mode = Mode::Outside;
+        self.in_comment = false;
+        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));
+        serp.seam.end(&mut |joined| add(&mut serp.text, joined));
+        let clean = std::mem::replace(&mut self.outside, before);
+        let fence = std::mem::replace(&mut self.fence, fence);
+        self.outside.push(&raw, serp.at, true, usize::MAX);
+        let len = self.outside.len();
+        self.waiting = Some(Waiting { text: serp.text, at: serp.at, end, clean, fence, len });
+        true
+    }
+
+    /// A structure begins: the summary that waits for it is one.
+    pub(super) fn send_waiting(&mut self, out: &mut dyn Output) {
+        let Some(waiting) = self.waiting.take() else { return };
+        let whole = std::mem::replace(&mut self.outside, waiting.clean);
+        for (text, at) in whole.runs_from(waiting.len) {
+            self.outside.push(text, at, false, usize::MAX);
+        }
+        self.fence = waiting.fence;
+        self.tell_fence(out);
+        out.intent(Intent::Summary(entity::decode(&waiting.text).into()));
+    }
+
+    /// None does: it is part of the text.
+    pub(super) fn drop_waiting(&mut self, out: &mut dyn Output) {
+        let Some(Waiting { at, end, .. }) = self.waiting.take() else { return };
+        self.seen.retain(|name| *name != "serp");
+        let message = "`<serp>` stands in text without a structure";
+        self.report(rules::TAG_MISPLACED, at, end - at.offset, message, "read as text", out);
+    }
+
     pub(super) fn end_serp(&mut self, end: usize, out: &mut dyn Output) {
+        self.tell_fence(out);
         self.mode = Mode::Outside;
         self.in_comment = false;
         let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));

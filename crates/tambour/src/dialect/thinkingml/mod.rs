@@ -7,6 +7,7 @@ mod answer;
 mod block;
 mod early_final;
 mod end;
+mod kept;
 mod late;
 mod leading;
 mod loose;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use super::opening::{Opening, When};
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
+use crate::event::Event;
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
@@ -111,5 +113,9 @@ impl Dialect for ThinkingMl {
 
     fn name(&self) -> &'static str {
         ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::write_with(events, !self.reader.own.block_optional))
     }
 }

@@ -18,6 +18,11 @@ pub(super) struct Outside {
     comment: Option<(usize, Reach)>,
     /// The first byte after the first `<!--` that hides an element.
     hiding: Option<usize>,
+    /// The same of the comment that is open, where the element stands in the middle of a line: it counts unless the comment
+    /// is closed and stands beside text.
+    mentioning: Option<usize>,
+    /// The same of a comment that was closed with nothing before it, and the text up to its end.
+    only: Option<(usize, usize)>,
     /// Whether something did not fit, what of it is not blank, and the offset after it.
     over: bool,
     beyond: Vec<(Place, usize)>,
@@ -70,6 +75,8 @@ pub(super) struct Fence {
     pub(super) len: usize,
     pub(super) place: Place,
     pub(super) end: usize,
+    /// Whether it has been reported.
+    pub(super) told: bool,
 }
 
 impl Outside {
@@ -106,6 +113,8 @@ impl Outside {
         let from = self.text.len();
         if text == COMMENT {
             self.comment = Some((from, self.reach));
+            // A comment in a comment: the outer one was left open.
+            self.hiding = self.hiding.or(self.mentioning.take());
         }
         self.text.push_str(text);
         self.reach.add(text, from);
@@ -144,6 +153,15 @@ impl Outside {
         self.runs.iter().zip(ends).map(|(run, end)| (&self.text[run.from..end], run.at))
     }
 
+    /// The text from a byte on, run by run.
+    pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
+        let ends = self.runs.iter().skip(1).map(|run| run.from).chain([self.text.len()]);
+        self.runs.iter().zip(ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
+            let from = run.from.max(byte);
+            (&self.text[from..end], run.at.after(&self.text[run.from..from]))
+        })
+    }
+
     /// The run that holds a byte of the text.
     fn run(&self, byte: usize) -> Run {
         let found = self.runs.iter().rev().find(|run| run.from <= byte);
@@ -178,16 +196,32 @@ impl Outside {
         (self.split_off(from, at, reach), at)
     }
 
-    /// The comment that is open holds what begins the structure.
-    pub(super) fn hides_structure(&mut self) {
-        if let Some((from, _)) = self.comment {
-            self.hiding.get_or_insert(from + COMMENT.len());
+    /// The comment that is open holds what begins the structure, at the start of a line or in the middle.
+    pub(super) fn hides_structure(&mut self, at_start: bool) {
+        let Some((from, _)) = self.comment else { return };
+        let place = if at_start { &mut self.hiding } else { &mut self.mentioning };
+        place.get_or_insert(from + COMMENT.len());
+    }
+
+    /// Whether a comment that is over hides an element, which is read if no other one comes.
+    pub(super) fn is_hiding(&self) -> bool {
+        self.hiding.is_some() && !self.over
+    }
+
+    /// The comment that is open ends behind the text so far.
+    pub(super) fn comment_closes(&mut self) {
+        if let Some(from) = self.mentioning.take()
+            && self.comment.is_some_and(|(_, before)| before.filled == 0)
+        {
+            self.only = Some((from, self.text.len() + "-->".len()));
         }
     }
 
     /// Takes everything behind the first `<!--` that hides an element, run by run.
     pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        let Some(from) = self.hiding.take().filter(|from| *from <= self.text.len() && !self.over) else {
+        let only = self.only.take().filter(|(_, end)| self.reach.filled <= *end).map(|(from, _)| from);
+        let mentioned = [self.hiding.take(), self.mentioning.take(), only].into_iter().flatten().min();
+        let Some(from) = mentioned.filter(|from| *from <= self.text.len() && !self.over) else {
             return Vec::new();
         };
         let place = self.place(from);
@@ -229,7 +263,7 @@ impl Outside {
         let mut reach = Reach::default();
         reach.add(&self.text[..line_at], 0);
         self.split_off(line_at, place, reach);
-        Some(Fence { mark, len, place, end })
+        Some(Fence { mark, len, place, end, told: false })
     }
 
     /// The place of a byte of the text.

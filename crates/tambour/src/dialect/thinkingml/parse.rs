@@ -5,14 +5,13 @@ use std::sync::Arc;
 use super::answer::Answer;
 use super::block::Block;
 use super::late::Late;
-use super::leading::Serp;
+use super::leading::{Serp, Waiting};
 use super::options::ThinkingMlOptions;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
 use super::think::Think;
 use super::thinking::Thinking;
-use crate::dialect::MARKER;
 use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::entity::Entities;
@@ -39,6 +38,8 @@ pub(super) struct Reader {
     pub(super) line: Line,
     pub(super) think: Think,
     pub(super) serp: Serp,
+    /// The summary that waits for a structure.
+    pub(super) waiting: Option<Waiting>,
     pub(super) thinking: Thinking,
     /// The element under way that came too late.
     pub(super) late: Option<Late>,
@@ -91,6 +92,7 @@ impl Reader {
             line: Line::Blank,
             think: Think::default(),
             serp: Serp::new(options),
+            waiting: None,
             thinking: Thinking::default(),
             late: None,
             had_late_thought: false,
@@ -112,7 +114,8 @@ impl Reader {
                 token = Token::Text(raw);
             }
         }
-        match self.mode {
+        let within = self.mode;
+        match within {
             Mode::Final => self.answer_token(token, at, out),
             Mode::Thinking => self.thinking_token(token, at, out),
             Mode::Outside => self.outside_token(token, at, out),
@@ -137,6 +140,8 @@ impl Reader {
             {
                 Line::Tag
             }
+            // The end of an element, such as of a draft.
+            Token::Tag(_) if within != self.mode && self.mode == Mode::Outside => Line::Tag,
             _ => Line::Text,
         };
     }
@@ -150,6 +155,7 @@ impl Reader {
         self.entities.held()
             + self.answer.held()
             + self.thinking.held()
+            + self.waiting.as_ref().map_or(0, Waiting::held)
             + if self.seen.contains(&"final") { 0 } else { self.outside.len() }
     }
 
@@ -208,7 +214,10 @@ impl Reader {
         let after_final = self.seen.contains(&"final");
         match token {
             Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose => {
+                self.in_comment = false;
+                self.outside.comment_closes();
+            }
             Token::Mark(_) => {
                 self.marker.get_or_insert(at);
                 if after_final {
@@ -228,9 +237,9 @@ impl Reader {
             Token::Text(text) if is_blank(text) => {}
             Token::Text(_) => self.think.forget_closed(),
             Token::Tag(tag) if self.in_comment => {
-                let opens = tag.kind == TagKind::Open && self.line_blank();
+                let opens = tag.kind == TagKind::Open;
                 if opens && structure::find(tag.name).is_some_and(|(name, _)| name.is_top()) {
-                    self.outside.hides_structure();
+                    self.outside.hides_structure(self.line_blank());
                 }
             }
             Token::Tag(_) | Token::Reasoning(..) if !self.in_comment && self.other_think(&token, at, out) => {
@@ -267,14 +276,27 @@ impl Reader {
             return true;
         }
         if tag.kind == TagKind::Close && name == Name::Final {
+            if self.outside.is_hiding() {
+                // It closes what the comment hides.
+                return false;
+            }
             let message = "`</final>` closes nothing here";
             self.report(rules::TAG_MISPLACED, at, len, message, "left out", out);
             return true;
         }
-        if tag.kind == TagKind::Close || !name.is_top() {
+        let mentioned = name == Name::Think && !self.begins_draft();
+        if tag.kind == TagKind::Close || !name.is_top() || mentioned {
             let message = format!("`{}` does not stand at the top level here", tag.raw);
             self.report(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
+        }
+        if name == Name::Serp && self.waiting.is_some() {
+            self.report(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
+            return false;
+        }
+        if name == Name::Serp && tag.kind == TagKind::Open {
+            self.begin_serp_tag(exact, tag, at, out);
+            return true;
         }
         self.check_tag(name, exact, tag, at, out);
         self.begin(name, at, len, out);
@@ -286,66 +308,22 @@ impl Reader {
         true
     }
 
-    /// What follows the `<!--` outside that hides a structure, if the reply has come to its end without another.
-    pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        if self.mode != Mode::Outside || self.seen.contains(&"final") {
-            return Vec::new();
-        }
-        self.in_comment = false;
-        self.outside.take_commented()
-    }
-
-    pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
-        // Text is cut at the limit itself, so that the result does not depend on the chunks.
-        let whole = !matches!(token, Token::Text(_));
-        let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.options.limits.hold) else {
-            return;
-        };
-        if self.seen.contains(&"final") {
-            // After the answer only the beginning matters: everything is left out anyway.
-            return self.outside.overflow(rest, at);
-        }
-        // Too much to hold: it is the answer.
-        if !self.seen.contains(&"thinking") {
-            out.fall_back("structure_missing");
-        }
-        self.report(
-            rules::LIMIT_EXCEEDED,
-            at,
-            0,
-            "more text before the structure than `limits.hold`",
-            "given as the answer",
-            out,
-        );
-        self.seen.push("final");
-        self.answer.implied = true;
-        // A tag has been looked at already.
-        self.give_outside_as_answer(at.offset + usize::from(whole), out);
-        self.replay(rest, at, out);
-    }
-
-    /// The text outside becomes answer text; what was wrong in it, up to an offset, has been reported.
-    pub(super) fn give_outside_as_answer(&mut self, reported: usize, out: &mut dyn Output) {
-        out.intent(Intent::ThinkingEnd);
-        self.mode = Mode::Final;
-        self.answer.reported = reported;
-        (self.in_comment, self.line) = (false, Line::Blank);
-        for (text, at) in self.outside.take().runs() {
-            self.replay(text, at, out);
-        }
-    }
-
     /// A top-level element begins.
     pub(super) fn begin(&mut self, name: Name, at: Place, len: usize, out: &mut dyn Output) {
         self.in_comment = false;
+        if matches!(name, Name::Thinking | Name::Final) {
+            self.send_waiting(out);
+        }
         if self.fence.is_none()
             && !self.seen.contains(&"final")
             && let Some(fence) = self.outside.take_fence()
         {
-            let message = "the reply is wrapped in a code fence";
-            let (start, end) = (fence.place, fence.end);
-            out.report(Report::new(rules::FENCED_REPLY, start, end, message).repaired("fence removed"));
             self.fence = Some(fence);
+        }
+        // In front of a summary that may be an example it may be part of it.
+        let first = self.reads_marks() && !self.seen.contains(&"serp");
+        if name != Name::Serp || self.outside.is_blank() || !first {
+            self.tell_fence(out);
         }
         let misfit = structure::expected().misfit(name.text(), &self.seen);
         if let Some(misfit) = misfit {
@@ -418,27 +396,5 @@ impl Reader {
             }
             _ => self.begin_late(Late::new(name, rule, message, at, len)),
         }
-    }
-
-    /// Text before `<thinking>` or `<final>` is left out and reported.
-    pub(super) fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
-        if let Some(marker) = self.marker.take() {
-            self.embedded_marker(marker, "left out", out);
-        }
-        for (start, end) in self.outside.ranges() {
-            let between = next == Name::Final && self.seen.contains(&"thinking");
-            let (rule, message) = if between {
-                (rules::FINAL_NOT_ADJACENT, "text between `</thinking>` and `<final>`")
-            } else {
-                (rules::TEXT_OUTSIDE_STRUCTURE, "text before the structure")
-            };
-            out.report(Report::new(rule, start, end, message).repaired("left out"));
-        }
-        self.outside.take();
-    }
-
-    pub(super) fn embedded_marker(&self, at: Place, repair: &str, out: &mut dyn Output) {
-        let message = "the failure marker stands beside other content";
-        self.report(rules::PARSING_ERROR_EMBEDDED, at, MARKER.len(), message, repair, out);
     }
 }

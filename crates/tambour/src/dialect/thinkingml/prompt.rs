@@ -2,16 +2,26 @@
 
 use std::borrow::Cow;
 
+use super::options::ThinkingMlOptions;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
 /// The instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
-    match options.texts.language {
-        Language::Zh => ZH,
-        Language::En => EN,
-    }
+    let (prompt, required, optional) = match options.texts.language {
+        Language::Zh => (ZH, ZH_REQUIRED, ZH_OPTIONAL),
+        Language::En => (EN, EN_REQUIRED, EN_OPTIONAL),
+    };
+    let block = if options.of::<ThinkingMlOptions>().block_optional { optional } else { required };
+    Prompt { rules: prompt.rules.replace("{block}", block).into(), ..prompt }
 }
+
+/// Whether the queries block must be there (T-040).
+const EN_REQUIRED: &str = "<final> ends with the three lines of the queries block, not indented:";
+const EN_OPTIONAL: &str =
+    "<final> may end with the three lines of the queries block (they may be left out), not indented:";
+const ZH_REQUIRED: &str = "<final> 以三行的查询块结尾，不缩进：";
+const ZH_OPTIONAL: &str = "<final> 可以用三行的查询块结尾（也可省略），不缩进：";
 
 const EN: Prompt = Prompt {
     opening: Cow::Borrowed("\
@@ -57,7 +67,7 @@ Rules:
   not empty; plain text follows.
 - <final> holds the answer in Markdown. Any other < that would begin a tag is written &lt; and its > is written &gt;, in
   code too. In code the entities &lt; &gt; &amp; &quot; &apos; are shown as the characters they stand for.
-- <final> ends with the three lines of the queries block, not indented: the opening line, one JSON array, the closing
+- {block} the opening line, one JSON array, the closing
   line. The array has one to three search queries, five at most, all different, at most 80 characters each, without
   names, addresses, numbers or other personal data. Without a need to search it is [].
 - If you cannot reply in this form, reply only with <<ParsingError>>.
@@ -106,7 +116,7 @@ const ZH: Prompt = Prompt {
 - <thinking> 由若干 phase 组成，最好两个以上，id 依次为 1、2、3……每个 phase 先写一个非空的 <title>，后面是纯文本。
 - <final> 里是 Markdown 格式的回答。其他会被当作标签开头的 < 写成 &lt;，与它配对的 > 写成 &gt;，代码里也一样。
   代码里的 &lt; &gt; &amp; &quot; &apos; 会显示为它们所代表的字符。
-- <final> 以三行的查询块结尾，不缩进：开始行、一个 JSON 数组、结束行。数组里放一到三个搜索查询，最多五个，互不重复，每个不超过
+- {block}开始行、一个 JSON 数组、结束行。数组里放一到三个搜索查询，最多五个，互不重复，每个不超过
   80 个字符，不含姓名、地址、号码等个人信息。不需要搜索时写 []。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
 "),

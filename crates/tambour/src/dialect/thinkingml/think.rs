@@ -1,6 +1,6 @@
 //! Drafts: `<think>`, and the other marks that models put around their reasoning.
 
-use super::parse::{Mode, Reader};
+use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::draft::mismatched;
@@ -19,15 +19,66 @@ pub(super) struct Think {
     pending: Option<(String, Place)>,
     /// The mark that closed the last draft, while nothing else has come.
     closed: Option<Mark>,
+    /// What of it is the answer if it is never closed and no other one comes.
+    told: Told,
 }
 
-impl Think {
-    fn new(mark: Mark, at: Place) -> Think {
-        Think { open: Open::new(mark), at, pending: None, closed: None }
+/// `<final>` in the middle of a line of a draft.
+#[derive(Default)]
+struct Told {
+    /// The last one that is open, and the last one that was closed.
+    open: Option<Quote>,
+    whole: Option<Quote>,
+    /// Whether text stands behind the one that was closed.
+    behind: bool,
+}
+
+/// `<final>` and what follows it, as it was written.
+pub(super) struct Quote {
+    pub(super) raw: String,
+    pub(super) tag_len: usize,
+    pub(super) at: Place,
+}
+
+impl Told {
+    /// The next token of the draft; more than `limit` bytes are not kept.
+    fn see(&mut self, token: &Token<'_>, at: Place, in_comment: bool, limit: usize) {
+        let raw = token.raw();
+        if let Token::Tag(tag) = token
+            && let Some((Name::Final, _)) = structure::find(tag.name)
+        {
+            if tag.kind == TagKind::Open && !in_comment {
+                self.open = Some(Quote { raw: raw.to_owned(), tag_len: raw.len(), at });
+                return;
+            }
+            if tag.kind == TagKind::Close
+                && let Some(mut quote) = self.open.take()
+            {
+                quote.raw.push_str(raw);
+                (self.whole, self.behind) = (Some(quote), false);
+                return;
+            }
+        }
+        match &mut self.open {
+            Some(quote) if quote.raw.len() + raw.len() > limit => self.open = None,
+            Some(quote) => quote.raw.push_str(raw),
+            None => {}
+        }
+        self.behind |= !is_blank(raw);
     }
 }
 
 impl Think {
+    fn new(mark: Mark, at: Place) -> Think {
+        Think { open: Open::new(mark), at, pending: None, closed: None, told: Told::default() }
+    }
+
+    /// The answer that the draft holds. Beside text outside it must be whole and the last there is.
+    pub(super) fn take_told(&mut self, alone: bool) -> Option<Quote> {
+        let Told { open, whole, behind } = std::mem::take(&mut self.told);
+        if alone { whole.or(open) } else { whole.filter(|_| !behind) }
+    }
+
     /// Something else has come.
     pub(super) fn forget_closed(&mut self) {
         self.closed = None;
@@ -64,14 +115,18 @@ impl Reader {
         !self.seen.iter().any(|name| matches!(*name, "thinking" | "final"))
     }
 
-    /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text. In a sentence it is a
-    /// mention.
+    /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.
+    pub(super) fn begins_draft(&self) -> bool {
+        self.line != Line::Text || self.outside.is_blank()
+    }
+
+    /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text.
     pub(super) fn other_think(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let closed = self.think.closed.take();
         let Some(mark) = mark_of(token).filter(|_| !is_own(token)) else { return false };
         let len = token.raw().len();
         match mark.kind {
-            Kind::Open if self.line_blank() || self.outside.is_blank() => {
+            Kind::Open if self.begins_draft() => {
                 let message = format!("`{}` is not a tag of ThinkingML", token.raw());
                 self.report(rules::UNEXPECTED_TAG, at, len, message, "read as `<think>`", out);
                 self.begin(Name::Think, at, len, out);
@@ -85,6 +140,7 @@ impl Reader {
     }
 
     pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        self.think.told.see(&token, at, self.in_comment, self.options.limits.hold);
         if let Some((raw, place)) = self.think.pending.take() {
             match token {
                 Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
@@ -162,6 +218,7 @@ impl Reader {
     /// Whether an unfinished token at the very end of a draft is the beginning of its end.
     pub(super) fn is_half_think_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
+            || self.think.told.open.is_some() && "</final>".starts_with(carry)
             || self.think.open.mark() != marks::THINK
                 && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
                 && !marks::has_attributes(carry)

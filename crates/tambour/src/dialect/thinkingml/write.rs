@@ -5,15 +5,20 @@ use crate::event::Event;
 use crate::lex::code::{CodeEntities, CodeFilter, Piece};
 use crate::lex::comment::Comment;
 use crate::lex::entity::{encode, literal};
-use crate::lex::markup::{Markup, Token};
+use crate::lex::markup::{Markup, TagKind, Token};
 use crate::lex::seam::{Joined, Seam};
+use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as ThinkingML. Reading it gives the same events; a reply without
-/// queries gets an empty block, since the contract wants one.
+/// Writes the events of one reply as ThinkingML. Reading it gives the same events.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
+    write_with(events, true)
+}
+
+/// The same; a reply without queries gets an empty block where the contract wants one (T-040).
+pub(super) fn write_with(events: &[Event<'_>], block_required: bool) -> String {
     // Room for the answer at once: a text that grows is there twice.
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let answer = String::with_capacity(events.iter().map(size).sum());
@@ -21,7 +26,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     for event in events {
         parts.add(event);
     }
-    parts.finish()
+    parts.finish(block_required)
 }
 
 #[derive(Default)]
@@ -30,7 +35,7 @@ struct Parts {
     summary: String,
     phases: Vec<(String, String)>,
     answer: String,
-    queries: Vec<String>,
+    queries: Option<Vec<String>>,
 }
 
 impl Parts {
@@ -45,12 +50,12 @@ impl Parts {
                 }
             }
             Event::FinalDelta { text } => self.answer.push_str(text),
-            Event::SerpQueries { queries } => self.queries.clone_from(queries),
+            Event::SerpQueries { queries } => self.queries = Some(queries.clone()),
             _ => {}
         }
     }
 
-    fn finish(mut self) -> String {
+    fn finish(mut self, block_required: bool) -> String {
         let answer = escape_tags(&std::mem::take(&mut self.answer));
         let mut out = String::with_capacity(answer.len() + self.draft.len() + 256);
         for (name, text) in [("think", &self.draft), ("serp", &self.summary)] {
@@ -68,11 +73,14 @@ impl Parts {
             }
             out.push_str("</phase>\n");
         }
-        // No tag in a query ends the block or the answer.
-        let queries = serde_json::Value::from(self.queries).to_string().replace("</", "<\\/");
         out.push_str("</thinking>\n<final>\n");
         out.push_str(&answer);
-        out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->\n</final>\n"));
+        if let Some(queries) = self.queries.or_else(|| block_required.then(Vec::new)) {
+            // No tag in a query ends the block or the answer.
+            let queries = serde_json::Value::from(queries).to_string().replace("</", "<\\/");
+            out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->"));
+        }
+        out.push_str("\n</final>\n");
         out
     }
 }
@@ -83,13 +91,15 @@ fn escape_tags(text: &str) -> String {
         seam: Seam::new(MARKER, text.len() + 1),
         filter: CodeFilter::new(Limits::default().line),
         comment: Comment::default(),
+        in_comment: false,
+        begun: false,
         out: String::with_capacity(text.len()),
     };
     writer.filter.entities(CodeEntities::Encode);
     let mut lexer = Markup::new(MARKER, text.len() + 1);
     lexer.push(text, &mut |token, at| writer.token(token, at));
     lexer.finish(&mut |token, at| writer.token(token, at));
-    let Writer { seam, filter, comment, out } = &mut writer;
+    let Writer { seam, filter, comment, out, .. } = &mut writer;
     seam.end(&mut |joined| pass(joined, filter, comment, out));
     filter.finish(&mut |piece| put(&piece, comment, out));
     writer.out
@@ -100,6 +110,9 @@ struct Writer {
     seam: Seam,
     filter: CodeFilter<Kind>,
     comment: Comment,
+    /// Whether a comment is open in what came in, and whether nothing stands in it yet.
+    in_comment: bool,
+    begun: bool,
     out: String,
 }
 
@@ -108,14 +121,20 @@ struct Writer {
 enum Kind {
     /// A tag, or an unfinished one before a tag, that is text in a comment.
     Tag,
-    /// One that counts everywhere: the end of the answer, in any case (T-021), the queries block, and the marker.
+    /// One that counts in a comment too: the end of the answer, in any case (T-021), the queries block, and the marker.
     Always,
     CommentOpen,
 }
 
 impl Writer {
     fn token(&mut self, token: Token<'_>, at: Place) {
-        let Writer { seam, filter, comment, out } = self;
+        let counts = matches!(token, Token::Mark(_)) || self.counts(&token);
+        match token {
+            Token::CommentOpen => (self.in_comment, self.begun) = (true, true),
+            Token::CommentClose => self.in_comment = false,
+            _ => self.begun &= is_blank(token.raw()),
+        }
+        let Writer { seam, filter, comment, out, .. } = self;
         let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
         let kind = match token {
             Token::Text(_) | Token::Reasoning(..) | Token::CommentClose => {
@@ -125,16 +144,22 @@ impl Writer {
                 seam.end(&mut go);
                 Kind::CommentOpen
             }
-            Token::Tag(tag) if !tag.name.eq_ignore_ascii_case("final") && tag.name != "serp_queries" => {
-                seam.tag(&mut go);
-                Kind::Tag
-            }
             Token::Tag(_) | Token::Mark(_) => {
                 seam.tag(&mut go);
-                Kind::Always
+                if counts { Kind::Always } else { Kind::Tag }
             }
         };
         filter.text_tag(token.raw(), kind, &mut |piece| put(&piece, comment, out));
+    }
+
+    /// Whether a tag counts where other tags are text: in a comment a queries block begins only right at its start.
+    fn counts(&self, token: &Token<'_>) -> bool {
+        let Token::Tag(tag) = token else { return false };
+        match tag.kind {
+            TagKind::Close => tag.name.eq_ignore_ascii_case("final"),
+            TagKind::Open => tag.name == "serp_queries" && (!self.in_comment || self.begun),
+            TagKind::SelfClosing => false,
+        }
     }
 }
 
