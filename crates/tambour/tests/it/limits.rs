@@ -158,7 +158,7 @@ fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
     let text = "\u{3000}    \u{3000} ";
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
-        let mut trim = Trim::new(4);
+        let mut trim = Trim::new(4, 4);
         let mut sent = String::new();
         for piece in [&text[..at], &text[at..]] {
             trim.push(piece, &mut |text| sent.push_str(text));
