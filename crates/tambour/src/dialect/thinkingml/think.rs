@@ -61,7 +61,8 @@ impl Reader {
 
     /// Whether marks count that are no tags: before the structure begins.
     pub(super) fn reads_marks(&self) -> bool {
-        !self.seen.iter().any(|name| matches!(*name, "thinking" | "final"))
+        // The last one is most often one of them.
+        !self.seen.iter().rev().any(|name| matches!(*name, "thinking" | "final"))
     }
 
     /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text. In a sentence it is a
