@@ -1,6 +1,7 @@
 //! Places in the raw reply: byte offsets, lines and columns.
 //!
-//! Places are counted while the reply arrives, so that a finding can name its line without the reply being kept.
+//! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its line without the
+//! reply being kept.
 
 use serde::{Deserialize, Serialize};
 
