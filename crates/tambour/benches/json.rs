@@ -1,4 +1,5 @@
 //! Speed of the JSON reader: nanoseconds a chunk at three sizes, and megabytes a second for whole texts.
+//! `--count TEXT SIZE CHUNK` reads once, for tools that count instructions.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -28,17 +29,37 @@ impl JsonSink for Counter {
 /// Makes a text of a size.
 type Make = fn(usize) -> String;
 
+const TEXTS: [(&str, Make); 5] = [
+    ("valid", valid),
+    ("broken, fenced", broken),
+    ("broken reply, fenced", reply),
+    ("one string", string),
+    ("prose string", prose),
+];
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["--count", name, size, chunk] => count(name, size, chunk),
+        _ => table(),
+    }
+}
+
+/// Reads once, for tools that count instructions.
+fn count(name: &str, size: &str, chunk: &str) {
+    let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
+    let (_, make) = TEXTS.into_iter().find(|(known, _)| *known == name).expect("one of the table");
+    let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
+    chunks(&make(size), chunk).iter().for_each(|chunk| reader.push(chunk, &mut sink));
+    reader.finish(&mut sink);
+    black_box(sink.0);
+}
+
+fn table() {
     let sizes = [4 << 10, 64 << 10, 1 << 20];
     println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "ns a chunk, events", "4 KB", "64 KB", "1 MB", "1 MB/64 B");
-    let texts: [(&str, Make); 5] = [
-        ("valid", valid),
-        ("broken, fenced", broken),
-        ("broken reply, fenced", reply),
-        ("one string", string),
-        ("prose string", prose),
-    ];
-    for (name, make) in texts {
+    for (name, make) in TEXTS {
         print!("{name:<28}");
         for (size, chunk) in [(sizes[0], 4), (sizes[1], 4), (sizes[2], 4), (sizes[2], 64)] {
             let text = make(size);
@@ -59,7 +80,7 @@ fn main() {
     );
     let mut large = Limits::default();
     large.items = usize::MAX;
-    for (name, make) in texts {
+    for (name, make) in TEXTS {
         let text = make(1 << 20);
         let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
         let events = best(|| {

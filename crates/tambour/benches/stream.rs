@@ -16,12 +16,13 @@ use tambour::{End, Event, Finding, Options, Pipeline};
 type Make = fn(usize) -> String;
 
 /// Name, dialect, reply.
-const CASES: [(&str, &str, Make); 11] = [
+const CASES: [(&str, &str, Make); 12] = [
     ("plain, think", "plain", plain),
     ("plain, Chinese", "plain", chinese),
     ("plain, code", "plain", code),
     ("thinkingml", "thinkingml", thinkingml),
     ("jsonseq", "jsonseq", jsonseq),
+    ("jsonseq, small events", "jsonseq", small_events),
     ("aiplan, small calls", "aiplan", small_calls),
     ("aiplan, one argument", "aiplan", large_argument),
     ("aiplan, answer", "aiplan", answer),
@@ -235,6 +236,12 @@ fn jsonseq(size: usize) -> String {
     reply += &grown(&delta("final_delta", none()), size * 3 / 4);
     reply += &line("serp_queries", serde_json::json!({"queries": ["q1", "q2"]}));
     reply + &line("final_end", none())
+}
+
+/// Deltas of one word each.
+fn small_events(size: usize) -> String {
+    let reply = grown("{\"event\":\"final_delta\",\"data\":{\"text\":\"word \"}}\n", size);
+    reply + "{\"event\":\"final_end\",\"data\":{}}\n"
 }
 
 fn plan(mode: &str, answer: Option<&str>, calls: &[serde_json::Value]) -> String {

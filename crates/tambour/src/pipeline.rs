@@ -386,13 +386,15 @@ impl Wire<'_> {
 impl Output for Wire<'_> {
     #[inline]
     fn intent(&mut self, intent: Intent<'_>) {
-        // Text is most of a reply: it takes the short way.
+        // Text is most of a reply: it takes the short way, on which there is nothing to be dropped.
         match intent {
             Intent::FinalText(text) => {
+                std::mem::forget(intent);
                 let sink = &mut *self.sink;
                 self.state.sequencer.final_text(text, &mut |event| sink.event(event));
             }
             Intent::PhaseText(text) => {
+                std::mem::forget(intent);
                 let sink = &mut *self.sink;
                 self.state.sequencer.phase_text(text, &mut |event| sink.event(event));
             }

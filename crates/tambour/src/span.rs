@@ -1,6 +1,7 @@
 //! Places in the raw reply: byte offsets, lines and columns.
 //!
-//! Places are counted while the reply arrives, so that a finding can name its line without the reply being kept.
+//! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its line without the
+//! reply being kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ impl Place {
         match memchr::memrchr(b'\n', bytes) {
             None => self.column += scalars(bytes),
             Some(last) => {
-                self.line += bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum::<u32>();
+                self.line += memchr::memchr_iter(b'\n', &bytes[..last]).count() as u32 + 1;
                 self.column = 1 + scalars(&bytes[last + 1..]);
             }
         }
@@ -76,9 +77,82 @@ impl Default for Place {
     }
 }
 
+/// A place that is counted when it is asked for, many pieces of text at once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counter {
+    place: Place,
+    /// What came since, less than [`UNCOUNTED`] bytes of it.
+    since: String,
+}
+
+/// Bytes that are counted even if nobody asks.
+const UNCOUNTED: usize = 512;
+
+impl Counter {
+    pub(crate) fn new(place: Place) -> Counter {
+        Counter { place, since: String::new() }
+    }
+
+    /// Moves the place past `text`.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &str) {
+        if self.since.len() + text.len() < UNCOUNTED {
+            return self.since.push_str(text);
+        }
+        self.settle();
+        self.place.advance(text);
+    }
+
+    /// Counts what came.
+    pub(crate) fn settle(&mut self) -> Place {
+        self.place.advance(&self.since);
+        self.since.clear();
+        self.place
+    }
+
+    /// The place.
+    pub(crate) fn get(&self) -> Place {
+        self.place.after(&self.since)
+    }
+}
+
+/// Where a token starts, for those who ask.
+#[derive(Debug)]
+pub struct At<'a>(Known<'a>);
+
+#[derive(Debug)]
+enum Known<'a> {
+    Place(Place),
+    Counter(&'a mut Counter),
+}
+
+impl<'a> At<'a> {
+    pub(crate) fn counted(counter: &'a mut Counter) -> At<'a> {
+        At(Known::Counter(counter))
+    }
+
+    /// The place.
+    #[must_use]
+    pub fn get(self) -> Place {
+        match self.0 {
+            Known::Place(place) => place,
+            Known::Counter(counter) => counter.settle(),
+        }
+    }
+}
+
+impl From<Place> for At<'_> {
+    fn from(place: Place) -> Self {
+        At(Known::Place(place))
+    }
+}
+
 /// Number of Unicode scalar values in valid UTF-8.
 #[inline]
 fn scalars(bytes: &[u8]) -> u32 {
+    if bytes.is_ascii() {
+        return bytes.len() as u32;
+    }
     // A continuation byte is 0b10xxxxxx. Eight at a time: the lowest bit of each byte says whether it is one.
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();

@@ -6,7 +6,7 @@
 use super::marks::{self, Mark, Seen, Word, is_name};
 use super::scan;
 use super::space::is_space;
-use crate::span::Place;
+use crate::span::{At, Counter, Place};
 
 /// One token, borrowed from the chunk or from the lexer's own small buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ pub struct Markup {
     in_comment: bool,
     carry: String,
     /// Start of the unfinished token, or the place after the last token.
-    place: Place,
+    place: Counter,
     mark: &'static str,
     limit: usize,
     /// Whether marks of reasoning are told that are no tags.
@@ -190,7 +190,7 @@ impl Markup {
             state: State::Text,
             in_comment: false,
             carry: String::new(),
-            place,
+            place: Counter::new(place),
             mark,
             limit,
             reasoning: false,
@@ -217,13 +217,13 @@ impl Markup {
 
     /// Reads `text`; `out` gets each token with the place it starts at.
     #[inline]
-    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, Place)) {
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let bytes = text.as_bytes();
         // `from` is where the token under way starts in this chunk; a carried one starts before it.
         let mut from = 0;
         let mut at = 0;
         loop {
-            if self.state == State::Text {
+            if matches!(self.state, State::Text) {
                 let Some(found) = self.find(&bytes[at..]) else {
                     self.text(&text[from..], out);
                     return;
@@ -274,7 +274,7 @@ impl Markup {
     #[inline]
     fn find(&self, bytes: &[u8]) -> Option<usize> {
         match (self.in_comment, self.reasoning) {
-            (false, false) => scan::find(b'<', bytes),
+            (false, false) => find_tag(bytes),
             (false, true) => find_mark(bytes),
             (true, _) => scan::find2(b'<', b'-', bytes),
         }
@@ -286,7 +286,7 @@ impl Markup {
         text: &str,
         from: usize,
         at: usize,
-        out: &mut impl FnMut(Token<'_>, Place),
+        out: &mut impl FnMut(Token<'_>, At<'_>),
     ) -> (usize, usize) {
         if self.carry.is_empty() {
             self.text(&text[from..=from], out);
@@ -301,7 +301,7 @@ impl Markup {
     }
 
     /// Ends the input. An unfinished token is text; `out` gets it as the last token.
-    pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, Place)) {
+    pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         if matches!(self.state, State::Mark(_)) {
             // Half a mark may hold a whole tag: `<<ParsingError>`.
             let held = std::mem::take(&mut self.carry);
@@ -322,8 +322,8 @@ impl Markup {
 
     /// Forgets the unfinished token and returns its start.
     pub fn drop_carry(&mut self) -> Place {
-        let start = self.place;
-        self.place.advance(&std::mem::take(&mut self.carry));
+        let start = self.place.settle();
+        self.place.add(&std::mem::take(&mut self.carry));
         self.state = State::Text;
         start
     }
@@ -331,15 +331,14 @@ impl Markup {
     /// The place after the last token.
     #[must_use]
     pub fn place(&self) -> Place {
-        self.place
+        self.place.get()
     }
 
     #[inline]
-    fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, Place)) {
+    fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         if !text.is_empty() {
-            let start = self.place;
-            self.place.advance(text);
-            out(Token::Text(text), start);
+            out(Token::Text(text), At::counted(&mut self.place));
+            self.place.add(text);
         }
     }
 
@@ -347,26 +346,25 @@ impl Markup {
     fn token(
         &mut self,
         tail: &str,
-        out: &mut impl FnMut(Token<'_>, Place),
+        out: &mut impl FnMut(Token<'_>, At<'_>),
         make: impl for<'t> Fn(&'t str) -> Token<'t>,
     ) {
-        let start = self.place;
         if self.carry.is_empty() {
             if !tail.is_empty() {
-                self.place.advance(tail);
-                out(make(tail), start);
+                out(make(tail), At::counted(&mut self.place));
+                self.place.add(tail);
             }
         } else {
             let mut whole = std::mem::take(&mut self.carry);
             whole.push_str(tail);
-            self.place.advance(&whole);
-            out(make(&whole), start);
+            out(make(&whole), At::counted(&mut self.place));
+            self.place.add(&whole);
             whole.clear();
             self.carry = whole;
         }
     }
 
-    fn emit(&mut self, done: &Step, tail: &str, out: &mut impl FnMut(Token<'_>, Place)) {
+    fn emit(&mut self, done: &Step, tail: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         match done {
             Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
             Step::CommentOpen => {
@@ -498,6 +496,22 @@ fn mark_token(raw: &str) -> Token<'_> {
     Token::Mark(raw)
 }
 
+/// Where a tag or a comment may begin.
+#[inline]
+fn find_tag(bytes: &[u8]) -> Option<usize> {
+    let mut at = scan::find(b'<', bytes)?;
+    while is_less(bytes, at) {
+        at += 1 + scan::find(b'<', &bytes[at + 1..])?;
+    }
+    Some(at)
+}
+
+/// Whether the `<` at `at` is text whatever comes before it or is taken out around it, so that it does not cut the text.
+/// Text that begins with `<` is a token of its own: what came to no end begins with it.
+fn is_less(bytes: &[u8], at: usize) -> bool {
+    at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
+}
+
 /// Where a tag, a comment or a mark of reasoning may begin.
 fn find_mark(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -505,7 +519,7 @@ fn find_mark(bytes: &[u8]) -> Option<usize> {
         at += marks::find(&bytes[at..])?;
         let next = bytes.get(at + 1);
         let begins = match bytes[at] {
-            b'<' => true,
+            b'<' => !is_less(bytes, at),
             // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
             // is a token of its own.
             b'[' => matches!(next, None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),

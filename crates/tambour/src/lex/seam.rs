@@ -60,10 +60,17 @@ impl Seam {
     /// A text token of the reply that goes out.
     #[inline]
     pub fn text(&mut self, text: &str, at: Place, out: &mut impl FnMut(Joined<'_>)) {
-        if self.held() == 0 && !text.starts_with('<') {
+        if self.passes(text) {
             return out(Joined::Text(text));
         }
         self.read(text, at, out);
+    }
+
+    /// Whether this text goes out as it is.
+    #[inline]
+    #[must_use]
+    pub fn passes(&self, text: &str) -> bool {
+        self.held() == 0 && text.as_bytes().first() != Some(&b'<')
     }
 
     fn read(&mut self, text: &str, here: Place, out: &mut impl FnMut(Joined<'_>)) {

@@ -50,6 +50,7 @@ impl Sequencer {
     /// A stream that has not begun.
     #[must_use]
     pub fn new(options: &Options) -> Sequencer {
+        let delta = options.limits.delta.max(4);
         Sequencer {
             stage: Stage::Before,
             summary: false,
@@ -58,10 +59,10 @@ impl Sequencer {
             late: false,
             answered: false,
             queries: None,
-            trim: Trim::new(options.limits.hold),
+            trim: Trim::new(options.limits.hold, delta),
             texts: options.texts.clone(),
             skip_thinking: false,
-            delta: options.limits.delta.max(4),
+            delta,
         }
     }
 

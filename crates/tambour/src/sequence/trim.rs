@@ -3,24 +3,37 @@
 use crate::lex::space::is_space;
 
 /// Passes the text of one section on without the white space around it. White space that may turn out to be the
-/// end of the section is held back, `limit` bytes at most.
+/// end of the section is held back, `limit` bytes at most, and goes out with the text that follows it.
 #[derive(Clone, Debug, Default)]
 pub struct Trim {
     begun: bool,
     held: String,
     limit: usize,
+    /// Bytes of a piece that white space and the text behind it are put together in.
+    joined: usize,
 }
 
 impl Trim {
-    /// At the start of a section.
+    /// At the start of a section. White space and the text behind it go out as one piece, if that has at most `joined`
+    /// bytes; of more text so much goes with it.
     #[must_use]
-    pub fn new(limit: usize) -> Trim {
-        Trim { begun: false, held: String::new(), limit: limit.max(4) }
+    pub fn new(limit: usize, joined: usize) -> Trim {
+        Trim { begun: false, held: String::new(), limit: limit.max(4), joined }
     }
 
     /// Text of the section.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
+        // Most pieces end in a word, and so did the one before.
+        let ends = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
+        if ends && self.begun && self.held.is_empty() {
+            return out(text);
+        }
+        self.push_spaced(text, out);
+    }
+
+    /// Text with white space before it or at its end, or before the section has begun.
+    fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let empty = !self.begun && self.held.is_empty();
         let text = if empty { text.trim_start_matches(is_space) } else { text };
         let mut inner = text.trim_end_matches(is_space);
@@ -30,11 +43,7 @@ impl Trim {
         }
         if !inner.is_empty() {
             self.begun = true;
-            if !self.held.is_empty() {
-                out(&self.held);
-                self.held.clear();
-            }
-            out(inner);
+            self.release(inner, out);
         }
         if inner.len() < text.len() {
             self.hold(&text[inner.len()..], out);
@@ -51,6 +60,21 @@ impl Trim {
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Text that goes out, behind the white space that was held back.
+    fn release(&mut self, text: &str, out: &mut impl FnMut(&str)) {
+        if self.held.is_empty() {
+            return out(text);
+        }
+        let room = self.joined.saturating_sub(self.held.len());
+        let (first, rest) = text.split_at(text.floor_char_boundary(room));
+        self.held.push_str(first);
+        out(&self.held);
+        self.held.clear();
+        if !rest.is_empty() {
+            out(rest);
+        }
     }
 
     fn hold(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {

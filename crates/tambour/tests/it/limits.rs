@@ -7,6 +7,7 @@ use tambour::lex::markup::{Markup, Token};
 use tambour::limits::Limits;
 use tambour::repair::json::{Builder, JsonEvent, JsonSink, Reader, strict};
 use tambour::sequence::Trim;
+use tambour::span::At;
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 fn limited(set: impl FnOnce(&mut Limits)) -> Options {
@@ -158,7 +159,7 @@ fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
     let text = "\u{3000}    \u{3000} ";
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
-        let mut trim = Trim::new(4);
+        let mut trim = Trim::new(4, 4);
         let mut sent = String::new();
         for piece in [&text[..at], &text[at..]] {
             trim.push(piece, &mut |text| sent.push_str(text));
@@ -187,7 +188,7 @@ fn a_tag_ends_at_the_limit() {
     let tags = |tag: &str| {
         let mut tags = 0;
         let mut lexer = Markup::new("", 8);
-        let mut out = |token: Token<'_>, _| tags += usize::from(matches!(token, Token::Tag(_)));
+        let mut out = |token: Token<'_>, _: At<'_>| tags += usize::from(matches!(token, Token::Tag(_)));
         lexer.push(tag, &mut out);
         lexer.finish(&mut out);
         tags

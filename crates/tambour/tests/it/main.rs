@@ -4,6 +4,7 @@ mod checker;
 mod chunking;
 mod code;
 mod corpus;
+mod deltas;
 mod dialogue;
 mod encode;
 mod errors;

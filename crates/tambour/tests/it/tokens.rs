@@ -4,6 +4,7 @@ use tambour::lex::code::{Code, CodeFilter, Inside, Piece};
 use tambour::lex::entity::Entities;
 use tambour::lex::markup::{Markup, Token};
 use tambour::lex::utf8::Utf8;
+use tambour::span::At;
 
 /// Where a text can be cut in two, its ends included.
 fn cuts(text: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -125,7 +126,7 @@ fn names_begin_with_letters_and_comments_end_with_two_dashes() {
     ] {
         for (first, second) in cuts(text) {
             let mut read: Vec<(bool, String)> = Vec::new();
-            let mut out = |token: Token<'_>, _| {
+            let mut out = |token: Token<'_>, _: At<'_>| {
                 let (text, said) = match token {
                     Token::Text(text) => (true, text.to_owned()),
                     Token::Tag(tag) => (false, format!("tag {}", tag.raw)),

@@ -183,16 +183,16 @@ fn apply(
 
 /// The name that the object gives.
 fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
-    let at = whole.line.at;
+    let Line { at, named, .. } = *whole.line;
     match whole.object.shift_remove("event") {
-        // Text went out under the name that stood before it.
-        Some(Value::String(_)) if whole.line.target.is_some() => return Some(whole.line.name.clone()),
         Some(Value::String(name)) => return Some(name),
-        Some(_) => {
+        // Text went out under the name that stood before it.
+        None if whole.line.target.is_some() && named => return Some(whole.line.name.clone()),
+        None if whole.line.target.is_none() => {}
+        _ => {
             order.found_on(rules::FIELD_TYPE, "J-051", at, "`event` is not a string", "left out");
             return None;
         }
-        None => {}
     }
     // Other objects have a `type` too, so its value must be a name that only events have.
     let of_event = |name: &str| matches!(kind_of(name.trim()), Some(EventKind::Contract | EventKind::System));

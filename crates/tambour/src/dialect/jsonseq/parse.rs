@@ -32,6 +32,8 @@ pub(super) struct Lines {
     builder: Builder,
     outer: Outer,
     line: Line,
+    /// One that is over, for its buffers.
+    spare: Line,
     /// An item of an array, until it is known whether its end is its own.
     done: Option<Done>,
     pretty: bool,
@@ -67,8 +69,9 @@ pub(super) struct Line {
     top: String,
     sub: String,
     pub(super) name: String,
-    /// Whether the string under way is the event's name.
+    /// Whether the string under way is the event's name, and whether the last value under `event` is a string.
     naming: bool,
+    pub(super) named: bool,
     pub(super) id: Option<Value>,
     id_text: String,
     id_string: bool,
@@ -88,7 +91,7 @@ pub(super) struct Line {
 /// An object that has been read.
 struct Done {
     line: Line,
-    /// `None` when it is larger than the limits.
+    /// `None` when it is larger than the limits; empty when its text was handed on.
     value: Option<serde_json::Map<String, Value>>,
     duplicates: Vec<Duplicate>,
     members: Members,
@@ -136,6 +139,7 @@ impl Lines {
             builder: Builder::limited(limits.hold, limits.items).placing(2),
             outer: Outer::default(),
             line: Line::default(),
+            spare: Line::default(),
             done: None,
             pretty: false,
             options: Arc::clone(options),
@@ -238,6 +242,10 @@ impl Lines {
 
     /// What stands inside of an object.
     fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+        let line = &mut self.line;
+        if line.depth == 1 && begins_value(event) && line.top == "event" {
+            line.named = matches!(event, JsonEvent::StringStart);
+        }
         match event {
             JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
@@ -290,7 +298,7 @@ impl Lines {
 
     fn object_begins(&mut self) {
         let start = if self.outer.arrays > 0 { self.outer.bracket } else { self.outer.at };
-        self.line = Line { at: start, start, depth: 1, framed: self.outer.framed, ..Line::default() };
+        self.line.begin(start, self.outer.framed);
         if let Some(named) = self.text.named.as_ref().filter(|_| self.outer.framed) {
             self.line.at = named.at;
             self.line.name.clone_from(&named.name);
@@ -308,19 +316,26 @@ impl Lines {
             Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
                 (Some(object), duplicates, members)
             }
+            // Nothing of it is asked for.
+            Some(Built { value: Value::Null, duplicates, members, .. }) => {
+                (Some(serde_json::Map::new()), duplicates, members)
+            }
             _ => (None, Vec::new(), self.builder.members(0)),
         };
         self.outer.objects = true;
         self.outer.gap = self.outer.bracket;
         let end = self.outer.bracket.offset;
-        self.done = Some(Done { line: std::mem::take(&mut self.line), value, duplicates, members, end });
+        let line = std::mem::replace(&mut self.line, std::mem::take(&mut self.spare));
+        self.done = Some(Done { line, value, duplicates, members, end });
     }
 
     /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
     fn item_ends(&mut self, cut: bool, out: &mut dyn Output) {
         if let Some(done) = self.done.take() {
             let end = done.end;
-            self.object(done, cut, out);
+            let (line, members) = self.object(done, cut, out);
+            self.builder.reuse(members);
+            self.spare = line.cleared();
             self.flush(end, out);
         }
     }
@@ -385,10 +400,11 @@ impl Lines {
         line.target = Some(target);
         line.text_depth = line.depth;
         line.streaming = true;
+        self.builder.forget_value();
     }
 
-    /// A whole object.
-    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) {
+    /// A whole object. Gives back what it was kept in.
+    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) -> (Line, Members) {
         let Done { line, value, duplicates, mut members, end } = done;
         members.ended(end);
         for duplicate in duplicates {
@@ -401,15 +417,18 @@ impl Lines {
         let named = if line.framed { self.text.named.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
-                return streamed::rest(line.name.trim(), &line, &members, true, &mut self.order);
+                streamed::rest(line.name.trim(), &line, &members, true, &mut self.order);
+            } else {
+                let message = "an event with more text or values than `limits.hold` and `limits.items`";
+                self.order.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
             }
-            let message = "an event with more text or values than `limits.hold` and `limits.items`";
-            return self.order.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
+            return (line, members);
         };
         self.cut |= cut && named.is_none() && event::may_begin(&object);
         let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
         let whole = Whole { line: &line, object, members: &members, end, cut };
         event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);
+        (line, members)
     }
 
     /// A frame that ended without data is an event without fields.
@@ -440,10 +459,37 @@ impl Lines {
     }
 }
 
+/// Whether a value begins with an event.
+fn begins_value(event: &JsonEvent<'_>) -> bool {
+    use JsonEvent::{ArrayStart, Bool, Digits, Null, Number, ObjectStart, StringStart};
+    matches!(event, StringStart | Number(_) | Digits(_) | Bool(_) | Null | ObjectStart | ArrayStart)
+}
+
 /// Keys that are looked at for what came too late.
 const LATE: usize = 16;
 
+/// Bytes of a buffer that is used again.
+const BUFFER: usize = 256;
+
 impl Line {
+    /// The line of an object that begins here.
+    fn begin(&mut self, at: Place, framed: bool) {
+        *self = Line { at, start: at, depth: 1, framed, ..std::mem::take(self).cleared() };
+    }
+
+    /// No line, in the buffers of this one, where they are small.
+    fn cleared(self) -> Line {
+        let Line { mut top, mut sub, mut name, mut id_text, mut late, .. } = self;
+        for buffer in [&mut top, &mut sub, &mut name, &mut id_text] {
+            if buffer.capacity() > BUFFER {
+                *buffer = String::new();
+            }
+            buffer.clear();
+        }
+        late.clear();
+        Line { top, sub, name, id_text, late, ..Line::default() }
+    }
+
     fn key(&mut self, text: &str, depth: usize, place: KeyPlace<'_>) {
         let key = match depth {
             1 => {
@@ -456,12 +502,12 @@ impl Line {
         key.clear();
         key.push_str(text);
         if self.target.is_none() && text == "text" {
-            self.text_at = place.get().offset;
+            self.text_at = place.offset();
         } else if self.target.is_some()
             && matches!(text, "event" | "data" | "id" | "text")
             && self.late.len() < LATE
         {
-            self.late.push(place.get().offset);
+            self.late.push(place.offset());
         }
     }
 

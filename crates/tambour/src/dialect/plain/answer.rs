@@ -124,17 +124,13 @@ impl Answer {
 
     /// Text of the answer that goes out.
     #[inline]
-    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (read, _) = self.code.text(rest, false);
-            rest = &rest[read..];
-        }
+    pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
+        self.code.skim(text, false);
         self.send(text, at, out);
     }
 
     #[inline]
-    fn send(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    fn send(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         self.comment.text(text);
         self.late.text(text, at, out);
         self.last = text.as_bytes().last().copied().unwrap_or(self.last);
@@ -159,7 +155,7 @@ impl Answer {
             && matches!(self.last, b'`' | b'~')
             && token.raw().as_bytes().first() == Some(&self.last)
         {
-            self.text(" ", at, out);
+            self.text(" ", || at, out);
         }
         if self.hold.is_some() {
             return self.wait(token, found, at, out);
@@ -178,7 +174,7 @@ impl Answer {
             }
             (Token::Text(text), None) => {
                 self.end_tail(out);
-                self.text(text, at, out);
+                self.text(text, || at, out);
                 None
             }
             (other, None) => {
@@ -216,7 +212,7 @@ impl Answer {
             self.late.tag(tag.name, tag.raw, at, out);
         }
         let comment = *token == Token::CommentOpen && outside && !self.comment.is_open();
-        self.text(token.raw(), at, out);
+        self.text(token.raw(), || at, out);
         if comment {
             self.comment.begin();
         }
@@ -229,7 +225,7 @@ impl Answer {
         self.end_lead(out);
         self.end_tail(out);
         self.late.tag("thinking", raw, at, out);
-        self.text(raw, at, out);
+        self.text(raw, || at, out);
     }
 
     /// A token at the beginning of the answer. Whether it is kept, since the answer may be the failure marker.
@@ -299,7 +295,7 @@ impl Answer {
         if let Some(Lead { text, at, .. }) = self.lead.take()
             && !text.is_empty()
         {
-            self.text(&text, at, out);
+            self.text(&text, || at, out);
         }
     }
 
@@ -349,7 +345,7 @@ impl Answer {
     fn keep(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         self.code.boundary();
         self.line_break(raw);
-        self.send(raw, at, out);
+        self.send(raw, || at, out);
     }
 
     /// A mark's own line breaks count, its backticks do not.
@@ -369,13 +365,13 @@ impl Answer {
         out: &mut dyn Output,
     ) -> Fate {
         if !self.tail.is_empty() {
-            let tail = std::mem::take(&mut self.tail);
+            let (tail, tail_at) = (std::mem::take(&mut self.tail), self.tail_at);
             let message = "reasoning stands in unfinished markup";
-            let end = self.tail_at.offset + tail.len();
-            let report = Report::new(rules::THINK_IN_MARKUP, self.tail_at, end, message);
+            let end = tail_at.offset + tail.len();
+            let report = Report::new(rules::THINK_IN_MARKUP, tail_at, end, message);
             out.report(report.repaired("escaped"));
             let escaped = tail.replace('<', "&lt;").replace('[', "&#91;").replace('◁', "&#9665;");
-            self.text(&escaped, self.tail_at, out);
+            self.text(&escaped, || tail_at, out);
         }
         self.cut = true;
         Fate { found, raw: raw.to_owned(), at, behind, decided: self.decided }
@@ -450,7 +446,7 @@ impl Answer {
     /// The mark that waits is code, and so is all that came behind it.
     fn is_code(&mut self, out: &mut dyn Output) {
         if let Some(Hold { text, at, .. }) = self.hold.take() {
-            self.send(&text, at, out);
+            self.send(&text, || at, out);
         }
     }
 
@@ -486,8 +482,8 @@ impl Answer {
     /// Unfinished markup is text.
     fn end_tail(&mut self, out: &mut dyn Output) {
         if !self.tail.is_empty() {
-            let tail = std::mem::take(&mut self.tail);
-            self.text(&tail, self.tail_at, out);
+            let (tail, tail_at) = (std::mem::take(&mut self.tail), self.tail_at);
+            self.text(&tail, || tail_at, out);
         }
     }
 }

@@ -29,12 +29,12 @@ impl Late {
 
     /// Text of the answer.
     #[inline]
-    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         if let Some(lines) = &mut self.lines
             && let Some(found) = lines.find(text)
         {
             self.lines = None;
-            let place = at.after(&text[..found]);
+            let place = at().after(&text[..found]);
             let message = "events begin after the reply was taken for plain text";
             let report = Report::new(rules::STRUCTURE_LATE, place, place.offset + 1, message);
             out.report(report.repaired("kept as text"));

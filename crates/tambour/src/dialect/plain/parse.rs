@@ -11,7 +11,7 @@ use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{At, Place};
 
 /// Bytes kept until it is known what a `<thinking>` is.
 const PENDING: usize = 1023;
@@ -77,13 +77,33 @@ impl Reader {
         }
     }
 
+    /// The next token.
     #[inline]
-    pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
+        match token {
+            // Most text goes on with what is under way; its place is not asked for.
+            Token::Text(text)
+                if self.thinking.is_none() && self.part == Part::Answer && self.answer.passes(text) =>
+            {
+                self.answer.text(text, || at.into().get(), out);
+            }
+            Token::Text(text)
+                if self.thinking.is_none() && matches!(self.part, Part::Reasoning | Part::Aside) =>
+            {
+                self.reason(text, out);
+            }
+            _ => self.placed(token, at.into().get(), out),
+        }
+    }
+
+    fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if self.thinking.is_some() && self.after_thinking(&token, out) {
             return;
         }
         match (self.part, token) {
-            (Part::Answer, Token::Text(text)) if self.answer.passes(text) => self.answer.text(text, at, out),
+            (Part::Answer, Token::Text(text)) if self.answer.passes(text) => {
+                self.answer.text(text, || at, out)
+            }
             (Part::Reasoning | Part::Aside, Token::Text(text)) => self.reason(text, out),
             (Part::Start, Token::Text(text)) => {
                 // A byte order mark is no text, nor is the white space around it.

@@ -115,15 +115,31 @@ impl Answer {
         self.seam.held() + self.filter.held() + comment
     }
 
-    /// Text of the answer.
+    /// Whether text goes out, wherever it stands.
     #[inline]
-    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn passes(&self, text: &str) -> bool {
+        self.comment.is_none() && self.seam.passes(text)
+    }
+
+    /// Such text.
+    #[inline]
+    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
+        self.count(text);
+        pass(Joined::Text(text), &mut self.filter, &mut self.open_comment, out);
+    }
+
+    fn count(&mut self, text: &str) {
         if !self.filled {
             self.filled = !text.trim().is_empty();
         }
         if self.block_last && self.blocks > 0 {
             self.block_last = is_blank(text);
         }
+    }
+
+    /// Text of the answer.
+    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        self.count(text);
         let Answer { seam, filter, open_comment, .. } = self;
         seam.text(text, at, &mut |joined| pass(joined, filter, open_comment, out));
     }

@@ -230,7 +230,7 @@ impl Reader {
             if let Token::Tag(tag) = token
                 && let Some((name, exact)) = structure::find(tag.name)
             {
-                self.check_tag(name, exact, &tag, at, out);
+                self.check_tag(name, exact, &tag, at.get(), out);
             }
         });
     }

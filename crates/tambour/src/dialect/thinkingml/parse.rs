@@ -18,7 +18,7 @@ use crate::lex::entity::Entities;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::span::Place;
+use crate::span::{At, Place};
 use crate::structure::Misfit;
 
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
@@ -104,7 +104,41 @@ impl Reader {
 
     /// The next token.
     #[inline]
-    pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
+        match token {
+            Token::Text(text) if self.flows(text, out) => self.text_came(text),
+            _ => self.placed(token, at.into().get(), out),
+        }
+    }
+
+    /// Text that goes on with the answer or with a phase, whatever its place is. Whether it does.
+    #[inline]
+    fn flows(&mut self, text: &str, out: &mut dyn Output) -> bool {
+        match self.mode {
+            Mode::Final if self.block.is_none() && self.answer.passes(text) => self.answer.flow(text, out),
+            Mode::Thinking if self.thinking.flows() => {
+                self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Text has been read.
+    #[inline]
+    fn text_came(&mut self, text: &str) {
+        self.line = match text.as_bytes().last() {
+            // Most pieces end in a word.
+            Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
+                Some(last) if is_blank(&text[last + 1..]) => Line::Blank,
+                None if is_blank(text) => self.line,
+                _ => Line::Text,
+            },
+            _ => Line::Text,
+        };
+    }
+
+    fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let mut token = token;
         if !matches!(token, Token::Text(_)) {
             self.flush_entities(out);
@@ -125,13 +159,7 @@ impl Reader {
             Mode::Late => self.late_token(token, at, out),
         }
         self.line = match token {
-            // Most pieces end in a word.
-            Token::Text(text) if !text.ends_with([' ', '\n', '\t', '\r']) => Line::Text,
-            Token::Text(text) => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
-                Some(last) if is_blank(&text[last + 1..]) => Line::Blank,
-                None if is_blank(text) => self.line,
-                _ => Line::Text,
-            },
+            Token::Text(text) => return self.text_came(text),
             Token::Tag(tag)
                 if matches!(
                     structure::find(tag.name),

@@ -112,7 +112,8 @@ impl Reader {
 
     /// Whether marks count that are no tags: before the structure begins.
     pub(super) fn reads_marks(&self) -> bool {
-        !self.seen.iter().any(|name| matches!(*name, "thinking" | "final"))
+        // The last one is most often one of them.
+        !self.seen.iter().rev().any(|name| matches!(*name, "thinking" | "final"))
     }
 
     /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.

@@ -103,6 +103,12 @@ impl Thinking {
         part + lone + self.hold.as_ref().map_or(0, |hold| hold.raw.len())
     }
 
+    /// Whether text is text of a phase.
+    #[inline]
+    pub(super) fn flows(&self) -> bool {
+        matches!(self.part, Part::Text) && self.hold.is_none() && self.lone.is_none()
+    }
+
     /// A closing tag that came after the answer closed what it interrupted.
     pub(super) fn closed_late(&mut self, name: Name) {
         match name {

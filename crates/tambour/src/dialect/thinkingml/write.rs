@@ -97,8 +97,8 @@ fn escape_tags(text: &str) -> String {
     };
     writer.filter.entities(CodeEntities::Encode);
     let mut lexer = Markup::new(MARKER, text.len() + 1);
-    lexer.push(text, &mut |token, at| writer.token(token, at));
-    lexer.finish(&mut |token, at| writer.token(token, at));
+    lexer.push(text, &mut |token, at| writer.token(token, at.get()));
+    lexer.finish(&mut |token, at| writer.token(token, at.get()));
     let Writer { seam, filter, comment, out, .. } = &mut writer;
     seam.end(&mut |joined| pass(joined, filter, comment, out));
     filter.finish(&mut |piece| put(&piece, comment, out));

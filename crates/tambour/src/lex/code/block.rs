@@ -143,6 +143,28 @@ impl Block {
         false
     }
 
+    /// Whether the line has come to its content, from `byte` on. Most lines begin with a letter: it begins no block.
+    #[inline]
+    pub(super) fn begins_plain(&mut self, byte: u8) -> bool {
+        if matches!(self.line, Line::Start)
+            && self.column == 0
+            && (byte.is_ascii_alphabetic() || byte >= 0x80)
+        {
+            self.letter();
+        }
+        matches!(self.line, Line::Inline)
+    }
+
+    /// A letter without blanks before it begins the line: it is in no container.
+    fn letter(&mut self) {
+        if self.fence.is_some() && self.depth == 0 {
+            self.line = Line::Inline;
+        } else {
+            self.fence = None;
+            self.text();
+        }
+    }
+
     /// The run of fence characters that began the line is over; returns whether it was text.
     pub(super) fn end_mark(&mut self, mark: u8, len: usize) -> bool {
         if let Some(fence) = self.fence {
@@ -169,7 +191,15 @@ impl Block {
 
     /// Ends the line, which is not in a run of fence characters.
     pub(super) fn end_line(&mut self) {
-        let mut empty = false;
+        let empty = !matches!(self.line, Line::Inline) && self.end_start();
+        self.empty = empty;
+        self.line = Line::Start;
+        (self.matched, self.column, self.indent, self.quoted) = (0, 0, 0, false);
+        self.rule = Rule::default();
+    }
+
+    /// Ends a line that has come to no content. Returns whether it was the marker of an item alone.
+    fn end_start(&mut self) -> bool {
         let setext = self.in_paragraph() && self.rule.mark == b'-';
         match self.line {
             Line::Marker | Line::Space | Line::Rule { .. } if self.rule.count >= 3 => {
@@ -179,7 +209,7 @@ impl Block {
             Line::Marker | Line::Space | Line::Rule { .. } if setext => self.paragraph = false,
             Line::Marker | Line::Space if !self.in_paragraph() && self.matched < DEPTH => {
                 self.begin(self.marker.width + 1);
-                empty = true;
+                return true;
             }
             Line::Heading(_) | Line::Rule { indented: true } => {
                 self.no_paragraph();
@@ -196,10 +226,7 @@ impl Block {
             Line::Closing => self.fence = None,
             Line::Mark { .. } | Line::Inline => {}
         }
-        self.empty = empty;
-        self.line = Line::Start;
-        (self.matched, self.column, self.indent, self.quoted) = (0, 0, 0, false);
-        self.rule = Rule::default();
+        false
     }
 
     /// The first bytes of a line, and the first ones in a container that begins.

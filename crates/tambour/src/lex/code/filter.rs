@@ -85,7 +85,7 @@ impl<T> CodeFilter<T> {
         let ampersand = self.entities != CodeEntities::Keep;
         while !rest.is_empty() {
             let (read, stop) = if self.queue.is_empty() {
-                let (read, stop) = self.code.text(rest, ampersand);
+                let (read, stop) = self.code.skim(rest, ampersand);
                 if read > 0 {
                     out(Piece::Text(&rest[..read]));
                 }

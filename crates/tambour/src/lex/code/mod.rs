@@ -59,10 +59,20 @@ impl Code {
     /// code that is not looked for.
     #[inline]
     pub fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
-        let bytes = text.as_bytes();
+        self.read::<true>(text.as_bytes(), ampersand)
+    }
+
+    /// Reads text where nothing waits to be decided: only `&` is a stop, and that if `ampersand` says so. Returns the bytes
+    /// read.
+    #[inline]
+    pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
+        self.read::<false>(text.as_bytes(), ampersand)
+    }
+
+    fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<Stop>) {
         let mut at = 0;
         while at < bytes.len() {
-            if self.block.line == Line::Inline && self.run == 0 {
+            if self.run == 0 && self.block.begins_plain(bytes[at]) {
                 let rest = &bytes[at..];
                 let found = match (self.block.fence.is_some(), ampersand) {
                     (true, true) => scan::find2(b'\n', b'&', rest),
@@ -73,22 +83,30 @@ impl Code {
                 self.pass(&rest[..found.unwrap_or(rest.len())]);
                 let Some(found) = found else { break };
                 at += found;
+                if bytes[at] == b'\n' {
+                    self.end_line();
+                    at += 1;
+                    if STOPS {
+                        return (at, Some(Stop::LineEnd));
+                    }
+                    continue;
+                }
             }
             if ampersand && bytes[at] == b'&' {
                 let stop = self.boundary();
-                if stop.is_some() {
+                if STOPS && stop.is_some() {
                     return (at, stop);
                 }
                 if self.block.fence.is_some() || !self.runs.is_empty() {
                     return (at, Some(Stop::Ampersand));
                 }
             }
-            if let Some(stop) = self.byte(bytes[at]) {
-                // A closing run is noticed at the byte after it, which is not part of it.
-                let read = at + usize::from(stop == Stop::LineEnd);
-                return (read, Some(stop));
+            let stop = self.byte(bytes[at]);
+            // A closing run is noticed at the byte after it, which is not part of it.
+            at += usize::from(!matches!(stop, Some(Stop::Closed(_))));
+            if STOPS && stop.is_some() {
+                return (at, stop);
             }
-            at += 1;
         }
         (bytes.len(), None)
     }

@@ -41,6 +41,8 @@ pub struct Builder {
     most: Option<(usize, usize)>,
     left: (usize, usize),
     over: bool,
+    /// The value under way is not asked for, only its keys.
+    unasked: bool,
 }
 
 /// An open object or array.
@@ -76,6 +78,21 @@ impl Builder {
     pub(crate) fn placing(mut self, depth: usize) -> Builder {
         self.members = Some(Members::to(depth));
         self
+    }
+
+    /// From here on the value under way is not asked for: [`Builder::see`] gives `null` for it. Its size, its members and
+    /// the keys that stand twice are followed all the same.
+    pub(crate) fn forget_value(&mut self) {
+        self.unasked = true;
+        self.items.clear();
+        self.open.iter_mut().for_each(|open| open.items = 0);
+    }
+
+    /// Takes members back that [`Builder::see`] gave, for the next value: what they were kept in is used again.
+    pub(crate) fn reuse(&mut self, members: Members) {
+        if let Some(empty) = &mut self.members {
+            empty.reuse(members);
+        }
     }
 
     /// Whether the last value was larger than the limits.
@@ -117,7 +134,8 @@ impl Builder {
             (Some(bytes), Some(items)) => self.left = (bytes, items),
             _ => {
                 let members = self.members.take();
-                *self = Builder { most: self.most, over: true, members, ..Builder::default() };
+                let unasked = self.unasked;
+                *self = Builder { most: self.most, over: true, members, unasked, ..Builder::default() };
             }
         }
         !self.over
@@ -126,6 +144,16 @@ impl Builder {
     /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the value.
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
+        match *event {
+            // Its place is asked for more than once.
+            JsonEvent::Key { text, place, depth } => {
+                self.read(&JsonEvent::Key { text, place: place.counted(), depth })
+            }
+            _ => self.read(event),
+        }
+    }
+
+    fn read(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
         if let Some(members) = &mut self.members {
             members.see(event);
         }
@@ -139,6 +167,7 @@ impl Builder {
             | JsonEvent::Thought(_)
             | JsonEvent::ThoughtEnd(..) => {}
             JsonEvent::ValueStart(start) => {
+                self.unasked = false;
                 self.start = Some(start);
                 self.open.clear();
                 self.items.clear();
@@ -149,7 +178,11 @@ impl Builder {
             JsonEvent::Key { text, place, .. } => self.key(text, place.get()),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.close(),
             JsonEvent::StringStart => self.text.clear(),
-            JsonEvent::StringDelta(text) => self.text.push_str(text),
+            JsonEvent::StringDelta(text) if !self.unasked => self.text.push_str(text),
+            JsonEvent::StringDelta(_) => {}
+            JsonEvent::StringEnd | JsonEvent::Number(_) | JsonEvent::Digits(_) if self.unasked => {
+                self.put(Value::Null);
+            }
             JsonEvent::StringEnd => {
                 // A short string gets a buffer of its length, a long one the buffer it was collected in.
                 let short = self.text.len() <= SHORT;
@@ -202,6 +235,10 @@ impl Builder {
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
+        if self.unasked {
+            self.keys.truncate(open.keys);
+            return self.put(Value::Null);
+        }
         let items = self.items.drain(open.items..);
         let value = if open.object {
             let keys = self.keys.drain(open.keys..).map(|(key, _)| key);
@@ -217,7 +254,7 @@ impl Builder {
     fn put(&mut self, value: Value) {
         if self.open.is_empty() {
             self.root = Some(value);
-        } else {
+        } else if !self.unasked {
             self.items.push(value);
         }
     }

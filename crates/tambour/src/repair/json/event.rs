@@ -101,6 +101,16 @@ impl KeyPlace<'_> {
         self.from.after(self.over)
     }
 
+    /// The offset of the place, for which nothing is counted.
+    pub(crate) fn offset(self) -> usize {
+        self.from.offset + self.over.len()
+    }
+
+    /// The same, counted now.
+    pub(crate) fn counted(self) -> Self {
+        KeyPlace { from: self.get(), over: "", end: self.end }
+    }
+
     /// The offset after the text of a key.
     pub(crate) fn end(self) -> usize {
         self.end

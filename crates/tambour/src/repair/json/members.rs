@@ -75,10 +75,26 @@ impl Members {
         std::mem::replace(self, Members::to(depth))
     }
 
+    /// Keeps its members in what those of another value were kept in.
+    pub(super) fn reuse(&mut self, mut other: Members) {
+        if self.list.is_empty() && self.path.is_empty() {
+            other.clear();
+            *self = Members { depth: self.depth, ..other };
+        }
+    }
+
+    /// Forgets all.
+    fn clear(&mut self) {
+        self.list.clear();
+        self.path.clear();
+        self.open.clear();
+        (self.more, self.objects) = (None, 0);
+    }
+
     #[inline]
     pub(super) fn see(&mut self, event: &JsonEvent<'_>) {
         match event {
-            JsonEvent::ValueStart(_) => drop(self.take()),
+            JsonEvent::ValueStart(_) => self.clear(),
             JsonEvent::ObjectStart => self.open(true),
             JsonEvent::ArrayStart => self.open(false),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.path.pop()),

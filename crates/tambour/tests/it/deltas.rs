@@ -1,0 +1,78 @@
+//! How many deltas a reply costs, and what each holds.
+
+use tambour::event::Collected;
+use tambour::{End, Event, Options, Pipeline};
+
+/// The texts of the deltas of a reply that comes in these pieces, phases and answer.
+fn deltas(dialect: &str, options: &Options, pieces: &[&str]) -> Vec<String> {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
+    pieces.iter().for_each(|piece| pipeline.push(piece.as_bytes(), &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    let texts = sink.events.into_iter().filter_map(|event| match event {
+        Event::PhaseDelta { text, .. } | Event::FinalDelta { text } => Some(text.into_owned()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn white_space_goes_out_with_the_text_behind_it() {
+    // R-22, J-046: a delta for each piece; white space at the end of one begins the next.
+    for (dialect, before, after) in [
+        ("plain", "a", ""),
+        ("plain", "<think>a</think>a", ""),
+        ("plain", "<think>a", "</think>a"),
+        ("thinkingml", "<final>\na", "</final>"),
+    ] {
+        let pieces = [&[before], &["word "; 100][..], &[after]].concat();
+        let sent = deltas(dialect, &Options::default(), &pieces);
+        let text = format!("a{}", "word ".repeat(100));
+        assert!(sent.concat().contains(text.trim_end()), "{dialect}: {sent:?}");
+        assert_eq!(sent.iter().filter(|text| text.contains("word")).count(), 100, "{dialect}");
+        assert!(sent.len() <= 102, "{dialect}: {} deltas", sent.len());
+        assert!(sent.contains(&" word".to_owned()), "{dialect}: {sent:?}");
+    }
+}
+
+#[test]
+fn white_space_and_text_are_one_delta_up_to_the_limit() {
+    // J-039, R-22
+    let mut options = Options::default();
+    options.limits.delta = 8;
+    for (pieces, expected) in [
+        (&["a", "  ", "bcdefg", "h"][..], &["a", "  bcdefg", "h"][..]),
+        (&["a", "  ", "bcdefgh"], &["a", "  bcdefg", "h"]),
+        (&["a", "  ", "bcdefé"], &["a", "  bcdef", "é"]),
+        (&["a", "        ", "b"], &["a", "        ", "b"]),
+        (&["a", "         ", "b"], &["a", "        ", " ", "b"]),
+        (&["a", " b ", " ", "\n", "c"], &["a", " b", "  \nc"]),
+    ] {
+        assert_eq!(deltas("plain", &options, pieces), expected, "{pieces:?}");
+    }
+}
+
+#[test]
+fn text_in_pieces_costs_no_allocation() {
+    // nor does the white space that is put in front of it.
+    struct Nothing;
+    impl tambour::event::Sink for Nothing {
+        fn event(&mut self, _: Event<'_>) {}
+        fn finding(&mut self, _: tambour::Finding) {}
+    }
+    for (dialect, before) in [("plain", "<think>a</think>a word "), ("thinkingml", "<final>\na word ")] {
+        let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("the dialect exists");
+        pipeline.push(before.as_bytes(), &mut Nothing);
+        let mut read = || {
+            for _ in 0..1000 {
+                for piece in [&b"word "[..], b" other", b"\n\n"] {
+                    pipeline.push(piece, &mut Nothing);
+                }
+            }
+        };
+        // The buffers have grown by then.
+        read();
+        let cost = allocation_counter::measure(read);
+        assert_eq!(cost.count_total, 0, "{dialect}");
+    }
+}
