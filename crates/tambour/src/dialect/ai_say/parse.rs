@@ -140,6 +140,9 @@ impl Answers {
             JsonEvent::Comment(text) => return self.comment(text),
             JsonEvent::ValueStart(start) => {
                 self.around.end_line();
+                if start.commented {
+                    self.thoughts.found_in_draft(true);
+                }
                 self.object = Object::new(start, self.message.is_sent());
                 self.pending.clear();
                 self.message.forget();
@@ -173,7 +176,8 @@ impl Answers {
             (Some(built), _) => self.value(built, out),
             // There is no value of one that was too large.
             (None, JsonEvent::ValueEnd(end)) => {
-                let start = Start { index: 0, place: self.object.at, origin: self.object.origin };
+                let start =
+                    Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
                 let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
                 self.value(Built { value: Value::Null, start, end: *end, duplicates, members }, out);
             }

@@ -54,7 +54,7 @@ pub(super) struct Frame {
     origin: Origin,
     language: String,
     language_at: (Place, usize),
-    /// Whether it stands in a thought that is not closed.
+    /// Whether it stands in a thought or a comment that is not closed.
     pub(super) thinking: bool,
     before: Left,
 }
@@ -242,8 +242,15 @@ impl Around {
         self.said.clone_from(&language);
         let before = join(self.before, self.since);
         self.used |= start.origin != Origin::Bare;
-        let (start, origin) = (start.place, start.origin);
-        Frame { start, origin, language, language_at: self.said_at, thinking: self.thinking, before }
+        let Start { place: start, origin, commented, .. } = *start;
+        Frame {
+            start,
+            origin,
+            language,
+            language_at: self.said_at,
+            thinking: self.thinking || commented,
+            before,
+        }
     }
 
     /// A value has ended.

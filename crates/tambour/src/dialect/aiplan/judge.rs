@@ -64,7 +64,7 @@ pub(super) fn judge(built: Built, object: &mut Object, options: &Options) -> Che
         checked.valid = false;
         let message = match *guessed {
             true => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
-            false => "the plan stands in a thought; no call of it may run",
+            false => "the plan stands in a thought or a comment; no call of it may run",
         };
         checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }

@@ -307,6 +307,7 @@ impl Lines {
             index: 0,
             place: start,
             origin: Default::default(),
+            commented: false,
         }));
     }
 

@@ -4,7 +4,7 @@ use super::outside::{Fence, Outside};
 use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
-use crate::dialect::{Intent, Output};
+use crate::dialect::{Action, Intent, Output, Written};
 use crate::finding::Report;
 use crate::lex::entity;
 use crate::lex::markup::{Tag, TagKind, Token};
@@ -24,6 +24,8 @@ pub(super) struct Serp {
     full: Option<Place>,
     /// With text before it: what it is if it turns out to be an example in prose.
     pub(super) prose: Option<Prose>,
+    /// Findings on it, which are untrue in that case.
+    reports: Vec<Report>,
 }
 
 /// A `<serp>` behind text, as it was written.
@@ -47,6 +49,7 @@ pub(super) struct Waiting {
     fence: Option<Fence>,
     /// Bytes of the text outside up to its end.
     len: usize,
+    reports: Vec<Report>,
 }
 
 impl Waiting {
@@ -67,6 +70,7 @@ impl Serp {
             limit: limits.hold,
             full: None,
             prose: None,
+            reports: Vec::new(),
         }
     }
 
@@ -97,6 +101,37 @@ impl Serp {
             self.full = Some(at.after(kept));
         }
         kept
+    }
+}
+
+/// Most findings that wait with a summary; one with more is a summary.
+const KEPT_BACK: usize = 64;
+
+/// Keeps findings back, and hands on all else.
+struct KeptBack<'a> {
+    reports: &'a mut Vec<Report>,
+    out: &'a mut dyn Output,
+}
+
+impl Output for KeptBack<'_> {
+    fn intent(&mut self, intent: Intent<'_>) {
+        self.out.intent(intent);
+    }
+
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
+        self.out.queries(written, place, end)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.out.act(action);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.reports.push(report);
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.out.fall_back(reason);
     }
 }
 
@@ -142,15 +177,50 @@ impl Reader {
             raw: tag.raw.to_owned(),
             line_start: self.line != Line::Text,
         });
-        self.check_tag(Name::Serp, exact, tag, at, out);
+        let mut reports = Vec::new();
+        if prose.is_some() {
+            self.check_tag(
+                Name::Serp,
+                exact,
+                tag,
+                at,
+                &mut KeptBack { reports: &mut reports, out: &mut *out },
+            );
+        } else {
+            self.check_tag(Name::Serp, exact, tag, at, out);
+        }
         self.begin(Name::Serp, at, tag.raw.len(), out);
         if self.mode == Mode::Serp {
             // A fence alone is that around the reply.
             self.serp.prose = prose.filter(|_| !self.outside.is_blank());
         }
+        self.keep_back(reports, out);
+    }
+
+    /// Findings on a summary wait as long as it may be text.
+    fn keep_back(&mut self, reports: Vec<Report>, out: &mut dyn Output) {
+        match &mut self.waiting {
+            _ if self.mode == Mode::Serp && self.serp.prose.is_some() && reports.len() < KEPT_BACK => {
+                self.serp.reports = reports;
+            }
+            Some(waiting) if self.mode == Mode::Outside => waiting.reports.extend(reports),
+            _ => {
+                self.serp.prose = None;
+                reports.into_iter().for_each(|report| out.report(report));
+            }
+        }
     }
 
     pub(super) fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if self.serp.prose.is_none() {
+            return self.serp_inside(token, at, out);
+        }
+        let mut reports = std::mem::take(&mut self.serp.reports);
+        self.serp_inside(token, at, &mut KeptBack { reports: &mut reports, out: &mut *out });
+        self.keep_back(reports, out);
+    }
+
+    fn serp_inside(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Some(prose) = &mut self.serp.prose {
             prose.raw.push_str(token.raw());
             if prose.before.len() + prose.raw.len() > self.options.limits.hold {
@@ -197,7 +267,8 @@ impl Reader {
         let fence = std::mem::replace(&mut self.fence, fence);
         self.outside.push(&raw, serp.at, true, usize::MAX);
         let len = self.outside.len();
-        self.waiting = Some(Waiting { text: serp.text, at: serp.at, end, clean, fence, len });
+        let reports = serp.reports;
+        self.waiting = Some(Waiting { text: serp.text, at: serp.at, end, clean, fence, len, reports });
         true
     }
 
@@ -210,6 +281,7 @@ impl Reader {
         }
         self.fence = waiting.fence;
         self.tell_fence(out);
+        waiting.reports.into_iter().for_each(|report| out.report(report));
         out.intent(Intent::Summary(entity::decode(&waiting.text).into()));
     }
 
@@ -227,6 +299,7 @@ impl Reader {
         self.in_comment = false;
         let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));
         serp.seam.end(&mut |joined| add(&mut serp.text, joined));
+        serp.reports.drain(..).for_each(|report| out.report(report));
         if let Some(full) = serp.full {
             let message = "`<serp>` is longer than `limits.hold`";
             let report = Report::new(rules::LIMIT_EXCEEDED, full, end, message);

@@ -64,7 +64,7 @@ struct Shape {
 
 impl Default for Shape {
     fn default() -> Shape {
-        let start = Start { index: 0, place: Place::START, origin: Origin::Bare };
+        let start = Start { index: 0, place: Place::START, origin: Origin::Bare, commented: false };
         Shape { start, depth: 0, array: false, brackets: false, filled: false, nested: false }
     }
 }

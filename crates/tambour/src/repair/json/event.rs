@@ -132,6 +132,8 @@ pub struct Start {
     pub place: Place,
     /// What it stands in.
     pub origin: Origin,
+    /// Whether an HTML comment before it is not closed: what is in it may only seem to be meant.
+    pub commented: bool,
 }
 
 /// What a value stands in.

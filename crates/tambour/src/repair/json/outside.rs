@@ -35,6 +35,8 @@ pub(super) struct Outside {
     pub(super) skipping: bool,
     /// A comment is read up to the next line break.
     comment: bool,
+    /// Whether one began that is not closed.
+    commented: bool,
     /// Offset in the whole text up to which no comment ends, so that no byte is searched twice.
     searched: usize,
     /// Up to this offset no comment begins: one that did was too long.
@@ -53,6 +55,7 @@ impl Default for Outside {
             unmarked: false,
             skipping: false,
             comment: false,
+            commented: false,
             searched: 0,
             unclosed: 0,
         }
@@ -62,6 +65,11 @@ impl Default for Outside {
 impl Outside {
     pub(super) fn origin(&self) -> Origin {
         self.fence.map_or(Origin::Bare, |(_, _, origin)| origin)
+    }
+
+    /// Whether a comment has begun that is not closed.
+    pub(super) fn is_commented(&self) -> bool {
+        self.commented
     }
 
     /// Whether text stands before this place on its line, and no fence is open.
@@ -305,7 +313,7 @@ impl Reader {
         if bytes.len() < limit && !last {
             return Err(More);
         }
-        outside.unclosed = base + limit;
+        (outside.unclosed, outside.commented) = (base + limit, true);
         Ok(Found::Nothing)
     }
 

@@ -482,10 +482,10 @@ impl Reader {
     /// Begins a value at `at`.
     pub(super) fn begin<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
         let place = self.place_at(c.text, at);
-        let origin = self.outside.origin();
+        let (origin, commented) = (self.outside.origin(), self.outside.is_commented());
         self.end = End::default();
         self.doubt = Doubt { loose: self.outside.in_sentence(), ..Doubt::default() };
-        sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin }));
+        sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin, commented }));
         self.index += 1;
     }
 
