@@ -490,5 +490,8 @@ impl Answer {
 
 /// Whether a text token is markup that came to no end, and could go on behind what is taken out next.
 fn is_unfinished(text: &str) -> bool {
-    text.starts_with('<') || text.starts_with(['[', '◁']) && marks::at(text.as_bytes()) == Seen::Part
+    // What else follows a `<` makes it a sign of its own.
+    let begins = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
+    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins)
+        || text.starts_with(['[', '◁']) && marks::at(text.as_bytes()) == Seen::Part
 }
