@@ -24,7 +24,6 @@ pub fn all() -> impl Iterator<Item = Listed> {
         .chain(list("json", repair::rules::ALL.iter().copied()))
         .chain(list("events", contract::RULES.iter().copied()))
         .chain(list("events", policy::rules::RULES.iter().copied()))
-        .chain(list("pipeline", policy::RULES.iter().copied()))
         .chain(list("pipeline", pipeline::RULES.iter().copied()))
 }
 

@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::dialect::{Action, Call, Plan, Written};
 use crate::event::{Extension, PlanOutcome, ToolCall};
 use crate::exit::{Round, decide};
-use crate::finding::{Report, rules};
+use crate::finding::Report;
 use crate::limits::Limits;
 use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
-use crate::repair::json;
+use crate::repair::{json, rules as json_rules};
 use crate::span::{Place, Span};
 use crate::texts::Language;
 use queries::Source;
@@ -54,7 +54,7 @@ impl Policy {
         self.phases += 1;
         if self.phases == self.most_phases + 1 {
             let message = format!("more than {} phases", self.most_phases);
-            let found = Report::new(LIMIT_EXCEEDED, place, place.offset, message);
+            let found = Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
             report(found.repaired("read as text of the last phase"));
         }
         self.phases <= self.most_phases
@@ -148,11 +148,4 @@ fn loses(code: &str) -> bool {
         rules::WRAPPER,
     ];
     rules.iter().any(|rule| rule.code == code)
-}
-
-rules! {
-    LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "A reply has no more phases than the limit.",
-        with ["limits.phases=1", "dialect=thinkingml"],
-        broken "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nA deeper squat.\n</phase>\n<phase id=\"2\">\n<title>Plan</title>\nThree steps.\n</phase>\n</thinking>\n<final>\nWarm up first.\n<!-- <serp_queries>\n[\"squat depth\"]\n</serp_queries> -->\n</final>\n",
-        correct "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nA deeper squat.\n</phase>\n</thinking>\n<final>\nWarm up first.\n<!-- <serp_queries>\n[\"squat depth\"]\n</serp_queries> -->\n</final>\n";
 }

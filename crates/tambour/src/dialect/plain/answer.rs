@@ -14,7 +14,7 @@ use crate::finding::Report;
 use crate::lex::code::{Code, Inside, Stop};
 use crate::lex::comment::Comment;
 use crate::lex::marks::{self, Kind, Seen};
-use crate::lex::markup::Token;
+use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
 use crate::span::Place;
 
@@ -165,6 +165,10 @@ impl Answer {
             (Token::Text(text), None) if is_unfinished(text) || self.goes_on(text) => {
                 if self.tail.len() + text.len() > self.tag {
                     self.end_tail(out);
+                    if !is_unfinished(text) {
+                        self.text(text, || at, out);
+                        return None;
+                    }
                 }
                 if self.tail.is_empty() {
                     self.tail_at = at;
@@ -492,6 +496,12 @@ impl Answer {
 fn is_unfinished(text: &str) -> bool {
     // What else follows a `<` makes it a sign of its own.
     let begins = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
-    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins)
+    // Text behind a tag that failed may have come with it.
+    let open = || {
+        let mut lexer = Markup::new("", usize::MAX);
+        lexer.push(text, &mut |_, _| {});
+        lexer.carry().len() == text.len()
+    };
+    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins) && (text.len() < 2 || open())
         || text.starts_with(['[', '◁']) && marks::at(text.as_bytes()) == Seen::Part
 }

@@ -16,7 +16,15 @@ impl Reader {
         }
         // The mark of the comment is markup: what follows it is as good as at the start of a line.
         (self.in_comment, self.line) = (false, Line::Tag);
-        self.outside.take_commented()
+        let runs = self.outside.take_commented();
+        if let Some((_, at)) = runs.first()
+            && self.waiting.as_ref().is_some_and(|waiting| waiting.is_behind(*at))
+        {
+            // The summary is read again with what stands before it.
+            self.waiting = None;
+            self.seen.retain(|name| *name != "serp");
+        }
+        runs
     }
 
     pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {

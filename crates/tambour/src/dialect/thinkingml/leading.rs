@@ -53,6 +53,10 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    pub(super) fn is_behind(&self, at: Place) -> bool {
+        self.at.offset >= at.offset
+    }
+
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }
