@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tambour::Options;
 use tambour::dialect::DIALECTS;
 use tambour_fixtures::random::Random;
-use tambour_fixtures::{Case, Cuts, Reading};
+use tambour_fixtures::{Case, Cuts, Reading, fixture};
 
 use super::properties::{any_input, config};
 
@@ -41,6 +41,51 @@ proptest! {
         each_dialect(&input, |case, whole| {
             (1..input.len()).try_for_each(|at| case.same(whole, Cuts::At(&[at])))
         })?;
+    }
+}
+
+/// Replies with a text that goes on past a limit, and something that is told at that very place.
+fn past_limits() -> Vec<(&'static str, String)> {
+    let long = |n: usize| "a".repeat(n);
+    let mut replies = Vec::new();
+    for n in [60, 63, 64, 65, 90] {
+        for told in ["\u{1}", "\t", "\n", "\\q", "\\u00zz", "\r\n\u{2}"] {
+            replies.push(("ai_say", format!("{{\"response\":{{\"other\":\"{}{told}b\"}}}}", long(n))));
+            replies
+                .push(("aiplan", format!("{{\"direct_response\":\"{}{told}b\",\"mode\":\"x\"}}", long(n))));
+        }
+    }
+    for blanks in [900, 1005, 1006, 1007, 1008, 1009, 1100, 2100] {
+        for behind in ["", "?", "?x", ":  \u{3000}", "<", "<think>x</think>y", "x", ". <thi", " `", "``` ?"] {
+            for blank in [" ", "\n"] {
+                replies.push(("plain", format!("<<ParsingError>>{}{behind}", blank.repeat(blanks))));
+                replies.push((
+                    "plain",
+                    format!("<<ParsingError>>?{}{behind}{}", blank.repeat(9), blank.repeat(blanks)),
+                ));
+                replies.push(("plain", format!("```{}<<ParsingError>>{behind}", blank.repeat(blanks))));
+            }
+        }
+    }
+    replies
+}
+
+#[test]
+fn what_is_cut_at_a_limit_is_cut_the_same() {
+    // J-038, X-007
+    let mut options = Options::default();
+    (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
+    for (dialect, reply) in past_limits() {
+        for finish in ["stop", "length", "failed"] {
+            let end = fixture::end(finish).expect("these words are known");
+            let case =
+                Case { dialect, options: &options, reasoning: None, input: reply.as_bytes(), end: &end };
+            let whole = case.read(Cuts::Whole).expect("it is in the table");
+            for n in [1, 2, 7, 16, 40, 64] {
+                let same = case.same(&whole, Cuts::Every(n));
+                assert!(same.is_ok(), "{same:?}\n{reply:?}");
+            }
+        }
     }
 }
 

@@ -250,37 +250,35 @@ impl Answer {
         }
         let body = raw.trim_start_matches([' ', '\t', '\r', '\n']);
         let (blank, body) = raw.split_at(raw.len() - body.len());
-        if lead.watch.push(blank) == blank.len() {
-            if !lead.text.is_empty() && lead.watch.form().is_none() && lead.text.len() + blank.len() > LEAD {
-                self.end_lead(out);
-                return false;
+        // White space before the marker is none of it.
+        let begun = !lead.text.is_empty();
+        let fits = !begun || lead.text.len() + blank.len() <= LEAD;
+        if !fits || lead.watch.push(blank) < blank.len() {
+            self.end_lead(out);
+            if begun {
+                self.text(blank, || at, out);
             }
-            if !lead.text.is_empty() {
-                // Any amount of it may follow; not all is kept.
-                lead.text.push_str(&blank[..blank.len().min(LEAD.saturating_sub(lead.text.len()))]);
+        } else {
+            if begun {
+                lead.text.push_str(blank);
+            } else {
+                lead.at = at.after(blank);
             }
-            if lead.watch.push(body) == body.len() {
-                if lead.text.is_empty() {
-                    lead.at = at.after(blank);
-                }
+            if lead.watch.push(body) == body.len() && lead.text.len() + body.len() <= LEAD {
                 lead.text.push_str(body);
-                // So many ideographic spaces are no marker, but text.
-                if lead.text.len() > LEAD {
-                    self.end_lead(out);
-                }
                 return true;
             }
             self.keep_unfinished(body);
             self.end_lead(out);
-            if !body.is_empty() && matches!(token, Token::Text(_)) && !blank.is_empty() {
-                let fate = self.token(&Token::Text(body), None, at.after(blank), out);
-                debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
-                return true;
-            }
+        }
+        if blank.is_empty() {
             return false;
         }
-        self.end_lead(out);
-        false
+        if !body.is_empty() {
+            let fate = self.token(&Token::Text(body), None, at.after(blank), out);
+            debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
+        }
+        true
     }
 
     /// What of the marker has come may be the beginning of another mark, that goes on with `text`.

@@ -214,7 +214,7 @@ impl Reader {
     fn piece<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
-        (from, to): (usize, usize),
+        (mut from, to): (usize, usize),
         control: Option<usize>,
         sink: &mut S,
     ) {
@@ -223,6 +223,11 @@ impl Reader {
         }
         if let Some(at) = control.filter(|&at| at < to && !self.string.control) {
             self.string.control = true;
+            if from < at {
+                // What is told of the text before it comes first, however it was cut.
+                self.add(&c.text[from..at], sink);
+                from = at;
+            }
             let what = match c.bytes()[at] {
                 b'\n' | b'\r' => ("a raw line break in a string", "escaped it"),
                 _ => ("a raw control character in a string", "escaped it"),
