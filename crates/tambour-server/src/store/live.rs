@@ -53,12 +53,12 @@ struct Window {
     /// Number of the first entry here, and its offset in the log.
     first: u64,
     base: usize,
-    stored: Mark,
-    committed: Mark,
-    appended: Mark,
+    stored: Position,
+    committed: Position,
+    appended: Position,
     /// What the writer has taken, to the table and at all; it is not committed before it is published.
-    storing: Mark,
-    taken: Mark,
+    storing: Position,
+    taken: Position,
     /// The writer knows that something waits.
     queued: bool,
     /// Text has come that a reader sees.
@@ -71,7 +71,7 @@ struct Window {
 
 /// A place between two entries: number of the one before it, and offset in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark {
+struct Position {
     number: u64,
     offset: usize,
 }
@@ -90,7 +90,7 @@ pub(super) struct Appended {
 /// Entries that are being committed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    upto: Mark,
+    upto: Position,
     /// Whether they go to the table of the log.
     settled: bool,
 }
@@ -125,7 +125,7 @@ impl Live {
         let mut window = self.window();
         if window.bytes.is_empty() {
             // A log that goes on after a crash does not begin at 1.
-            let before = Mark { number: batch.first() - 1, offset: window.base };
+            let before = Position { number: batch.first() - 1, offset: window.base };
             window.first = batch.first();
             (window.stored, window.committed, window.appended) = (before, before, before);
             (window.storing, window.taken) = (before, before);
@@ -134,7 +134,7 @@ impl Live {
         let first = window.appended.offset == 0 || (batch.speaks() && !window.spoken);
         window.spoken |= batch.speaks();
         window.bytes.extend_from_slice(batch.body());
-        window.appended = Mark { number: batch.last(), offset: window.base + window.bytes.len() };
+        window.appended = Position { number: batch.last(), offset: window.base + window.bytes.len() };
         window.ends |= batch.ends();
         Appended {
             tell: !std::mem::replace(&mut window.queued, true),
@@ -281,7 +281,7 @@ impl Window {
         (self.first, self.base) = (stored.number + 1, stored.offset);
     }
 
-    fn slice(&self, from: Mark, to: Mark) -> &[u8] {
+    fn slice(&self, from: Position, to: Position) -> &[u8] {
         &self.bytes[from.offset - self.base..to.offset - self.base]
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Mark;
+use super::Extent;
 use super::fields::{self, shown};
 use super::lines::Lines;
 use super::order::{Order, fault};
@@ -153,9 +153,9 @@ impl Checker {
     pub fn finish(self) -> Vec<Finding> {
         let Checker { mut lines, mut transcript, mut core } = self;
         let end = lines.finish(&mut |line| transcript.line(line, &mut core));
-        transcript.finish(Mark::empty(end), &mut core);
+        transcript.finish(Extent::empty(end), &mut core);
         let end = if core.listed > 0 { core.next_index().place } else { end };
-        core.finish(Mark::empty(end))
+        core.finish(Extent::empty(end))
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) struct Core {
     terminal: Option<&'static str>,
     last_id: Option<u64>,
     /// The first event without an id, while none has one.
-    without_id: Option<Mark>,
+    without_id: Option<Extent>,
     findings: Vec<Finding>,
     unlisted: usize,
     /// Whether an error was found.
@@ -237,7 +237,7 @@ impl Core {
     }
 
     /// Takes an event in its JSON form.
-    pub(super) fn value(&mut self, event: &Value, at: Mark) {
+    pub(super) fn value(&mut self, event: &Value, at: Extent) {
         if let Some(parts) = parts(event, at, self) {
             self.event(parts.name, parts.data.as_deref(), parts.id.as_deref(), at);
         }
@@ -249,7 +249,7 @@ impl Core {
         name: &str,
         data: Option<&Map<String, Value>>,
         id: Option<&str>,
-        at: Mark,
+        at: Extent,
     ) {
         let mut reports = Vec::new();
         if let Some(terminal) = self.terminal {
@@ -307,15 +307,15 @@ impl Core {
     }
 
     /// The mark of the next event of a list.
-    fn next_index(&mut self) -> Mark {
+    fn next_index(&mut self) -> Extent {
         let index = self.listed;
         self.listed += 1;
         let line = u32::try_from(self.listed).unwrap_or(u32::MAX);
-        Mark { place: Place { offset: index, line, column: 1 }, end: index + 1 }
+        Extent { place: Place { offset: index, line, column: 1 }, end: index + 1 }
     }
 
     /// J-030.
-    fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Mark, out: &mut Vec<Report>) {
+    fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Extent, out: &mut Vec<Report>) {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
             if data.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -327,7 +327,7 @@ impl Core {
 
     /// J-036. Ids are only asked for where some event has one: a stream without any cannot be resumed, which is
     /// allowed.
-    fn stream_id(&mut self, control: bool, name: &str, id: Option<&str>, at: Mark, out: &mut Vec<Report>) {
+    fn stream_id(&mut self, control: bool, name: &str, id: Option<&str>, at: Extent, out: &mut Vec<Report>) {
         match id {
             None if control => {}
             None if self.last_id.is_some() => {
@@ -371,7 +371,7 @@ impl Core {
         }
     }
 
-    fn finish(mut self, end: Mark) -> Vec<Finding> {
+    fn finish(mut self, end: Extent) -> Vec<Finding> {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);
         if self.terminal.is_none() && self.options.terminal.unwrap_or(self.wire) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Mark;
+use super::Extent;
 use super::order::{Id, Part, fault};
 use super::queries;
 use super::rules;
@@ -17,7 +17,7 @@ pub(super) fn read(
     name: &str,
     data: Option<&Map<String, Value>>,
     privacy: &Privacy,
-    at: Mark,
+    at: Extent,
     out: &mut Vec<Report>,
 ) -> Option<Part> {
     let mut fields = Fields { name, data, at, out };
@@ -63,7 +63,7 @@ pub(super) fn read(
 struct Fields<'a> {
     name: &'a str,
     data: Option<&'a Map<String, Value>>,
-    at: Mark,
+    at: Extent,
     out: &'a mut Vec<Report>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Plain text in one or two sentences (J-002).
-fn summary(text: &str, at: Mark, out: &mut Vec<Report>) {
+fn summary(text: &str, at: Extent, out: &mut Vec<Report>) {
     if let Some(tag) = tag(text) {
         let message = format!("serp_summary holds the tag {}", shown(tag));
         out.push(fault(rules::SERP_SUMMARY_MARKUP, at, message));

@@ -1,6 +1,6 @@
 //! Lines of a transcript, however it is cut: line feed, carriage return or both end a line.
 
-use super::Mark;
+use super::Extent;
 use crate::span::Place;
 
 /// Finds lines in bytes that arrive in pieces.
@@ -23,7 +23,7 @@ pub(super) struct Lines {
 pub(super) struct Line<'a> {
     /// Its bytes; cut at the limit when `overlong`.
     pub(super) bytes: &'a [u8],
-    pub(super) at: Mark,
+    pub(super) at: Extent,
     pub(super) overlong: bool,
 }
 
@@ -74,7 +74,7 @@ impl Lines {
 
     fn end(&mut self, line: &mut dyn FnMut(Line<'_>)) {
         let end = self.place.offset + self.length;
-        let at = Mark { place: self.place, end };
+        let at = Extent { place: self.place, end };
         line(Line { bytes: &self.kept, at, overlong: self.length > self.kept.len() });
         self.place =
             Place { offset: end, column: self.place.column.saturating_add(self.scalars), ..self.place };

@@ -21,16 +21,16 @@ use crate::span::Place;
 
 /// Where an event or a line stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct Extent {
     /// Where it starts.
     pub(crate) place: Place,
     /// Offset after its end.
     pub(crate) end: usize,
 }
 
-impl Mark {
-    /// An empty mark at `place`.
-    pub(crate) fn empty(place: Place) -> Mark {
-        Mark { place, end: place.offset }
+impl Extent {
+    /// Nothing, at `place`.
+    pub(crate) fn empty(place: Place) -> Extent {
+        Extent { place, end: place.offset }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use super::Mark;
+use super::Extent;
 use super::rules;
 use crate::finding::{Report, Rule};
 
@@ -46,19 +46,19 @@ pub(super) struct Order {
     summary: bool,
     thinking_start: bool,
     /// The first event that needs a `thinking_start` before it and had none.
-    orphan: Option<Mark>,
+    orphan: Option<Extent>,
     /// Extension events that wait for it to be known whether a `thinking_start` comes later.
-    early_extensions: Vec<(Mark, String)>,
+    early_extensions: Vec<(Extent, String)>,
     phases: usize,
-    first_phase: Option<Mark>,
+    first_phase: Option<Extent>,
     current: Option<Id>,
     started: HashSet<u64>,
     thinking_end: bool,
     final_delta: bool,
     queries: bool,
     /// A `serp_queries` that only `final_end` may follow.
-    open_queries: Option<Mark>,
-    final_end: Option<Mark>,
+    open_queries: Option<Extent>,
+    final_end: Option<Extent>,
 }
 
 impl Order {
@@ -67,7 +67,7 @@ impl Order {
     }
 
     /// Takes the next contract event.
-    pub(super) fn contract(&mut self, part: Part, at: Mark, out: &mut Vec<Report>) {
+    pub(super) fn contract(&mut self, part: Part, at: Extent, out: &mut Vec<Report>) {
         if !matches!(part, Part::SerpQueries | Part::FinalEnd)
             && let Some(queries) = self.open_queries.take()
         {
@@ -100,7 +100,7 @@ impl Order {
     }
 
     /// Takes an extension event. Where it stands is its only rule: it changes nothing for contract events.
-    pub(super) fn extension(&mut self, name: &str, at: Mark, out: &mut Vec<Report>) {
+    pub(super) fn extension(&mut self, name: &str, at: Extent, out: &mut Vec<Report>) {
         if self.final_end.is_some() {
             let message = format!("{name} after final_end");
             out.push(fault(rules::EVENT_AFTER_FINAL_END, at, message).row("X-010"));
@@ -110,7 +110,7 @@ impl Order {
     }
 
     /// Takes the end of the stream; `failed` is whether `error` was its terminal event.
-    pub(super) fn finish(&mut self, failed: bool, end: Mark, out: &mut Vec<Report>) {
+    pub(super) fn finish(&mut self, failed: bool, end: Extent, out: &mut Vec<Report>) {
         if !self.any && failed {
             return; // failed before its first contract event.
         }
@@ -142,7 +142,7 @@ impl Order {
         }
     }
 
-    fn serp_summary(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn serp_summary(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
         if self.summary {
             out.push(fault(rules::SERP_SUMMARY_DUPLICATE, at, "a second serp_summary"));
         }
@@ -156,7 +156,7 @@ impl Order {
         self.summary = true;
     }
 
-    fn thinking_start(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn thinking_start(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
         if self.thinking_start {
             out.push(fault(rules::THINKING_START_DUPLICATE, at, "a second thinking_start"));
             return;
@@ -171,13 +171,13 @@ impl Order {
     }
 
     /// Remembers the first event of a thinking that was not started.
-    fn needs_start(&mut self, at: Mark) {
+    fn needs_start(&mut self, at: Extent) {
         if !self.thinking_start && self.orphan.is_none() {
             self.orphan = Some(at);
         }
     }
 
-    fn phase_start(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn phase_start(&mut self, id: Id, at: Extent, late: bool, out: &mut Vec<Report>) {
         self.needs_start(at);
         if self.thinking_end && !late {
             out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_start after thinking_end"));
@@ -205,7 +205,7 @@ impl Order {
         self.first_phase.get_or_insert(at);
     }
 
-    fn phase_delta(&mut self, id: Id, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn phase_delta(&mut self, id: Id, at: Extent, late: bool, out: &mut Vec<Report>) {
         self.needs_start(at);
         if self.thinking_end && !late {
             out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_delta after thinking_end"));
@@ -234,7 +234,7 @@ impl Order {
         }
     }
 
-    fn thinking_end(&mut self, at: Mark, out: &mut Vec<Report>) {
+    fn thinking_end(&mut self, at: Extent, out: &mut Vec<Report>) {
         if self.thinking_end {
             out.push(fault(rules::THINKING_END_DUPLICATE, at, "a second thinking_end"));
             return;
@@ -246,7 +246,7 @@ impl Order {
         }
     }
 
-    fn final_delta(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn final_delta(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
         // One finding for the answer, not one for each of its pieces.
         let skipped = self.allow_missing_thinking && !self.thinking_start && self.orphan.is_none();
         if !self.thinking_end && !self.final_delta && !skipped && !late {
@@ -255,7 +255,7 @@ impl Order {
         self.final_delta = true;
     }
 
-    fn serp_queries(&mut self, at: Mark, late: bool, out: &mut Vec<Report>) {
+    fn serp_queries(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
         if self.queries {
             out.push(fault(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
         }
@@ -284,10 +284,10 @@ impl Part {
 }
 
 /// A report on the main row of the rule with `code`.
-pub(super) fn fault(rule: &'static Rule, at: Mark, message: impl Into<String>) -> Report {
+pub(super) fn fault(rule: &'static Rule, at: Extent, message: impl Into<String>) -> Report {
     Report::new(rule, at.place, at.end, message)
 }
 
-fn misplaced(at: Mark, message: &str) -> Report {
+fn misplaced(at: Extent, message: &str) -> Report {
     fault(rules::SERP_QUERIES_MISPLACED, at, message)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Mark;
+use super::Extent;
 use super::check::{Core, Form};
 use super::fields::shown;
 use super::lines::Line;
@@ -27,7 +27,7 @@ pub(super) struct Transcript {
 #[derive(Debug, Default)]
 struct Block {
     /// From its first line to its last; `None` before the first.
-    at: Option<Mark>,
+    at: Option<Extent>,
     events: usize,
     name: Vec<u8>,
     datas: usize,
@@ -70,7 +70,7 @@ impl Transcript {
     }
 
     /// Takes the end of the input.
-    pub(super) fn finish(&mut self, end: Mark, core: &mut Core) {
+    pub(super) fn finish(&mut self, end: Extent, core: &mut Core) {
         match self.form {
             Some(Form::Sse) => {
                 core.wire = true;
@@ -95,7 +95,7 @@ impl Transcript {
         let block = &mut self.block;
         block.at = Some(match block.at {
             None => line.at,
-            Some(at) => Mark { end: line.at.end, ..at },
+            Some(at) => Extent { end: line.at.end, ..at },
         });
         let (field, value) = match memchr::memchr(b':', line.bytes) {
             Some(colon) => (&line.bytes[..colon], &line.bytes[colon + 1..]),
@@ -198,9 +198,9 @@ impl Array {
         }
     }
 
-    fn finish(&self, end: Mark, core: &mut Core) {
+    fn finish(&self, end: Extent, core: &mut Core) {
         let start = self.lines.first().map_or(end.place, |(_, place)| *place);
-        let whole = Mark { place: start, end: end.end };
+        let whole = Extent { place: start, end: end.end };
         if self.overlong {
             return core.report(fault(rules::LIMIT_EXCEEDED, whole, "the array is longer than the limit"));
         }
@@ -215,7 +215,7 @@ impl Array {
                     }
                     let passed = String::from_utf8_lossy(&self.bytes[known.0..from]);
                     known = (from, known.1.after(&passed));
-                    core.value(event, Mark { place: known.1, end: start.offset + to });
+                    core.value(event, Extent { place: known.1, end: start.offset + to });
                 }
             }
             Err(error) => {
@@ -268,7 +268,7 @@ fn json_line(line: Line<'_>, core: &mut Core) {
     }
 }
 
-fn parse(bytes: &[u8], at: Mark, core: &mut Core) -> Option<Value> {
+fn parse(bytes: &[u8], at: Extent, core: &mut Core) -> Option<Value> {
     if std::str::from_utf8(bytes).is_err() {
         core.report(fault(rules::EVENT_JSON, at, "an event is not UTF-8"));
         return None;
@@ -294,7 +294,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// Reads `{"event": NAME, "data": {...}}`, or the flat form with its fields beside the name (J-050).
-pub(super) fn parts<'a>(value: &'a Value, at: Mark, core: &mut Core) -> Option<Parts<'a>> {
+pub(super) fn parts<'a>(value: &'a Value, at: Extent, core: &mut Core) -> Option<Parts<'a>> {
     use std::borrow::Cow;
     let Value::Object(object) = value else {
         core.report(fault(

@@ -18,7 +18,7 @@ pub(super) struct Received {
     /// Decoded offset after the last of them.
     end: usize,
     /// Every so many of them, where one starts.
-    marks: Vec<Mark>,
+    checkpoints: Vec<Checkpoint>,
     last: Option<Run>,
 }
 
@@ -36,13 +36,13 @@ struct Run {
 
 /// Where a packed run starts, and where it is packed.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct Checkpoint {
     start: usize,
     received: usize,
     at: usize,
 }
 
-/// Packed runs from one mark to the next.
+/// Packed runs from one checkpoint to the next.
 const STRIDE: usize = 64;
 
 impl Run {
@@ -85,7 +85,11 @@ impl Received {
 
     fn pack(&mut self, run: Run) {
         if self.runs.is_multiple_of(STRIDE) {
-            self.marks.push(Mark { start: run.start, received: run.received, at: self.packed.len() });
+            self.checkpoints.push(Checkpoint {
+                start: run.start,
+                received: run.received,
+                at: self.packed.len(),
+            });
         }
         self.runs += 1;
         // Characters stand for one to three bytes.
@@ -118,8 +122,9 @@ impl Received {
         if let Some(last) = self.last.filter(|last| last.start < decoded) {
             return last.received(decoded);
         }
-        let before = self.marks.partition_point(|mark| mark.start < decoded);
-        let Some(&Mark { start, received, mut at }) = before.checked_sub(1).map(|mark| &self.marks[mark])
+        let before = self.checkpoints.partition_point(|mark| mark.start < decoded);
+        let Some(&Checkpoint { start, received, mut at }) =
+            before.checked_sub(1).map(|mark| &self.checkpoints[mark])
         else {
             return decoded;
         };
@@ -186,6 +191,6 @@ mod tests {
             assert_eq!(received.received(decoded), bytes, "{decoded}");
         }
         assert!(received.packed.len() < 3 * 2000, "{}", received.packed.len());
-        assert_eq!(received.marks.len(), 2000_usize.div_ceil(super::STRIDE));
+        assert_eq!(received.checkpoints.len(), 2000_usize.div_ceil(super::STRIDE));
     }
 }

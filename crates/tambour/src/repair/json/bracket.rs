@@ -4,7 +4,8 @@ use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
 use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::{Cursor, Expect, Frame, Lexeme, Mark, Reader};
+use super::reader::Reader;
+use super::state::{Cursor, Expect, Frame, Lexeme, Spot};
 
 impl Reader {
     /// Opens a bracket, unless that would be too deep.
@@ -27,7 +28,7 @@ impl Reader {
         self.stack.push(frame);
         self.expect = Expect::First;
         self.newline = false;
-        sink.bracket(self.marked(c.text, Mark::At(at)));
+        sink.bracket(self.marked(c.text, Spot::At(at)));
         sink.event(event);
         true
     }
@@ -186,8 +187,8 @@ impl Reader {
         match self.expect {
             Expect::Item => {
                 let place = match self.comma {
-                    Mark::At(comma) => self.place_at(c.text, comma),
-                    Mark::Was(place) => place,
+                    Spot::At(comma) => self.place_at(c.text, comma),
+                    Spot::Was(place) => place,
                 };
                 let what = ("a comma before a closing bracket", "left it out");
                 self.mend_at(place, self.comma_length, &rules::TRAILING_COMMA, what, sink);
@@ -198,7 +199,7 @@ impl Reader {
     }
 
     fn pop<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, after: usize, sink: &mut S) {
-        sink.bracket(self.marked(c.text, Mark::At(after)));
+        sink.bracket(self.marked(c.text, Spot::At(after)));
         match self.stack.pop() {
             Some(Frame::Object) => {
                 self.doubt.holds = true;

@@ -4,7 +4,8 @@ use crate::lex::json::Quote;
 use crate::repair::rules;
 
 use super::event::JsonSink;
-use super::reader::{Cursor, Flow, Reader};
+use super::reader::Reader;
+use super::state::{Cursor, Flow};
 
 impl Reader {
     /// Reads the escape at the cursor.

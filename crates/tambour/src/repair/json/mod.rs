@@ -19,6 +19,7 @@
 //!   unless the reader keeps digits ([`Reader::exact`]).
 
 mod bare;
+mod bare_key;
 mod bracket;
 mod build;
 mod candidates;
@@ -28,6 +29,7 @@ mod find;
 mod keys;
 mod make;
 mod members;
+mod mend;
 mod number;
 mod outside;
 mod peek;
@@ -35,8 +37,10 @@ mod print;
 mod quote;
 mod reader;
 mod starts;
+mod state;
 mod string;
 mod structure;
+mod word;
 
 pub use build::{Builder, Built, Values};
 pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark, TopKey};

@@ -5,7 +5,8 @@ use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 
 use super::event::{Closing, JsonEvent, JsonSink, Origin, ThoughtMark};
 use super::peek::{More, Peek, WINDOW};
-use super::reader::{Cursor, Flow, Mode, Reader};
+use super::reader::Reader;
+use super::state::{Cursor, Flow, Mode};
 
 /// Longest run of backticks or tildes that is counted; a longer one counts as this long.
 const FENCE: usize = 64;

@@ -3,7 +3,8 @@
 use crate::lex::json::{Quote, is_space, is_word};
 
 use super::peek::{Key, More, Peek, StringEnd};
-use super::reader::{Frame, Mode, Reader};
+use super::reader::Reader;
+use super::state::{Frame, Mode};
 
 /// What a quote inside a string is.
 pub(super) enum Decision {

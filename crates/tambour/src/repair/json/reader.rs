@@ -2,22 +2,19 @@
 //!
 //! The reader walks over the text once. Where a decision needs bytes that have not arrived, it keeps those from the
 //! place of the decision on, at most [`HELD`], and asks again when more came. What stands between brackets is in
-//! `structure`, strings are in `string` and `quote`, what has no quotes is in `bare`, text around values in `outside`.
+//! `structure`, strings are in `string` and `quote`, what has no quotes is in `word`, `bare_key` and `bare`, text around values
+//! in `outside`.
 
-use crate::finding::{Report, Rule};
 use crate::lex::json::Quote;
 use crate::limits::Limits;
-use crate::repair::rules;
 use crate::span::Place;
 
-use super::event::{End, JsonEvent, JsonSink, KeyPlace, Start};
+use super::event::{End, JsonEvent, JsonSink, Start};
 use super::peek::WINDOW;
+use super::state::{Cursor, Doubt, Expect, Flow, Frame, Lexeme, Mode, Spot, StringState};
 
 /// Bytes of the longest number; what is longer is read as a string.
 pub(super) const NUMBER: usize = 1 << 10;
-
-/// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
-const STEP: usize = 1 << 10;
 
 /// The most bytes that are kept back at any time but for comments: the longest number and one look-ahead.
 pub const HELD: usize = NUMBER + 2 * WINDOW;
@@ -40,7 +37,7 @@ pub struct Reader {
     pub(super) mode: Mode,
     pub(super) depth: usize,
     pub(super) hold: usize,
-    findings: usize,
+    pub(super) findings: usize,
     /// Text that was pushed and not read, from the place `base` on.
     held: String,
     pub(super) base: Place,
@@ -51,11 +48,11 @@ pub struct Reader {
     pub(super) lexeme: Lexeme,
     pub(super) string: StringState,
     pub(super) key: String,
-    pub(super) key_at: Mark,
+    pub(super) key_at: Spot,
     pub(super) key_cut: bool,
     /// Offset after the last full-width mark that was reported.
     pub(super) odd_end: usize,
-    pub(super) comma: Mark,
+    pub(super) comma: Spot,
     /// Bytes of that comma: a full-width one has more than one.
     pub(super) comma_length: usize,
     /// Brackets of calls such as `ObjectId(` that are open.
@@ -77,113 +74,8 @@ pub struct Reader {
     pub(super) doubt: Doubt,
     index: usize,
     pub(super) end: End,
-    reports: usize,
+    pub(super) reports: usize,
     pub(super) work: u64,
-}
-
-/// What a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Values with anything around them.
-    Chat,
-    /// The same, a value a line: a line that begins like an object ends whatever was open.
-    Lines,
-    /// Nothing but values.
-    Document,
-}
-
-/// An open bracket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
-    Object,
-    Array,
-    /// An array in round brackets.
-    Tuple,
-}
-
-/// What may come next between brackets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
-    /// The first item, or the closing bracket.
-    First,
-    /// The item after a comma.
-    Item,
-    /// The colon after a key.
-    Colon,
-    /// The value after a colon.
-    Value,
-    /// A comma or the closing bracket.
-    Next,
-}
-
-/// What the reader is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lexeme {
-    None,
-    String,
-    Bare,
-    LineComment,
-    BlockComment,
-}
-
-/// The string being read, in quotes or not.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StringState {
-    pub(super) quote: Quote,
-    pub(super) in_key: bool,
-    /// Nothing of it was read yet.
-    pub(super) empty: bool,
-    /// It began with two quotes.
-    pub(super) doubled: bool,
-    /// An odd number of inner quotes came.
-    pub(super) inner: bool,
-    /// A raw control character was reported.
-    pub(super) control: bool,
-    /// Opening brackets came.
-    pub(super) brackets: bool,
-    /// `{` and `[` open in a string without quotes.
-    pub(super) open: (u32, u32),
-}
-
-/// A place that may be asked for: counting lines waits until it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Mark {
-    /// In the text being read.
-    At(usize),
-    /// Before it.
-    Was(Place),
-}
-
-/// What speaks against the value under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Doubt {
-    /// It began in a sentence.
-    pub(super) loose: bool,
-    /// More of it was mended than how its tokens are written.
-    pub(super) broken: bool,
-    /// An object in it is complete.
-    pub(super) holds: bool,
-}
-
-/// What a step ended with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
-    Go,
-    Wait,
-}
-
-/// The text being read and how far.
-pub(super) struct Cursor<'b> {
-    pub(super) text: &'b str,
-    pub(super) at: usize,
-    /// Nothing comes after `text`.
-    pub(super) last: bool,
-}
-
-impl<'b> Cursor<'b> {
-    pub(super) fn bytes(&self) -> &'b [u8] {
-        self.text.as_bytes()
-    }
 }
 
 /// Repairs that are always reported: whoever lists fewer counts the rest.
@@ -232,10 +124,10 @@ impl Reader {
                 open: (0, 0),
             },
             key: String::new(),
-            key_at: Mark::Was(Place::START),
+            key_at: Spot::Was(Place::START),
             key_cut: false,
             odd_end: 0,
-            comma: Mark::Was(Place::START),
+            comma: Spot::Was(Place::START),
             comma_length: 1,
             calls: 0,
             newline: false,
@@ -386,99 +278,6 @@ impl Reader {
         read
     }
 
-    /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
-    pub(super) fn settle(&mut self, text: &str) {
-        // Only the comma before an item still to come is ever asked for.
-        if let (Mark::At(at), Expect::Item) = (self.comma, self.expect) {
-            self.comma = Mark::Was(self.place_at(text, at));
-        }
-        if let (Mark::At(at), Lexeme::String, true) = (self.key_at, self.lexeme, self.string.in_key) {
-            self.key_at = Mark::Was(self.place_at(text, at));
-        }
-    }
-
-    /// The place of a key whose text ends at `end`, for those who ask.
-    pub(super) fn key_place<'b>(&mut self, text: &'b str, end: usize) -> KeyPlace<'b> {
-        let end = self.base.offset + end;
-        KeyPlace { end, ..self.marked(text, self.key_at) }
-    }
-
-    /// A place in the text being read or before it, for those who ask.
-    pub(super) fn marked<'b>(&mut self, text: &'b str, mark: Mark) -> KeyPlace<'b> {
-        match mark {
-            Mark::Was(from) => KeyPlace { from, over: "", end: 0 },
-            Mark::At(at) if at < self.known.0 => KeyPlace { from: self.base, over: &text[..at], end: 0 },
-            Mark::At(at) => {
-                if at - self.known.0 > STEP {
-                    self.place_at(text, at);
-                }
-                KeyPlace { from: self.known.1, over: &text[self.known.0..at], end: 0 }
-            }
-        }
-    }
-
-    /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
-    pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
-        let (offset, place) = self.known;
-        debug_assert!(at >= offset, "places are asked for in order");
-        if at < offset {
-            return self.base.after(&text[..at]);
-        }
-        if at > offset {
-            self.known = (at, place.after(&text[offset..at]));
-        }
-        self.known.1
-    }
-
-    /// Reports a repair of `start..end` of the text being read.
-    pub(super) fn mend<S: JsonSink + ?Sized>(
-        &mut self,
-        c: &Cursor<'_>,
-        (start, end): (usize, usize),
-        rule: &'static Rule,
-        (message, repair): (&str, &str),
-        sink: &mut S,
-    ) {
-        self.end.repaired = true;
-        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
-        if self.reports < self.findings {
-            self.settle(c.text);
-            let place = self.place_at(c.text, start);
-            self.mend_at(place, end - start, rule, (message, repair), sink);
-        } else {
-            self.reports += 1;
-        }
-    }
-
-    /// The same, at a place that is known.
-    pub(super) fn mend_at<S: JsonSink + ?Sized>(
-        &mut self,
-        place: Place,
-        length: usize,
-        rule: &'static Rule,
-        (message, repair): (&str, &str),
-        sink: &mut S,
-    ) {
-        self.end.repaired = true;
-        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
-        self.reports += 1;
-        if self.reports > self.findings {
-            return;
-        }
-        if self.reports == self.findings && self.findings > 1 {
-            let more = "more repairs than are reported; the later ones are made without a report";
-            sink.report(Report::new(&rules::LIMIT_EXCEEDED, place, place.offset, more));
-            return;
-        }
-        sink.report(Report::new(rule, place, place.offset + length, message).repaired(repair));
-    }
-
-    /// Repairs so far, reported or not.
-    #[must_use]
-    pub fn repairs(&self) -> usize {
-        self.reports
-    }
-
     /// Begins a value at `at`.
     pub(super) fn begin<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
         let place = self.place_at(c.text, at);
@@ -507,15 +306,6 @@ impl Reader {
         self.newline = false;
         if self.stack.is_empty() {
             self.complete(c, at, sink);
-        }
-    }
-
-    /// Reports the words that were just skipped, now that something else comes.
-    #[inline]
-    pub(super) fn stray_over<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
-        if let Some((place, end)) = self.stray.take() {
-            let what = ("words that are neither key nor value", "left them out");
-            self.mend_at(place, end - place.offset, &rules::STRAY_TEXT, what, sink);
         }
     }
 

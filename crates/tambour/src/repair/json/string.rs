@@ -6,7 +6,8 @@ use crate::repair::rules;
 use super::event::{JsonEvent, JsonSink};
 use super::peek::WINDOW;
 use super::quote::Decision;
-use super::reader::{Cursor, Expect, Flow, Lexeme, Mark, Reader, StringState};
+use super::reader::Reader;
+use super::state::{Cursor, Expect, Flow, Lexeme, Spot, StringState};
 use super::structure::Slot;
 
 /// Bytes before a quote, or before the end of the text, that may turn out to stand after the string: commas, closing
@@ -62,7 +63,7 @@ impl Reader {
         if in_key {
             self.key.clear();
             self.key_cut = false;
-            self.key_at = Mark::At(at);
+            self.key_at = Spot::At(at);
         } else {
             sink.event(JsonEvent::StringStart);
         }
@@ -85,7 +86,7 @@ impl Reader {
                 return self.wait_in_string(c, (from, at), control, sink);
             };
             if byte < 0x20 {
-                if self.mode == super::reader::Mode::Lines && byte == b'\n' {
+                if self.mode == super::state::Mode::Lines && byte == b'\n' {
                     match self.line_begins(bytes, at, c.last) {
                         Err(_) => return self.wait_in_string(c, (from, at), control, sink),
                         Ok(true) => {
@@ -351,8 +352,8 @@ impl Reader {
         let mut closed = 0;
         for &byte in tail {
             let fits = match byte {
-                b'}' => super::reader::Frame::Object,
-                b']' => super::reader::Frame::Array,
+                b'}' => super::state::Frame::Object,
+                b']' => super::state::Frame::Array,
                 _ => continue,
             };
             if open.next() != Some(&fits) {

@@ -5,7 +5,8 @@ use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
 use super::peek::{More, Peek};
-use super::reader::{Cursor, Expect, Flow, Frame, Lexeme, Mark, Reader};
+use super::reader::Reader;
+use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Spot};
 
 /// What an item would be at the place read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Reader {
                 // The two that are where they belong; the others below.
                 b',' if self.expect == Expect::Next && depth > 0 => {
                     self.expect = Expect::Item;
-                    (self.comma, self.comma_length) = (Mark::At(at), 1);
+                    (self.comma, self.comma_length) = (Spot::At(at), 1);
                     self.newline = false;
                     self.stray_over(sink);
                     c.at += 1;
@@ -265,7 +266,7 @@ impl Reader {
         self.stray_over(sink);
         if self.expect == Expect::Next && !self.stack.is_empty() {
             self.expect = Expect::Item;
-            (self.comma, self.comma_length) = (Mark::At(at), length);
+            (self.comma, self.comma_length) = (Spot::At(at), length);
             return;
         }
         let span = (at, at + length);
@@ -273,7 +274,7 @@ impl Reader {
             Expect::Colon | Expect::Value => {
                 self.null_value(c, at, sink);
                 self.expect = Expect::Item;
-                (self.comma, self.comma_length) = (Mark::At(at), length);
+                (self.comma, self.comma_length) = (Spot::At(at), length);
             }
             _ if self.stack.is_empty() => {
                 let what = ("a comma outside of the value", "left it out");
@@ -297,7 +298,7 @@ impl Reader {
             let what = ("a colon between items of an array", "read as a comma");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
             self.expect = Expect::Item;
-            (self.comma, self.comma_length) = (Mark::At(at), length);
+            (self.comma, self.comma_length) = (Spot::At(at), length);
         } else {
             let what = ("a colon that follows no key", "left it out");
             self.mend(c, span, &rules::EXTRA_COLON, what, sink);
@@ -335,7 +336,7 @@ impl Reader {
                 let what = ("no comma between two items", "added one");
                 self.mend(c, (at, at), &rules::MISSING_COMMA, what, sink);
                 self.expect = Expect::Item;
-                (self.comma, self.comma_length) = (Mark::At(at), 1);
+                (self.comma, self.comma_length) = (Spot::At(at), 1);
             }
         }
         if object { Slot::Key } else { Slot::Value }

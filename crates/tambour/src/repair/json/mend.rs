@@ -1,0 +1,116 @@
+//! Reports of repairs, and the places they need: counting lines waits until one is asked for.
+
+use crate::finding::{Report, Rule};
+use crate::repair::rules;
+use crate::span::Place;
+
+use super::event::{JsonSink, KeyPlace};
+use super::reader::Reader;
+use super::state::{Cursor, Expect, Lexeme, Spot};
+
+/// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
+const STEP: usize = 1 << 10;
+
+impl Reader {
+    /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
+    pub(super) fn settle(&mut self, text: &str) {
+        // Only the comma before an item still to come is ever asked for.
+        if let (Spot::At(at), Expect::Item) = (self.comma, self.expect) {
+            self.comma = Spot::Was(self.place_at(text, at));
+        }
+        if let (Spot::At(at), Lexeme::String, true) = (self.key_at, self.lexeme, self.string.in_key) {
+            self.key_at = Spot::Was(self.place_at(text, at));
+        }
+    }
+
+    /// The place of a key whose text ends at `end`, for those who ask.
+    pub(super) fn key_place<'b>(&mut self, text: &'b str, end: usize) -> KeyPlace<'b> {
+        let end = self.base.offset + end;
+        KeyPlace { end, ..self.marked(text, self.key_at) }
+    }
+
+    /// A place in the text being read or before it, for those who ask.
+    pub(super) fn marked<'b>(&mut self, text: &'b str, mark: Spot) -> KeyPlace<'b> {
+        match mark {
+            Spot::Was(from) => KeyPlace { from, over: "", end: 0 },
+            Spot::At(at) if at < self.known.0 => KeyPlace { from: self.base, over: &text[..at], end: 0 },
+            Spot::At(at) => {
+                if at - self.known.0 > STEP {
+                    self.place_at(text, at);
+                }
+                KeyPlace { from: self.known.1, over: &text[self.known.0..at], end: 0 }
+            }
+        }
+    }
+
+    /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
+    pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
+        let (offset, place) = self.known;
+        debug_assert!(at >= offset, "places are asked for in order");
+        if at < offset {
+            return self.base.after(&text[..at]);
+        }
+        if at > offset {
+            self.known = (at, place.after(&text[offset..at]));
+        }
+        self.known.1
+    }
+
+    /// Reports a repair of `start..end` of the text being read.
+    pub(super) fn mend<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &Cursor<'_>,
+        (start, end): (usize, usize),
+        rule: &'static Rule,
+        (message, repair): (&str, &str),
+        sink: &mut S,
+    ) {
+        self.end.repaired = true;
+        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
+        if self.reports < self.findings {
+            self.settle(c.text);
+            let place = self.place_at(c.text, start);
+            self.mend_at(place, end - start, rule, (message, repair), sink);
+        } else {
+            self.reports += 1;
+        }
+    }
+
+    /// The same, at a place that is known.
+    pub(super) fn mend_at<S: JsonSink + ?Sized>(
+        &mut self,
+        place: Place,
+        length: usize,
+        rule: &'static Rule,
+        (message, repair): (&str, &str),
+        sink: &mut S,
+    ) {
+        self.end.repaired = true;
+        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
+        self.reports += 1;
+        if self.reports > self.findings {
+            return;
+        }
+        if self.reports == self.findings && self.findings > 1 {
+            let more = "more repairs than are reported; the later ones are made without a report";
+            sink.report(Report::new(&rules::LIMIT_EXCEEDED, place, place.offset, more));
+            return;
+        }
+        sink.report(Report::new(rule, place, place.offset + length, message).repaired(repair));
+    }
+
+    /// Repairs so far, reported or not.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        self.reports
+    }
+
+    /// Reports the words that were just skipped, now that something else comes.
+    #[inline]
+    pub(super) fn stray_over<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
+        if let Some((place, end)) = self.stray.take() {
+            let what = ("words that are neither key nor value", "left them out");
+            self.mend_at(place, end - place.offset, &rules::STRAY_TEXT, what, sink);
+        }
+    }
+}
