@@ -215,7 +215,7 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
 /// Reasoning and answer of a plain reply; the fallback text counts as no answer.
 fn split(chunks: &[String], options: &Options) -> (String, String) {
     let mut sink = Collected::default();
-    let mut pipeline = Pipeline::new("plain", options).expect("the dialect exists").extensions(true);
+    let mut pipeline = Pipeline::new("plain", options).expect("the dialect exists").with_extensions(true);
     for chunk in chunks {
         pipeline.push(chunk.as_bytes(), &mut sink);
     }

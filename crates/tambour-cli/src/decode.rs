@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut options = args.options.options(Profile::Lenient)?;
     options.round = args.round.round(&args.from)?;
     let pipeline = Pipeline::new(&args.from, &options)?;
-    let pipeline = pipeline.extensions(args.extensions).findings(args.findings);
+    let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);
     let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
     let mut end = match args.finish {
         Finish::Stop => End::stop(),

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let options = args.options.options(Profile::Lenient)?;
     // What a dialect holds beside its contract, such as a draft, is part of the reply.
-    let mut pipeline = Pipeline::new(&args.from, &options)?.extensions(true);
+    let mut pipeline = Pipeline::new(&args.from, &options)?.with_extensions(true);
     let mut read = Joined::default();
     let mut input = Input::open(args.file.as_deref())?;
     while let Some(bytes) = input.next()? {

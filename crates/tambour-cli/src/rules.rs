@@ -44,7 +44,7 @@ fn table() -> String {
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    for Listed { owner, rule } in catalogue::all() {
+    for Listed { owner, rule, .. } in catalogue::all() {
         table.add_row([rule.code, &rule.rows.join(" "), level(rule), owner, rule.title]);
     }
     if let Some(column) = table.column_mut(0) {
@@ -53,7 +53,7 @@ fn table() -> String {
     table.trim_fmt() + "\n"
 }
 
-fn explained(Listed { owner, rule }: Listed) -> String {
+fn explained(Listed { owner, rule, .. }: Listed) -> String {
     let Rule { code, rows, title, broken, correct, .. } = rule;
     format!(
         "{code}  ({}, {}, {owner})\n{title}\n\n{}Broken:\n{}\nCorrect:\n{}",

@@ -74,7 +74,7 @@ impl Case<'_> {
             return Ok(self.check(cuts));
         }
         let pipeline = Pipeline::new(self.dialect, self.options).map_err(|error| error.to_string())?;
-        let mut pipeline = pipeline.extensions(true);
+        let mut pipeline = pipeline.with_extensions(true);
         let mut reading = Reading::default();
         if let Some(text) = self.reasoning {
             pipeline.reasoning(text, &mut reading);

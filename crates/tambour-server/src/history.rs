@@ -42,7 +42,7 @@ impl Again {
         let mut options = self.options.clone();
         options.tools = Some(accepted(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
-        let mut pipeline = pipeline.ok()?.extensions(true);
+        let mut pipeline = pipeline.ok()?.with_extensions(true);
         let mut read = Read::default();
         // The text that came with the limit is on the log whole.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];

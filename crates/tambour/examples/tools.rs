@@ -30,13 +30,13 @@ fn main() -> Result<(), tambour::Error> {
         jsonl::line(&event, &mut line);
         print!("{}", String::from_utf8_lossy(&line));
     };
-    let mut pipeline = Pipeline::new("aiplan", &options)?.extensions(true);
+    let mut pipeline = Pipeline::new("aiplan", &options)?.with_extensions(true);
     pipeline.push(PLAN.as_bytes(), &mut sink);
     pipeline.finish(&End::stop(), &mut sink);
 
     // Only calls of a complete, valid plan are there, with arguments that satisfy the schema.
     for call in pipeline.calls().to_vec() {
-        pipeline.extension(ToolStart { call_id: call.call_id.clone(), name: call.name }, &mut sink);
+        pipeline.insert(ToolStart { call_id: call.call_id.clone(), name: call.name }, &mut sink);
         let sum: f64 = call.args["numbers"].as_array().into_iter().flatten().filter_map(Value::as_f64).sum();
         let result = ToolResult {
             call_id: call.call_id,
@@ -45,9 +45,9 @@ fn main() -> Result<(), tambour::Error> {
             error: None,
             elapsed_ms: 0,
         };
-        pipeline.extension(result, &mut sink);
+        pipeline.insert(result, &mut sink);
     }
-    let mut next = pipeline.successor("aiplan", &options)?;
+    let mut next = pipeline.next_reply("aiplan", &options)?;
     next.push(ANSWER.as_bytes(), &mut sink);
     next.finish(&End::stop(), &mut sink);
     Ok(())

@@ -6,6 +6,7 @@ use crate::{contract, pipeline, policy, repair};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listed {
     /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them.
     pub owner: &'static str,

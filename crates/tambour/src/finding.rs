@@ -52,6 +52,7 @@ pub enum Profile {
 
 /// One entry of a rule table: a finding code and the specification rows behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Rule {
     /// Stable public code, such as `phase_id_not_increasing`.
     pub code: &'static str,
@@ -73,6 +74,7 @@ pub struct Rule {
 
 /// One broken or repaired rule of one reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// Specification row, such as `T-032`.
     pub rule: Cow<'static, str>,

@@ -43,21 +43,28 @@ pub mod error;
 pub mod event;
 pub mod exit;
 pub mod finding;
-pub mod lex;
 pub mod limits;
 pub mod options;
 pub mod pipeline;
-pub mod policy;
 pub mod privacy;
 pub mod repair;
-pub mod schema;
-pub mod sequence;
 pub mod settings;
 pub mod span;
 pub mod structure;
-pub mod texts;
 pub mod tool;
 pub mod verdict;
+
+// Parts that users do not call; open for the project's own tests and server, and may change at any time.
+#[doc(hidden)]
+pub mod lex;
+#[doc(hidden)]
+pub mod policy;
+#[doc(hidden)]
+pub mod schema;
+#[doc(hidden)]
+pub mod sequence;
+#[doc(hidden)]
+pub mod texts;
 
 pub use error::{Error, Result};
 pub use event::{Event, Sink};

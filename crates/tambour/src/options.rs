@@ -66,6 +66,7 @@ impl Options {
 
 /// What happens to a query with sensitive data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Sensitive {
     /// The query is left out.
     #[default]

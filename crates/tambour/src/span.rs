@@ -118,6 +118,7 @@ impl Counter {
 
 /// Where a token starts, for those who ask.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct At<'a>(Known<'a>);
 
 #[derive(Debug)]

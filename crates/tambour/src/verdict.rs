@@ -25,6 +25,7 @@ pub enum Contract {
 
 /// What holding a text against a contract came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// The contract; where it had to be found out, what was found.
     pub contract: &'static str,

@@ -29,7 +29,7 @@ pub struct Lag {
 pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     let mut sink = Times::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
-    let mut pipeline = pipeline.extensions(true);
+    let mut pipeline = pipeline.with_extensions(true);
     let mut said = vec![0];
     for (at, byte) in trial.input.chunks(1).enumerate() {
         sink.pushed = at + 1;

@@ -150,7 +150,7 @@ impl Trial {
         let mut options = self.options.clone();
         options.tool_loop = self.next.is_some();
         let pipeline = Pipeline::new(&self.dialect, &options).expect("it is in the table");
-        let mut pipeline = pipeline.extensions(true);
+        let mut pipeline = pipeline.with_extensions(true);
         let mut sink = Reading::default();
         if let Some(text) = &self.reasoning {
             pipeline.reasoning(text, &mut sink);
@@ -159,12 +159,12 @@ impl Trial {
         let findings = std::mem::take(&mut sink.findings);
         let mut next = None;
         if let Some(input) = self.next.as_ref().filter(|_| !pipeline.calls().is_empty()) {
-            pipeline = pipeline.successor(&self.dialect, &options).expect("it is in the table");
+            pipeline = pipeline.next_reply(&self.dialect, &options).expect("it is in the table");
             self.push(&mut pipeline, input, next_cuts, &mut sink);
             next = Some(std::mem::take(&mut sink.findings));
         }
         // Nobody runs the calls of the last reply.
-        pipeline.end(&End::stop(), &mut sink);
+        pipeline.abandon(&End::stop(), &mut sink);
         let written = (pipeline.dialect() == "ai_say").then(|| pipeline.written(&sink.events)).flatten();
         let written = written.and_then(|text| serde_json::from_str(&text).ok());
         Read { events: sink.events, findings, next, written }

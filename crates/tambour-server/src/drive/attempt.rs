@@ -48,14 +48,14 @@ impl Attempt {
     /// Reads on where the reply `before` has called tools.
     pub(super) fn new(run: &Run, before: Option<&Pipeline>, reasks: u32, next: u64, seq: u64) -> Attempt {
         let reader = |dialect: &str| match before {
-            Some(before) => before.successor(dialect, &run.options),
+            Some(before) => before.next_reply(dialect, &run.options),
             None => Pipeline::new(dialect, &run.options),
         };
         let pipeline = reader(&run.ask.dialect)
             .or_else(|_| reader("plain"))
             .expect("`plain` is in the table of dialects");
         Attempt {
-            pipeline: pipeline.extensions(true).findings(true),
+            pipeline: pipeline.with_extensions(true).with_findings(true),
             gather: Gather {
                 batch: Batch::new(next),
                 seq,
@@ -224,7 +224,7 @@ impl Attempt {
 
     /// An event that does not come from the model.
     pub(super) fn extension(&mut self, extension: impl Into<Extension>) {
-        self.pipeline.extension(extension, &mut self.gather);
+        self.pipeline.insert(extension, &mut self.gather);
     }
 
     /// What is happening, for those who read now.
@@ -249,7 +249,7 @@ impl Attempt {
 
     /// Ends the stream, since no further reply follows the calls.
     pub(super) fn end(&mut self, end: &End) {
-        self.pipeline.end(end, &mut self.gather);
+        self.pipeline.abandon(end, &mut self.gather);
     }
 
     /// What the reader of the next reply goes on from.

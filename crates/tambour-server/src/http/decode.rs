@@ -45,7 +45,7 @@ pub(super) async fn decode(State(app): State<Arc<App>>, bytes: Bytes) -> Result<
     let pipeline = Pipeline::new(dialect, &options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
     let mut sink = Collected::default();
-    let mut pipeline = pipeline.extensions(asked.extensions);
+    let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
     pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
     Ok(Json(json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings })))

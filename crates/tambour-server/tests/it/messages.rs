@@ -321,7 +321,7 @@ async fn decoding_and_checking_say_the_same_as_the_commands() {
                 given[option] = value.into();
             }
             let mut read = Collected::default();
-            let mut pipeline = Pipeline::new(name, &options).unwrap().extensions(true);
+            let mut pipeline = Pipeline::new(name, &options).unwrap().with_extensions(true);
             pipeline.push(text.as_bytes(), &mut read);
             pipeline.finish(&End::stop(), &mut read);
             let asked =

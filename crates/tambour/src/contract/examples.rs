@@ -7,6 +7,7 @@ use crate::span::Place;
 
 /// One fenced code block of a Markdown text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Example<'a> {
     /// First word of the info string, in lower case; empty when there is none.
     pub language: String,

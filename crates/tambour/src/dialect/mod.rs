@@ -22,7 +22,9 @@ mod unclosed;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+#[doc(hidden)]
 pub use action::{Action, Call, Plan};
+#[doc(hidden)]
 pub use opening::{Opening, When};
 
 use crate::error::{Error, Result};
@@ -36,6 +38,7 @@ const MARKER: &str = "<<ParsingError>>";
 
 /// What the model meant, before policy and order.
 #[derive(Clone, Debug, PartialEq)]
+#[doc(hidden)]
 pub enum Intent<'a> {
     /// An answer without thinking before it needs no thinking block.
     SkipThinking,
@@ -66,6 +69,7 @@ pub enum Intent<'a> {
 
 /// Search queries as the model wrote them.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub enum Written<'a> {
     /// As text that should be a JSON array.
     Text(&'a str),
@@ -74,6 +78,7 @@ pub enum Written<'a> {
 }
 
 /// Receives what a dialect has to say.
+#[doc(hidden)]
 pub trait Output {
     /// The next intent.
     fn intent(&mut self, intent: Intent<'_>);
@@ -95,6 +100,7 @@ pub trait Output {
 
 /// How the input of a dialect ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct Ending {
     /// Cut by a limit, a filter, a failure or the user, so that nothing unfinished may act.
     pub cut: bool,
@@ -103,6 +109,7 @@ pub struct Ending {
 }
 
 /// A reader of one dialect.
+#[doc(hidden)]
 pub trait Dialect: Send {
     /// The next piece of the reply.
     fn text(&mut self, text: &str, out: &mut dyn Output);
@@ -132,14 +139,17 @@ pub trait Dialect: Send {
 }
 
 /// One line of the table of dialects.
+#[non_exhaustive]
 pub struct Entry {
     /// Public name.
     pub name: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
     /// Makes a reader.
+    #[doc(hidden)]
     pub reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
     /// How `auto` knows its beginning.
+    #[doc(hidden)]
     pub opening: Opening,
     /// Options of its own.
     pub settings: &'static [Setting],
@@ -157,6 +167,7 @@ pub struct Entry {
 
 /// Format instructions for a system prompt, with a worked example.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Prompt {
     /// What to do, and the request of the example.
     pub opening: Cow<'static, str>,
@@ -176,6 +187,7 @@ impl Prompt {
 
 /// How Markdown documents show replies of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Examples {
     /// Languages of the fenced blocks.
     pub languages: &'static [&'static str],

@@ -86,6 +86,7 @@ impl Extension {
 /// What an `aside` holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AsideKind {
     /// An HTML comment.
     Comment,
@@ -107,6 +108,7 @@ pub struct Notice {
 
 /// Data of `plan`: what a plan came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlanOutcome {
     /// The four-field object after validation, with unknown fields kept (P-029); or the fallback (P-017).
     pub plan: Value,
@@ -164,6 +166,7 @@ pub struct ToolError {
 
 /// Data of `exit_decision`: whether a dialogue action is over (S-061, S-070 to S-083).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ExitDecision {
     /// Whether the action ends.
     pub should_exit: bool,
@@ -184,6 +187,7 @@ pub struct ExitDecision {
 /// The rule behind an exit decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DecisionSource {
     /// The last round was answered (S-070).
     MaxRounds,

@@ -106,6 +106,7 @@ pub struct Failure {
 /// Why a reply ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FinishReason {
     /// The model was done.
     #[default]
@@ -122,6 +123,7 @@ pub enum FinishReason {
 
 /// Data of `completed`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Completed {
     /// Token counts as the upstream gave them; `null` when it gave none.
     pub usage: Value,
@@ -136,6 +138,7 @@ pub struct Completed {
 
 /// `completed.metadata`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Metadata {
     /// Dialect the reply was read as.
     pub dialect: String,

@@ -22,6 +22,7 @@ impl<F: FnMut(Event<'_>)> Sink for F {
 
 /// Keeps everything; the simplest sink.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Collected {
     /// Events in order.
     pub events: Vec<Event<'static>>,

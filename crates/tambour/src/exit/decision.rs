@@ -37,6 +37,7 @@ pub struct Answer {
 
 /// Where an action stands after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Status {
     /// The next round follows.
     Active,

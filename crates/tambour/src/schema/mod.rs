@@ -33,6 +33,7 @@ pub struct Schema {
 
 /// A value that breaks a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mismatch {
     /// JSON Pointer into the value.
     pub pointer: String,

@@ -232,7 +232,7 @@ fn a_failed_reply_decides_nothing() {
     // S-065
     let mut options = Options::default();
     options.round = Some(Round { round: 1, max_rounds: 1, criteria: Criteria::default() });
-    let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect").extensions(true);
+    let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect").with_extensions(true);
     let mut sink = Collected::default();
     pipeline.push_str("{\"assessment\": {", &mut sink);
     pipeline.finish(&end("failed").expect("an end"), &mut sink);

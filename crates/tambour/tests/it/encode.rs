@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tambour::contract::{CheckOptions, check_transcript};
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Protocol, jsonl, jsonseq, legacy, sse};
-use tambour::event::{AsideKind, Completed, Event, Failure, FinishReason, Metadata, Notice};
+use tambour::event::{AsideKind, Completed, Event, Failure, Notice};
 use tambour::finding::{Profile, Report};
 use tambour::span::Place;
 use tambour::{catalogue, event};
@@ -38,12 +38,10 @@ fn all() -> Vec<Event<'static>> {
 }
 
 fn completed() -> Completed {
-    Completed {
-        usage: json!({ "total_tokens": 12 }),
-        finish_reason: FinishReason::Stop,
-        metadata: Metadata { dialect: "thinkingml".to_owned(), ..Metadata::default() },
-        reply: None,
-    }
+    let mut completed = Completed::default();
+    completed.usage = json!({ "total_tokens": 12 });
+    completed.metadata.dialect = "thinkingml".to_owned();
+    completed
 }
 
 fn failure() -> Event<'static> {
@@ -119,7 +117,8 @@ fn a_whole_stream_passes_the_checker() {
 #[test]
 fn the_raw_reply_is_in_the_legacy_protocol_only() {
     let envelope = Envelope::new("m", "r");
-    let with_reply = Completed { reply: Some("<final>a</final>".to_owned()), ..completed() };
+    let mut with_reply = completed();
+    with_reply.reply = Some("<final>a</final>".to_owned());
     let event = Event::Completed(Box::new(with_reply));
     let fields = frame(|out| jsonseq::event(&event, 9, &envelope, out));
     let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");

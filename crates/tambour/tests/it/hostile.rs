@@ -122,7 +122,7 @@ fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let repair = allocation_counter::measure(|| {
         let mut kept = Joined::default();
         let pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
-        let mut pipeline = pipeline.extensions(true);
+        let mut pipeline = pipeline.with_extensions(true);
         input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut kept));
         pipeline.finish(&End::stop(), &mut kept);
         drop(pipeline.written(&kept.events));

@@ -20,7 +20,7 @@ fn options(set: impl FnOnce(&mut Options)) -> Options {
 
 fn read(dialect: &str, options: &Options, text: &str, end: &End) -> (Pipeline, Collected) {
     let mut sink = Collected::default();
-    let mut pipeline = Pipeline::new(dialect, options).unwrap().extensions(true);
+    let mut pipeline = Pipeline::new(dialect, options).unwrap().with_extensions(true);
     pipeline.push_str(text, &mut sink);
     pipeline.finish(end, &mut sink);
     (pipeline, sink)
@@ -65,9 +65,9 @@ fn notices_are_in_the_metadata_of_all_replies() {
     let options = options(|options| options.tool_loop = true);
     let (mut first, mut sink) = read("aiplan", &options, PLAN, &End::stop());
     let notice = |code: &'static str| Notice { code: code.into(), message: "m".into(), reference: None };
-    first.extension(notice("one"), &mut sink);
-    let mut next = first.successor("plain", &options).unwrap();
-    next.extension(notice("two"), &mut sink);
+    first.insert(notice("one"), &mut sink);
+    let mut next = first.next_reply("plain", &options).unwrap();
+    next.insert(notice("two"), &mut sink);
     next.push_str("It is 4.", &mut sink);
     next.finish(&End::stop(), &mut sink);
     let Some(Event::Completed(completed)) = sink.events.last() else { panic!("an end") };
@@ -80,7 +80,7 @@ fn calls_are_counted_through_a_message_and_listed_by_reply() {
     let (first, mut sink) = read("aiplan", &options, PLAN, &End::stop());
     assert_eq!(first.outcome().calls, first.calls());
     assert_eq!((&*first.calls()[0].call_id, &first.calls()[0].args), ("call_1", &json!({"userInput": "x"})));
-    let mut next = first.successor("aiplan", &options).unwrap();
+    let mut next = first.next_reply("aiplan", &options).unwrap();
     next.push_str(PLAN, &mut sink);
     next.finish(&End::stop(), &mut sink);
     assert_eq!(next.calls().iter().map(|call| &*call.call_id).collect::<Vec<_>>(), ["call_2"]);

@@ -8,7 +8,7 @@ use tambour_fixtures::corpus::recorded;
 
 fn read(reply: &str, options: &Options) -> (Collected, usize) {
     let (mut read, mut held) = (Collected::default(), 0);
-    let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").extensions(true);
+    let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
     for chunk in reply.as_bytes().chunks(997) {
         pipeline.push(chunk, &mut read);
         held = held.max(pipeline.held());
@@ -88,7 +88,8 @@ fn prose_is_written_as_a_plan() {
     {
         assert!(contract.check(prose.as_bytes(), &strict).first_error().is_some(), "{prose}");
         let mut events = Collected::default();
-        let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect").extensions(true);
+        let mut pipeline =
+            Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.push_str(prose, &mut events);
         pipeline.finish(&End::stop(), &mut events);
         let written = pipeline.written(&events.events).expect("plans can be written");

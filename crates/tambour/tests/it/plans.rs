@@ -16,7 +16,7 @@ fn strict() -> Options {
 
 fn read(reply: &str, options: &Options, end: &End) -> Collected {
     let mut read = Collected::default();
-    let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").extensions(true);
+    let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
     pipeline.push_str(reply, &mut read);
     pipeline.finish(end, &mut read);
     read
@@ -145,7 +145,8 @@ fn no_bytes_make_it_fail() {
     ];
     for input in inputs {
         let mut read = Collected::default();
-        let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect").extensions(true);
+        let mut pipeline =
+            Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.push(input, &mut read);
         pipeline.finish(&End::stop(), &mut read);
         assert_eq!(plan_of(&read)["is_fallback"], true, "{:?}", &input[..input.len().min(40)]);
@@ -333,7 +334,7 @@ fn a_loop_of_tools_is_one_stream() {
     let mut options = Options::default();
     options.tool_loop = true;
     let mut out = Stream::default();
-    let mut first = Pipeline::new("aiplan", &options).expect("a dialect").extensions(true);
+    let mut first = Pipeline::new("aiplan", &options).expect("a dialect").with_extensions(true);
     let lint = calling(&[
         ("lintSRSDocument", json!({"userInput": "x"})),
         ("editSRSDocument", json!({"userInput": "y"})),
@@ -344,16 +345,16 @@ fn a_loop_of_tools_is_one_stream() {
     assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["call_1", "call_2"]);
     for call in calls {
         let (call_id, name) = (call.call_id, call.name);
-        first.extension(ToolStart { call_id: call_id.clone(), name }, &mut out);
+        first.insert(ToolStart { call_id: call_id.clone(), name }, &mut out);
         let result =
             ToolResult { call_id, ok: true, result: Some(json!("fine")), error: None, elapsed_ms: 3 };
-        first.extension(result, &mut out);
+        first.insert(result, &mut out);
     }
-    let mut second = first.successor("aiplan", &options).expect("a dialect");
+    let mut second = first.next_reply("aiplan", &options).expect("a dialect");
     second.push_str(&fenced(&calling(&[("lintSRSDocument", json!({"userInput": "z"}))])), &mut out);
     second.finish(&End::stop(), &mut out);
     assert_eq!(second.calls()[0].call_id, "call_3");
-    let mut third = second.successor("aiplan", &options).expect("a dialect");
+    let mut third = second.next_reply("aiplan", &options).expect("a dialect");
     let answer = json!({"thought": "done", "response_mode": "GENERAL_CHAT", "direct_response": "All is well.", "tool_calls": []});
     third.push_str(&fenced(&answer), &mut out);
     third.finish(&End::stop(), &mut out);

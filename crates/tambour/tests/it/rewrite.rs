@@ -48,7 +48,7 @@ struct Read {
 
 fn read(dialect: &str, input: &[u8], options: &Options) -> Read {
     let pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
-    let mut pipeline = pipeline.extensions(true);
+    let mut pipeline = pipeline.with_extensions(true);
     let mut found = Joined::default();
     // As much at a time as `tambour repair` reads.
     input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut found));

@@ -11,7 +11,7 @@ const REPLY: &str = "<think>draft</think>\n<serp>The user wants a plan.</serp>\n
 
 fn read(dialect: &str, options: &Options, reply: &[u8], end: &End, extensions: bool) -> Collected {
     let mut sink = Collected::default();
-    let mut pipeline = Pipeline::new(dialect, options).expect("a dialect").extensions(extensions);
+    let mut pipeline = Pipeline::new(dialect, options).expect("a dialect").with_extensions(extensions);
     pipeline.push(reply, &mut sink);
     pipeline.finish(end, &mut sink);
     sink
@@ -308,7 +308,8 @@ fn reasoning_in_a_field_of_its_own() {
         [("plain", "It is 4.", "2 + 2"), ("thinkingml", REPLY, "three days a week")]
     {
         let mut sink = Collected::default();
-        let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect").extensions(true);
+        let mut pipeline =
+            Pipeline::new(dialect, &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.reasoning("2 + 2", &mut sink);
         pipeline.push(reply.as_bytes(), &mut sink);
         pipeline.finish(&End::stop(), &mut sink);
@@ -342,14 +343,14 @@ fn nothing_but_extensions_comes_from_elsewhere() {
         assert_eq!(Extension::parse(name, &json!({"text": "x"})), None, "{name}");
     }
     let mut sink = Collected::default();
-    let mut pipeline = Pipeline::new("plain", &Options::default()).expect("a dialect").extensions(true);
+    let mut pipeline = Pipeline::new("plain", &Options::default()).expect("a dialect").with_extensions(true);
     let notice = Notice { code: "x".into(), message: "y".into(), reference: None };
-    pipeline.extension(notice.clone(), &mut sink);
+    pipeline.insert(notice.clone(), &mut sink);
     pipeline.push(b"It is ", &mut sink);
-    pipeline.extension(notice.clone(), &mut sink);
+    pipeline.insert(notice.clone(), &mut sink);
     pipeline.push(b"4.", &mut sink);
     pipeline.finish(&End::stop(), &mut sink);
-    pipeline.extension(notice, &mut sink);
+    pipeline.insert(notice, &mut sink);
     assert_valid(&sink);
     assert_eq!(sink.events.iter().filter(|event| event.name() == "notice").count(), 2);
 }

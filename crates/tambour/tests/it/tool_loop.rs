@@ -25,15 +25,15 @@ fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut Collected) 
 
 /// A stream whose one call has run.
 fn called(size: usize, sink: &mut Collected) -> Pipeline {
-    let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().extensions(true);
+    let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().with_extensions(true);
     push(&mut pipeline, PLAN, size, sink);
     pipeline.finish(&End::stop(), sink);
     let call = pipeline.calls()[0].clone();
     let start = ToolStart { call_id: call.call_id.clone(), name: call.name };
-    pipeline.extension(start, sink);
+    pipeline.insert(start, sink);
     let result =
         ToolResult { call_id: call.call_id, ok: true, result: Some(json!(1)), error: None, elapsed_ms: 1 };
-    pipeline.extension(result, sink);
+    pipeline.insert(result, sink);
     pipeline
 }
 
@@ -56,7 +56,7 @@ fn the_thought_of_each_reply_is_the_next_phase() {
     for size in [1, 3, 1000] {
         let mut sink = Collected::default();
         let pipeline = called(size, &mut sink);
-        let mut next = pipeline.successor("aiplan", &options()).unwrap();
+        let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
         push(&mut next, ANSWER, size, &mut sink);
         next.finish(&End::stop(), &mut sink);
         assert!(next.calls().is_empty());
@@ -93,11 +93,11 @@ fn answers_of_several_replies_are_paragraphs() {
     options.set("aiplan.variant", "v2").unwrap();
     let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
     let mut sink = Collected::default();
-    let mut pipeline = Pipeline::new("aiplan", &options).unwrap().extensions(true);
+    let mut pipeline = Pipeline::new("aiplan", &options).unwrap().with_extensions(true);
     push(&mut pipeline, &first, 5, &mut sink);
     pipeline.finish(&End::stop(), &mut sink);
     assert_eq!(pipeline.calls().len(), 1);
-    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    let mut next = pipeline.next_reply("aiplan", &options).unwrap();
     push(&mut next, ANSWER, 5, &mut sink);
     next.finish(&End::stop(), &mut sink);
     let texts = sink.joined();
@@ -114,10 +114,10 @@ fn a_thought_after_the_answer_is_an_aside() {
     let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
     for size in [1, 4, 1000] {
         let mut sink = Collected::default();
-        let mut pipeline = Pipeline::new("aiplan", &options).unwrap().extensions(true);
+        let mut pipeline = Pipeline::new("aiplan", &options).unwrap().with_extensions(true);
         push(&mut pipeline, &first, size, &mut sink);
         pipeline.finish(&End::stop(), &mut sink);
-        let mut next = pipeline.successor("aiplan", &options).unwrap();
+        let mut next = pipeline.next_reply("aiplan", &options).unwrap();
         push(&mut next, ANSWER, size, &mut sink);
         next.finish(&End::stop(), &mut sink);
         let asides: Vec<Event<'static>> =
@@ -161,7 +161,7 @@ fn late_phases_are_one_aside_in_each_reply() {
 fn calls_are_numbered_through_the_replies() {
     let mut sink = Collected::default();
     let pipeline = called(7, &mut sink);
-    let mut next = pipeline.successor("aiplan", &options()).unwrap();
+    let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
     push(&mut next, PLAN, 7, &mut sink);
     next.finish(&End::stop(), &mut sink);
     assert_eq!(next.calls()[0].call_id, "call_2");
@@ -176,14 +176,14 @@ fn a_stream_can_end_after_its_calls() {
         let mut sink = Collected::default();
         let mut pipeline = called(7, &mut sink);
         pipeline.set_usage(json!({"tokens": 3}));
-        pipeline.end(&end, &mut sink);
+        pipeline.abandon(&end, &mut sink);
         assert_eq!(names(&sink)[7..], ["thinking_end", "final_delta", "final_end", last]); // J-035
         if let Some(Event::Completed(completed)) = sink.events.last() {
             assert_eq!(completed.finish_reason, FinishReason::Cancelled);
             assert_eq!(completed.usage, json!({"tokens": 3}));
         }
         let count = sink.events.len();
-        pipeline.end(&end, &mut sink);
+        pipeline.abandon(&end, &mut sink);
         assert_eq!(sink.events.len(), count, "it ends once");
         assert_valid(&sink);
     }
@@ -201,7 +201,7 @@ fn findings_are_counted_through_the_replies() {
     push(&mut pipeline, &plan, 1000, &mut sink);
     pipeline.finish(&End::stop(), &mut sink);
     assert_eq!((pipeline.calls().len(), sink.findings.len()), (1, 1), "{:?}", sink.findings);
-    let mut next = pipeline.successor("aiplan", &options).unwrap();
+    let mut next = pipeline.next_reply("aiplan", &options).unwrap();
     push(&mut next, &answer, 1000, &mut sink);
     next.finish(&End::stop(), &mut sink);
     let [_, last] = sink.findings.as_slice() else { panic!("{:?}", sink.findings) };

@@ -76,6 +76,7 @@ impl ThoughtMark<'_> {
 
 /// What a mark closes that ends thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Closing {
     /// What began with a mark of the same name.
     Own,
@@ -125,6 +126,7 @@ impl PartialEq for KeyPlace<'_> {
 
 /// The start of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Start {
     /// 0 for the first value of the text.
     pub index: usize,
@@ -138,6 +140,7 @@ pub struct Start {
 
 /// What a value stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Origin {
     /// The text itself.
     #[default]
@@ -150,6 +153,7 @@ pub enum Origin {
 
 /// The end of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct End {
     /// Byte offset after its last character.
     pub offset: usize,

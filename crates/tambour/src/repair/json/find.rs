@@ -16,6 +16,7 @@ use super::reader::Reader;
 
 /// What was found in a text.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Found<V = Value> {
     /// The value, if there is one, and it is within the limits.
     pub value: Option<V>,
