@@ -6,9 +6,10 @@
 //! down and read again, is the same.
 
 use super::late::Late;
+use super::lead::{Ended, Lead};
 use super::parse::Candidate;
 use super::rules;
-use crate::dialect::marker::{Form, Watch};
+use crate::dialect::marker::Form;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::code::{Code, Inside, Stop};
@@ -17,9 +18,6 @@ use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
 use crate::span::Place;
-
-/// Bytes that are kept of what may be the failure marker, blanks included.
-const LEAD: usize = 1023;
 
 pub(super) struct Answer {
     code: Code,
@@ -42,13 +40,6 @@ pub(super) struct Answer {
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
     tag: usize,
     line: usize,
-}
-
-#[derive(Default)]
-struct Lead {
-    watch: Watch,
-    text: String,
-    at: Place,
 }
 
 /// A mark behind an open backtick, and what follows it.
@@ -102,11 +93,11 @@ impl Answer {
 
     /// Whether nothing but white space came.
     pub(super) fn is_blank(&self) -> bool {
-        self.lead.as_ref().is_some_and(|lead| lead.text.is_empty())
+        self.lead.as_ref().is_some_and(Lead::is_blank)
     }
 
     pub(super) fn held(&self) -> usize {
-        let lead = self.lead.as_ref().map_or(0, |lead| lead.text.len());
+        let lead = self.lead.as_ref().map_or(0, Lead::held);
         lead + self.tail.len() + self.hold.as_ref().map_or(0, |hold| hold.text.len())
     }
 
@@ -232,79 +223,53 @@ impl Answer {
         self.text(raw, || at, out);
     }
 
-    /// A token at the beginning of the answer. Whether it is kept, since the answer may be the failure marker.
+    /// A token at the beginning of the answer. Whether it is used up, since the answer may be the failure marker.
     fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
-        let Some(lead) = &mut self.lead else { return false };
+        let Some(mut lead) = self.lead.take() else { return false };
         let raw = token.raw();
         if mark {
-            // Reasoning behind the marker changes nothing.
-            if lead.text.is_empty() || lead.watch.form().is_some() && !lead.watch.in_fence() {
-                return false;
-            }
-            // What of the marker has come is unfinished markup.
-            let start = lead.text.find('<').unwrap_or(lead.text.len());
-            let (tail, at) = (lead.text.split_off(start), lead.at.after(&lead.text));
-            self.end_lead(out);
-            (self.tail, self.tail_at) = (tail, at);
-            return false;
-        }
-        let body = raw.trim_start_matches([' ', '\t', '\r', '\n']);
-        let (blank, body) = raw.split_at(raw.len() - body.len());
-        // White space before the marker is none of it.
-        let begun = !lead.text.is_empty();
-        let fits = !begun || lead.text.len() + blank.len() <= LEAD;
-        if !fits || lead.watch.push(blank) < blank.len() {
-            self.end_lead(out);
-            if begun {
-                self.text(blank, || at, out);
-            }
-        } else {
-            if begun {
-                lead.text.push_str(blank);
+            if lead.allows_mark() {
+                self.lead = Some(lead);
             } else {
-                lead.at = at.after(blank);
+                self.begin(lead.end_at_mark(), out);
             }
-            if lead.watch.push(body) == body.len() && lead.text.len() + body.len() <= LEAD {
-                lead.text.push_str(body);
-                return true;
-            }
-            self.keep_unfinished(body);
-            self.end_lead(out);
-        }
-        if blank.is_empty() {
             return false;
         }
-        if !body.is_empty() {
-            let fate = self.token(&Token::Text(body), None, at.after(blank), out);
+        let Some(kept) = lead.push(raw, at) else {
+            self.lead = Some(lead);
+            return true;
+        };
+        let rest = &raw[kept..];
+        self.begin(lead.end_before(rest), out);
+        if kept == 0 {
+            return false;
+        }
+        if !rest.is_empty() {
+            let fate = self.token(&Token::Text(rest), None, at.after(&raw[..kept]), out);
             debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
         }
         true
     }
 
-    /// What of the marker has come may be the beginning of another mark, that goes on with `text`.
-    fn keep_unfinished(&mut self, text: &str) {
-        let Some(lead) = &mut self.lead else { return };
-        let start = lead.text.rfind('<').unwrap_or(lead.text.len());
-        if start < lead.text.len() && marks::at([&lead.text[start..], text].concat().as_bytes()) == Seen::Part
-        {
-            self.tail = lead.text.split_off(start);
-            self.tail_at = lead.at.after(&lead.text);
+    /// The answer is more than the failure marker: it begins with this.
+    fn begin(&mut self, lead: Ended, out: &mut dyn Output) {
+        let Ended { text, at, tail, tail_at } = lead;
+        if !text.is_empty() {
+            self.text(&text, || at, out);
         }
+        (self.tail, self.tail_at) = (tail, tail_at);
     }
 
-    /// The answer is more than the failure marker.
     fn end_lead(&mut self, out: &mut dyn Output) {
-        if let Some(Lead { text, at, .. }) = self.lead.take()
-            && !text.is_empty()
-        {
-            self.text(&text, || at, out);
+        if let Some(lead) = self.lead.take() {
+            self.begin(lead.end_before(""), out);
+            self.end_tail(out);
         }
     }
 
     /// The failure marker, if it is all of the answer, and where it stands.
     pub(super) fn marker(&self) -> Option<(Form, Place)> {
-        let lead = self.lead.as_ref()?;
-        Some((lead.watch.form()?, lead.at))
+        self.lead.as_ref()?.marker()
     }
 
     /// A mark, with nothing waiting before it.
@@ -474,7 +439,7 @@ impl Answer {
                 _ => return Some(self.not_code(true, "", out)),
             }
         }
-        if self.lead.as_ref().is_some_and(|lead| lead.watch.form().is_none()) {
+        if self.marker().is_none() {
             self.end_lead(out);
         }
         self.end_tail(out);

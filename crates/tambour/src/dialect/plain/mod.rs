@@ -5,6 +5,7 @@
 
 mod answer;
 mod late;
+mod lead;
 mod options;
 mod parse;
 pub(super) mod rules;

@@ -1,0 +1,152 @@
+//! What stands behind a dialect: policy, sequencer, findings, and what the reply came to.
+
+use super::outcome::Outcome;
+use super::reporter::Reporter;
+use crate::dialect::{Action, Intent, Output, Written};
+use crate::event::{Event, EventKind, Extension, Sink};
+use crate::finding::Report;
+use crate::options::Options;
+use crate::policy::Policy;
+use crate::sequence::Sequencer;
+use crate::span::Place;
+
+/// Everything behind the dialect.
+pub(super) struct Stages {
+    pub(super) policy: Policy,
+    pub(super) sequencer: Sequencer,
+    pub(super) reporter: Reporter,
+    pub(super) extensions: bool,
+    pub(super) findings: bool,
+    /// Why the reply is not what was asked for.
+    pub(super) unused: Option<&'static str>,
+    pub(super) outcome: Outcome,
+    /// Whether what calls tools leaves the stream open, for their results, and whether it has.
+    pub(super) looping: bool,
+    pub(super) waiting: bool,
+}
+
+impl Stages {
+    pub(super) fn new(options: &Options) -> Stages {
+        Stages {
+            policy: Policy::new(options),
+            sequencer: Sequencer::new(options),
+            reporter: Reporter::new(options),
+            extensions: false,
+            findings: false,
+            unused: None,
+            outcome: Outcome::default(),
+            looping: options.tool_loop,
+            waiting: false,
+        }
+    }
+
+    /// Those of the next reply in the same stream.
+    pub(super) fn next_reply(&self, options: &Options) -> Stages {
+        let mut next = Stages::new(options);
+        (next.extensions, next.findings) = (self.extensions, self.findings);
+        next.sequencer = self.sequencer.clone();
+        next.sequencer.next_reply();
+        next.reporter.go_on(&self.reporter);
+        next.policy.follow(&self.policy);
+        next.outcome.go_on(&self.outcome);
+        next
+    }
+
+    /// What is known whole, of the reply or from elsewhere.
+    pub(super) fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
+        let Stages { sequencer, extensions, outcome, .. } = self;
+        sequencer.extension(extension, &mut |event| {
+            outcome.observe(&event);
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
+    }
+
+    /// An end of the stream.
+    pub(super) fn send(&mut self, event: Event<'_>, sink: &mut dyn Sink) {
+        self.outcome.observe(&event);
+        sink.event(event);
+    }
+}
+
+/// The path from a dialect to the sink: policy, sequencer, findings.
+pub(super) struct ToSink<'a> {
+    pub(super) stages: &'a mut Stages,
+    pub(super) sink: &'a mut dyn Sink,
+}
+
+impl ToSink<'_> {
+    /// An intent that is not text of a phase or of the answer.
+    fn other(&mut self, intent: &Intent<'_>) {
+        if let Intent::Phase(title, place) = intent {
+            let Stages { policy, reporter, findings, .. } = &mut *self.stages;
+            let sink = &mut *self.sink;
+            if !policy.phase(*place, &mut |report| reporter.add(report, *findings, sink)) {
+                self.apply(&Intent::PhaseText("\n"));
+                self.apply(&Intent::PhaseText(title));
+                return self.apply(&Intent::PhaseText("\n"));
+            }
+        }
+        self.apply(intent);
+    }
+
+    fn apply(&mut self, intent: &Intent<'_>) {
+        let Stages { sequencer, extensions, .. } = &mut *self.stages;
+        let sink = &mut *self.sink;
+        sequencer.apply(intent, &mut |event| {
+            if *extensions || event.kind() != EventKind::Extension {
+                sink.event(event);
+            }
+        });
+    }
+}
+
+impl Output for ToSink<'_> {
+    #[inline]
+    fn intent(&mut self, intent: Intent<'_>) {
+        // Text is most of a reply: it takes the short way, on which there is nothing to be dropped.
+        match intent {
+            Intent::FinalText(text) => {
+                std::mem::forget(intent);
+                let sink = &mut *self.sink;
+                self.stages.sequencer.final_text(text, &mut |event| sink.event(event));
+            }
+            Intent::PhaseText(text) => {
+                std::mem::forget(intent);
+                let sink = &mut *self.sink;
+                self.stages.sequencer.phase_text(text, &mut |event| sink.event(event));
+            }
+            other => self.other(&other),
+        }
+    }
+
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
+        let Stages { policy, reporter, findings, .. } = &mut *self.stages;
+        let sink = &mut *self.sink;
+        let queries =
+            policy.queries(written, place, end, &mut |report| reporter.add(report, *findings, sink));
+        let queries = queries?;
+        let count = queries.len();
+        self.intent(Intent::Queries(queries));
+        Some(count)
+    }
+
+    fn act(&mut self, action: Action) {
+        let ToSink { stages, sink } = self;
+        let mut told = Vec::new();
+        stages.policy.act(&action, &mut |extension| told.push(extension));
+        told.into_iter().for_each(|extension| stages.extension(extension, *sink));
+        if let Action::Answer(answer) = action {
+            stages.outcome.answer = Some(answer);
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.stages.reporter.add(report, self.stages.findings, self.sink);
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.stages.unused.get_or_insert(reason);
+    }
+}
