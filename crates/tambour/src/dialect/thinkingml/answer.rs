@@ -2,23 +2,37 @@
 
 use std::borrow::Cow;
 
-use super::block::Block;
-use super::parse::{Mode, Reader};
+use super::block::{Ended, NO_QUERIES};
+use super::context::{self, Context};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::{Intent, MARKER, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::code::{CodeEntities, CodeFilter, Piece};
 use crate::lex::comment::Comment as OpenComment;
-use crate::lex::markup::{TagKind, Token};
+use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::seam::{Joined, Seam};
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
+/// What a token comes to in the answer.
+pub(super) enum Outcome {
+    /// It goes on.
+    Open,
+    /// It is over.
+    Over,
+    /// The tag closes what the answer interrupted.
+    Closes(Name),
+    /// The tag begins a queries block; what stood before it belongs to it.
+    Block { opening: String, at: Place, line_start: bool },
+}
+
 /// What is known of `<final>`.
 pub(super) struct Answer {
-    pub(super) at: Place,
+    at: Place,
+    /// Whether an HTML comment is open; its inside is text (T-027).
+    in_comment: bool,
     seam: Seam,
     filter: CodeFilter<Marked>,
     /// The comment that is open in what goes out.
@@ -28,23 +42,21 @@ pub(super) struct Answer {
     /// Whether there is text besides the queries block.
     filled: bool,
     /// Blocks so far, the place of the one that should be the last of `<final>`, and whether it is.
-    pub(super) blocks: u32,
-    pub(super) block_at: (Place, usize),
-    pub(super) block_last: bool,
+    blocks: u32,
+    block_at: (Place, usize),
+    block_last: bool,
     /// Place of the last block and of the last one that is used, and how many queries it has.
-    pub(super) last_block: Option<(Place, usize)>,
-    pub(super) used_block: Option<(Place, usize)>,
-    pub(super) queries: usize,
+    last_block: Option<(Place, usize)>,
+    used_block: Option<(Place, usize)>,
+    queries: usize,
     /// Where `<final>` ended without a block.
-    pub(super) no_block: Option<Place>,
-    /// Whether text is read again in which no block begins.
-    pub(super) no_blocks: bool,
+    no_block: Option<Place>,
     /// Whether the answer is text without `<final>`.
-    pub(super) implied: bool,
+    implied: bool,
     /// Whether `<final>` was found inside a phase.
-    pub(super) moved: bool,
+    moved: bool,
     /// Offset up to which faults have been reported before.
-    pub(super) reported: usize,
+    reported: usize,
 }
 
 /// `<!--` and the white space after it.
@@ -66,7 +78,7 @@ struct Marked {
 
 /// What it is.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+enum Kind {
     /// A tag, which is text in a comment.
     Tag(&'static Rule, String),
     /// The failure marker.
@@ -80,6 +92,7 @@ impl Answer {
     pub(super) fn new(options: &Options) -> Answer {
         Answer {
             at: Place::START,
+            in_comment: false,
             seam: Seam::new(MARKER, options.limits.tag),
             filter: CodeFilter::new(options.limits.line),
             open_comment: OpenComment::default(),
@@ -92,7 +105,6 @@ impl Answer {
             used_block: None,
             queries: 0,
             no_block: None,
-            no_blocks: false,
             implied: false,
             moved: false,
             reported: 0,
@@ -103,6 +115,31 @@ impl Answer {
     pub(super) fn begin(&mut self, at: Place) {
         self.at = at;
         self.filter.entities(CodeEntities::Decode);
+    }
+
+    /// Text without `<final>` is the answer.
+    pub(super) fn imply(&mut self) {
+        self.implied = true;
+    }
+
+    /// What is wrong in it up to an offset has been reported; its text comes now.
+    pub(super) fn begin_reported(&mut self, reported: usize) {
+        self.reported = reported;
+    }
+
+    /// `<final>` stands inside a phase.
+    pub(super) fn interrupt(&mut self) {
+        self.moved = true;
+    }
+
+    /// Whether it does.
+    pub(super) fn interrupts(&self) -> bool {
+        self.moved
+    }
+
+    /// A comment that is open ends: it came in what was read again.
+    pub(super) fn leave_comment(&mut self) {
+        self.in_comment = false;
     }
 
     /// Whether `<!--` has come and nothing after it.
@@ -144,8 +181,171 @@ impl Answer {
         seam.text(text, at, &mut |joined| pass(joined, filter, open_comment, out));
     }
 
+    /// What began like a block, but is only its tag.
+    pub(super) fn unused_block(&mut self, tag: &str, at: Place, out: &mut dyn Output) {
+        self.keep(tag, at, Kind::Tag(rules::SERP_BLOCK_FORMAT, NO_QUERIES.to_owned()), out);
+    }
+
+    /// A queries block has ended, in the answer or behind it.
+    pub(super) fn block_ended(&mut self, block: &Ended, inside: bool, out: &mut dyn Output) {
+        let Ended { at: this, used, exact } = *block;
+        self.blocks += 1;
+        let last = self.last_block.replace(this);
+        let before = self.used_block;
+        if used.is_some() {
+            self.used_block = Some(this);
+            self.queries = used.unwrap_or_default();
+        }
+        let report = |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn Output| {
+            out.report(Report::new(rule, at, end, message).repaired(repair));
+        };
+        if let Some(last) = last {
+            // The finding stands where nothing is used.
+            let unused = if used.is_some() { before.unwrap_or(last) } else { this };
+            let message = "one of several queries blocks";
+            report(rules::SERP_BLOCK_DUPLICATE, unused, message, "all removed, the last valid one used", out);
+        } else {
+            self.block_at = this;
+            self.block_last = true;
+        }
+        if !exact {
+            let message = "the queries block is not its three lines";
+            report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes, the rest not used", out);
+        }
+        if !inside {
+            self.block_at = this;
+            self.block_not_last(out);
+        }
+    }
+
+    fn block_not_last(&self, out: &mut dyn Output) {
+        let (at, end) = self.block_at;
+        let message = "the queries block is not the last of `<final>`";
+        let report = Report::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
+        let kept = self.queries > 0;
+        out.report(report.repaired(if kept {
+            "removed from the text, queries kept"
+        } else {
+            "removed from the text"
+        }));
+    }
+
+    /// The reply is over: `<final>` had no block, and none that came behind it is used.
+    pub(super) fn block_missing(&mut self, context: &Context, out: &mut dyn Output) {
+        let Some(end) = self.no_block.take().filter(|_| self.used_block.is_none()) else { return };
+        let message = "the queries block is missing";
+        if !context.own.block_optional {
+            context::report(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
+        } else {
+            // Nothing is repaired where it need not be there.
+            out.report(Report::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
+        }
+    }
+
+    /// Lets go what waits: nothing follows that could change it.
+    fn flush(&mut self, out: &mut dyn Output) {
+        let Answer { seam, filter, open_comment, .. } = self;
+        seam.end(&mut |joined| pass(joined, filter, open_comment, out));
+        filter.finish(&mut |piece| send(piece, open_comment, out));
+    }
+}
+
+impl Answer {
+    /// The next token outside of a queries block.
+    pub(super) fn token(
+        &mut self,
+        token: Token<'_>,
+        at: Place,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome {
+        if let Some(comment) = self.comment.take()
+            && let Some(outcome) = self.comment_begun(comment, &token, context, out)
+        {
+            return outcome;
+        }
+        match token {
+            Token::Text(text) | Token::Reasoning(text, _) => self.text(text, at, out),
+            Token::CommentOpen => {
+                self.in_comment = true;
+                let line_start = context.line_blank();
+                self.comment = Some(Comment { raw: token.raw().to_owned(), at, line_start });
+            }
+            Token::CommentClose => {
+                self.in_comment = false;
+                self.text(token.raw(), at, out);
+            }
+            Token::Mark(raw) => self.keep(raw, at, Kind::Marker, out),
+            Token::Tag(tag) => return self.tag(&tag, at, context, out),
+        }
+        Outcome::Open
+    }
+
+    fn tag(&mut self, tag: &Tag<'_>, at: Place, context: &Context, out: &mut dyn Output) -> Outcome {
+        let found = structure::find(tag.name);
+        let close = tag.kind == TagKind::Close;
+        match found {
+            Some((Name::Final, exact)) if close && !self.implied => {
+                context::check_tag(Name::Final, exact, tag, at, out);
+                self.end(at, out);
+                return Outcome::Over;
+            }
+            // These close what the answer interrupted.
+            Some((name @ (Name::Phase | Name::Thinking), _)) if close && self.moved => {
+                return Outcome::Closes(name);
+            }
+            _ => {}
+        }
+        let opens = tag.name == "serp_queries" && tag.kind == TagKind::Open;
+        if opens && context.line_blank() && !self.in_comment && !context.no_blocks {
+            self.in_comment = false;
+            return Outcome::Block { opening: String::new(), at, line_start: true };
+        }
+        let (rule, message) = match found {
+            Some((Name::Final, true)) if !close => {
+                (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
+            }
+            Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw)),
+            _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
+        };
+        self.keep(tag.raw, at, Kind::Tag(rule, message), out);
+        Outcome::Open
+    }
+
+    /// After `<!--`: a queries block, or an ordinary comment. What the token comes to where it is used up.
+    fn comment_begun(
+        &mut self,
+        mut comment: Comment,
+        token: &Token<'_>,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Option<Outcome> {
+        match token {
+            Token::Text(text)
+                if is_blank(text) && comment.raw.len() + text.len() <= context.options.limits.line =>
+            {
+                comment.raw.push_str(text);
+                self.comment = Some(comment);
+                Some(Outcome::Open)
+            }
+            Token::Tag(tag)
+                if tag.name == "serp_queries" && tag.kind == TagKind::Open && !context.no_blocks =>
+            {
+                self.in_comment = false;
+                let Comment { raw: opening, at, line_start } = comment;
+                Some(Outcome::Block { opening, at, line_start })
+            }
+            _ => {
+                self.keep(&comment.raw, comment.at, Kind::CommentOpen, out);
+                None
+            }
+        }
+    }
+
     /// Something that is escaped unless it is code, or reported unless it is.
-    fn mark(&mut self, raw: &str, marked: Marked, out: &mut dyn Output) {
+    fn keep(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
+        let quiet = at.offset < self.reported;
+        let marked = Marked { at, end: at.offset + raw.trim_end().len(), kind, quiet };
         self.filled = true;
         self.block_last = self.blocks == 0;
         let Answer { seam, filter, open_comment, .. } = self;
@@ -158,162 +358,36 @@ impl Answer {
         filter.text_tag(raw, marked, &mut |piece| send(piece, open_comment, out));
     }
 
-    /// Lets go what waits: nothing follows that could change it.
-    fn flush(&mut self, out: &mut dyn Output) {
-        let Answer { seam, filter, open_comment, .. } = self;
-        seam.end(&mut |joined| pass(joined, filter, open_comment, out));
-        filter.finish(&mut |piece| send(piece, open_comment, out));
-    }
-}
-
-impl Reader {
-    #[inline]
-    pub(super) fn answer_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if self.block.is_some() {
-            return self.block_token(token, at, out);
-        }
-        if self.answer.comment.is_some() && self.comment_begun(&token, out) {
-            return;
-        }
-        match token {
-            Token::Text(text) | Token::Reasoning(text, _) => self.answer.text(text, at, out),
-            Token::CommentOpen => {
-                self.in_comment = true;
-                self.answer.comment =
-                    Some(Comment { raw: token.raw().to_owned(), at, line_start: self.line_blank() });
-            }
-            Token::CommentClose => {
-                self.in_comment = false;
-                self.answer.text(token.raw(), at, out);
-            }
-            Token::Mark(raw) => self.mark(raw, at, Kind::Marker, out),
-            Token::Tag(tag) => {
-                let found = structure::find(tag.name);
-                let close = tag.kind == TagKind::Close;
-                if let Some((Name::Final, exact)) = found
-                    && close
-                    && !self.answer.implied
-                {
-                    self.check_tag(Name::Final, exact, &tag, at, out);
-                    self.end_answer(at, out);
-                    self.mode = Mode::Outside;
-                    return;
-                }
-                if self.answer.moved && close && matches!(found, Some((Name::Phase | Name::Thinking, _))) {
-                    // These close what the answer interrupted.
-                    self.thinking.closed_late(if tag.name.eq_ignore_ascii_case("phase") {
-                        Name::Phase
-                    } else {
-                        Name::Thinking
-                    });
-                    return;
-                }
-                let opens = tag.name == "serp_queries" && tag.kind == TagKind::Open;
-                if opens && self.line_blank() && !self.in_comment && !self.answer.no_blocks {
-                    self.begin_block("", tag.raw, at, true);
-                    return;
-                }
-                let (rule, message) = match found {
-                    Some((Name::Final, true)) if !close => {
-                        (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
-                    }
-                    Some((_, true)) => {
-                        (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw))
-                    }
-                    _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
-                };
-                self.mark(tag.raw, at, Kind::Tag(rule, message), out);
-            }
-        }
-    }
-
-    pub(super) fn mark(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
-        let quiet = at.offset < self.answer.reported;
-        let marked = Marked { at, end: at.offset + raw.trim_end().len(), kind, quiet };
-        self.answer.mark(raw, marked, out);
-    }
-
-    /// After `<!--`: a queries block, or an ordinary comment. Whether the token is used up.
-    fn comment_begun(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
-        let Some(mut comment) = self.answer.comment.take() else { return false };
-        match token {
-            Token::Text(text)
-                if is_blank(text) && comment.raw.len() + text.len() <= self.options.limits.line =>
-            {
-                comment.raw.push_str(text);
-                self.answer.comment = Some(comment);
-                return true;
-            }
-            Token::Tag(tag)
-                if tag.name == "serp_queries" && tag.kind == TagKind::Open && !self.answer.no_blocks =>
-            {
-                self.begin_block(&comment.raw, tag.raw, comment.at, comment.line_start);
-                return true;
-            }
-            _ => {}
-        }
-        self.mark(&comment.raw, comment.at, Kind::CommentOpen, out);
-        false
-    }
-
-    fn begin_block(&mut self, opening: &str, tag: &str, at: Place, line_start: bool) {
-        self.in_comment = false;
-        self.block = Some(Block::begin(opening, tag, at, line_start));
-    }
-
-    /// The end of the answer, at `</final>` or at the end of the input.
-    pub(super) fn end_answer(&mut self, end: Place, out: &mut dyn Output) {
-        self.leave_block(end, out);
-        if let Some(Comment { raw, at, .. }) = self.answer.comment.take() {
+    /// The end of the answer, at `</final>` or at the end of the input; no queries block is under way.
+    fn end(&mut self, end: Place, out: &mut dyn Output) {
+        if let Some(Comment { raw, at, .. }) = self.comment.take() {
             // Nothing followed `<!--`: it may have been the start of the queries block.
             let message = "a comment begins and the answer ends";
-            self.report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
+            context::report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
-        self.answer.flush(out);
+        self.flush(out);
         self.in_comment = false;
-        if self.answer.implied {
+        if self.implied {
             return;
         }
-        let at = self.answer.at;
-        if !self.answer.filled {
+        let at = self.at;
+        if !self.filled {
             let report = Report::new(rules::FINAL_EMPTY, at, end.offset, "`<final>` is empty");
             out.report(report.repaired("fallback text"));
         }
-        if self.answer.blocks == 0 {
-            self.answer.no_block = Some(end);
-        } else if !self.answer.block_last {
+        if self.blocks == 0 {
+            self.no_block = Some(end);
+        } else if !self.block_last {
             self.block_not_last(out);
         }
     }
 
-    /// The reply is over: `<final>` had no block, and none that came behind it is used.
-    pub(super) fn block_missing(&mut self, out: &mut dyn Output) {
-        let Some(end) = self.answer.no_block.take().filter(|_| self.answer.used_block.is_none()) else {
-            return;
-        };
-        let message = "the queries block is missing";
-        if !self.own.block_optional {
-            self.report(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
-        } else {
-            // Nothing is repaired where it need not be there.
-            out.report(Report::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
+    /// The answer is over with the reply.
+    pub(super) fn end_of_input(&mut self, end: Place, out: &mut dyn Output) {
+        self.end(end, out);
+        if !self.implied {
+            context::unclosed(Name::Final, self.at, end.offset, out);
         }
-    }
-
-    pub(super) fn block_not_last(&self, out: &mut dyn Output) {
-        let (at, end) = self.answer.block_at;
-        let report = Report::new(
-            rules::SERP_BLOCK_NOT_LAST,
-            at,
-            end,
-            "the queries block is not the last of `<final>`",
-        );
-        let kept = self.answer.queries > 0;
-        out.report(report.repaired(if kept {
-            "removed from the text, queries kept"
-        } else {
-            "removed from the text"
-        }));
     }
 }
 

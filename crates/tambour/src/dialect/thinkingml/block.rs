@@ -2,15 +2,40 @@
 
 use serde_json::Value;
 
-use super::answer::Kind;
-use super::parse::{Mode, Reader};
+use super::context::{self, Context};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::{Output, Written};
-use crate::finding::Report;
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
+
+/// What a token comes to in a block.
+pub(super) enum Outcome<'a> {
+    /// It goes on.
+    Open,
+    /// It is over at a place, by its own end marker or not; what follows is still to be read.
+    Over { end: Place, marked: bool, rest: Option<(Token<'a>, Place)> },
+    /// It was left open at a place; the token that shows it is still to be read.
+    LeftOpen { end: Place, rest: (Token<'a>, Place) },
+    /// It was left open where another one begins.
+    Next { end: Place, next: Block },
+    /// It is too long, and text; what follows is still to be read.
+    Text { rest: (Token<'a>, Place) },
+}
+
+/// A block that is over.
+pub(super) struct Ended {
+    /// Where it stands.
+    pub(super) at: (Place, usize),
+    /// How many queries are used; `None` when it holds no list.
+    pub(super) used: Option<usize>,
+    /// Whether it is the three lines the specification asks for (T-041).
+    pub(super) exact: bool,
+}
+
+/// What a block is reported for that is only markup.
+pub(super) const NO_QUERIES: &str = "`<serp_queries>` is not closed and holds no queries";
 
 /// A queries block under way: it ends only at its own end marker (T-052).
 pub(super) struct Block {
@@ -155,81 +180,42 @@ impl Block {
         self.scan.read(&self.body);
         self.scan.end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
     }
-}
 
-/// Whether a line may begin queries.
-fn begins(line: &str) -> bool {
-    line.starts_with(['[', '{', '"', '\'', '“', '‘']) || line.starts_with("```")
-}
-
-impl Reader {
     /// A token inside the block, or after its closing tag.
-    pub(super) fn block_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        let Some(block) = &mut self.block else { return };
-        block.body_at.get_or_insert(at);
-        if let Some((tag, tail)) = &mut block.closing {
-            let raw = token.raw();
-            for (used, c) in raw.char_indices() {
-                let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
-                if dashes == 2 && c == '>' {
-                    tail.push(c);
-                    let rest = &raw[used + 1..];
-                    let rest_at = at.after(&raw[..=used]);
-                    self.end_block(rest_at, true, out);
-                    if !rest.is_empty() {
-                        self.token(Token::Text(rest), rest_at, out);
-                    }
-                    return;
-                }
-                let fits = match c {
-                    '-' => dashes < 2,
-                    _ => dashes == 0 && c.is_whitespace() && tail.len() < self.options.limits.line,
-                };
-                if fits {
-                    tail.push(c);
-                    continue;
-                }
-                let text = std::mem::take(tag) + tail;
-                let rest_at = at.after(&raw[..used]);
-                let rest = match token {
-                    Token::Text(_) => Token::Text(&raw[used..]),
-                    token => token,
-                };
-                if block.opening.is_empty() || block.is_complete() {
-                    // The end marker is missing: the block ends here, and this is text.
-                    self.end_block(rest_at, false, out);
-                    return self.token(rest, rest_at, out);
-                }
-                block.body.push_str(&text);
-                block.closing = None;
-                return self.block_token(rest, rest_at, out);
-            }
-            return;
+    pub(super) fn token<'a>(
+        &mut self,
+        token: Token<'a>,
+        at: Place,
+        in_answer: bool,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        self.body_at.get_or_insert(at);
+        if self.closing.is_some() {
+            return self.closing_token(token, at, in_answer, context, out);
         }
         match token {
             Token::Tag(tag) if tag.kind == TagKind::Close => {
                 if tag.name == "serp_queries" {
-                    block.closing = Some((tag.raw.to_owned(), String::new()));
-                    return;
+                    self.closing = Some((tag.raw.to_owned(), String::new()));
+                    return Outcome::Open;
                 }
-                if matches!(structure::find(tag.name), Some((Name::Final, _))) && self.mode == Mode::Final {
-                    self.leave_block(at, out);
-                    return self.token(token, at, out);
+                if in_answer && matches!(structure::find(tag.name), Some((Name::Final, _))) {
+                    return Outcome::LeftOpen { end: at, rest: (token, at) };
                 }
             }
             Token::Tag(tag) if tag.name == "serp_queries" && tag.kind == TagKind::Open => {
-                if let Some(from) = block.next_opening() {
-                    return self.next_block(from, tag.raw, at, out);
+                if let Some(from) = self.next_opening() {
+                    return self.next(from, tag.raw, at);
                 }
             }
-            Token::CommentClose if !block.opening.is_empty() && block.is_complete() => {
-                self.end_block(at.after(token.raw()), false, out);
-                return;
+            Token::CommentClose if !self.opening.is_empty() && self.is_complete() => {
+                return Outcome::Over { end: at.after(token.raw()), marked: false, rest: None };
             }
             _ => {}
         }
         let raw = token.raw();
-        let room = self.options.limits.hold.saturating_sub(block.body.len());
+        let room = context.options.limits.hold.saturating_sub(self.body.len());
         if raw.len() > room {
             // Text is cut at the limit itself, so that the result does not depend on the chunks.
             let (kept, rest) = match token {
@@ -239,135 +225,135 @@ impl Reader {
                 }
                 token => ("", token),
             };
-            block.body.push_str(kept);
-            return self.overflow(rest, at.after(kept), out);
+            self.body.push_str(kept);
+            return self.overflow((rest, at.after(kept)), in_answer, out);
         }
-        block.body.push_str(raw);
+        self.body.push_str(raw);
+        Outcome::Open
     }
 
-    /// Another block begins at its tag, where the body has text up to `from`: the one under way was left open.
-    fn next_block(&mut self, from: usize, tag: &str, at: Place, out: &mut dyn Output) {
-        let Some(block) = &mut self.block else { return };
-        let opening = block.body.split_off(from);
-        let line_start = block.body.ends_with('\n');
-        // Counted back from the tag where that is possible: something may have been taken out of the body.
-        let start = at.before(&opening).unwrap_or_else(|| block.body_at.unwrap_or(at).after(&block.body));
-        block.scan = Scan::default();
-        self.leave_block(start, out);
-        let next = Block::begin(&opening, tag, start, line_start);
-        if self.block.is_none() {
-            self.block = Some(next);
+    /// A token after the closing tag.
+    fn closing_token<'a>(
+        &mut self,
+        token: Token<'a>,
+        at: Place,
+        in_answer: bool,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        let Some((tag, tail)) = &mut self.closing else { return Outcome::Open };
+        let raw = token.raw();
+        for (used, c) in raw.char_indices() {
+            let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
+            if dashes == 2 && c == '>' {
+                tail.push(c);
+                let rest = &raw[used + 1..];
+                let end = at.after(&raw[..=used]);
+                let rest = (!rest.is_empty()).then_some((Token::Text(rest), end));
+                return Outcome::Over { end, marked: true, rest };
+            }
+            let fits = match c {
+                '-' => dashes < 2,
+                _ => dashes == 0 && c.is_whitespace() && tail.len() < context.options.limits.line,
+            };
+            if fits {
+                tail.push(c);
+                continue;
+            }
+            let text = std::mem::take(tag) + tail;
+            let end = at.after(&raw[..used]);
+            let rest = match token {
+                Token::Text(_) => Token::Text(&raw[used..]),
+                token => token,
+            };
+            if self.opening.is_empty() || self.is_complete() {
+                // The end marker is missing: the block ends here, and this is text.
+                return Outcome::Over { end, marked: false, rest: Some((rest, end)) };
+            }
+            self.body.push_str(&text);
+            self.closing = None;
+            return self.token(rest, end, in_answer, context, out);
         }
+        Outcome::Open
+    }
+
+    /// Another block begins at its tag, where the body has text up to `from`: this one was left open.
+    fn next<'a>(&mut self, from: usize, tag: &str, at: Place) -> Outcome<'a> {
+        let opening = self.body.split_off(from);
+        let line_start = self.body.ends_with('\n');
+        // Counted back from the tag where that is possible: something may have been taken out of the body.
+        let end = at.before(&opening).unwrap_or_else(|| self.body_at.unwrap_or(at).after(&self.body));
+        self.scan = Scan::default();
+        Outcome::Next { end, next: Block::begin(&opening, tag, end, line_start) }
     }
 
     /// The block is too long.
-    fn overflow(&mut self, rest: Token<'_>, at: Place, out: &mut dyn Output) {
-        let Some(block) = &mut self.block else { return };
+    fn overflow<'a>(
+        &mut self,
+        rest: (Token<'a>, Place),
+        in_answer: bool,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        let end = rest.1;
         let message = "the queries block is longer than `limits.hold`";
-        if block.value_end().is_some() {
-            self.report(rules::LIMIT_EXCEEDED, at, 0, message, "it ends after its first value", out);
-            self.leave_block(at, out);
-        } else {
-            let answer = self.mode == Mode::Final;
-            let repair = if answer { "kept as text" } else { "left out" };
-            self.report(rules::LIMIT_EXCEEDED, at, 0, message, repair, out);
-            self.give_up_block(out);
-        }
-        self.token(rest, at, out);
+        let found = self.value_end().is_some();
+        let repair = match found {
+            true => "it ends after its first value",
+            false if in_answer => "kept as text",
+            false => "left out",
+        };
+        context::report(rules::LIMIT_EXCEEDED, end, 0, message, repair, out);
+        if found { Outcome::LeftOpen { end, rest } } else { Outcome::Text { rest } }
     }
 
-    /// The block is text.
-    fn give_up_block(&mut self, out: &mut dyn Output) {
-        let Some(block) = self.block.take() else { return };
-        let text = format!("{}{}{}", block.opening, block.tag, block.body);
-        if self.mode == Mode::Final {
-            self.answer.text(&text.replace('<', "&lt;"), block.at, out);
-        } else if let Some((rest, at)) = self.outside.push(&text, block.at, false, self.options.limits.hold) {
-            self.outside.overflow(rest, at);
-        }
+    /// The block is text, which stands at a place.
+    pub(super) fn into_text(self) -> (String, Place) {
+        (format!("{}{}{}", self.opening, self.tag, self.body), self.at)
     }
 
-    /// The block is over at `end` without its closing tag: what of it is no queries is text.
-    pub(super) fn leave_block(&mut self, end: Place, out: &mut dyn Output) {
-        let Some(block) = &mut self.block else { return };
-        if block.closing.is_some() {
-            return self.end_block(end, false, out);
+    /// Takes what is no queries out of a block that was left open at `end`: it is text, and the block ends before it.
+    /// `None` where all is queries.
+    pub(super) fn take_rest(&mut self, end: Place) -> Option<(String, Place)> {
+        if self.closing.is_some() {
+            return None;
         }
-        let len = block.queries_len();
-        let rest = block.body.split_off(len);
-        let at = block.body_at.unwrap_or(end);
-        let rest_at = at.after(&block.body);
-        if len == 0 {
-            self.no_block(out);
-        } else if is_blank(&rest) {
-            return self.end_block(end, false, out);
-        } else {
-            self.end_block(rest_at, false, out);
-        }
-        self.answer.no_blocks = true;
-        self.replay(&rest, rest_at, out);
-        self.answer.no_blocks = false;
-        self.in_comment = false;
+        let len = self.queries_len();
+        let rest = self.body.split_off(len);
+        let at = self.body_at.unwrap_or(end).after(&self.body);
+        (len == 0 || !is_blank(&rest)).then_some((rest, at))
     }
 
-    /// What began like a block holds no queries: it is only markup.
-    fn no_block(&mut self, out: &mut dyn Output) {
-        let Some(block) = self.block.take() else { return };
-        self.in_comment = false;
-        let bytes = block.opening.len() + block.tag.len();
-        let message = "`<serp_queries>` is not closed and holds no queries";
-        if !block.opening.is_empty() {
-            self.report(rules::SERP_BLOCK_FORMAT, block.at, bytes, message, "left out", out);
-        } else if self.mode == Mode::Final {
-            self.mark(&block.tag, block.at, Kind::Tag(rules::SERP_BLOCK_FORMAT, message.to_owned()), out);
-        } else if let Some((rest, at)) =
-            self.outside.push(&block.tag, block.at, true, self.options.limits.hold)
-        {
-            self.outside.overflow(rest, at);
-        }
+    /// Whether nothing is left of it but markup.
+    pub(super) fn is_empty(&self) -> bool {
+        self.body.is_empty()
     }
 
-    /// The block ends at `end`; `ended` says whether by its own end marker.
-    pub(super) fn end_block(&mut self, end: Place, ended: bool, out: &mut dyn Output) {
-        let Some(block) = self.block.take() else { return };
-        self.in_comment = false;
-        let this = (block.at, end.offset);
+    /// What began like a block holds no queries: it is only markup. Its tag and the place, where that is text.
+    pub(super) fn into_markup(self, out: &mut dyn Output) -> Option<(String, Place)> {
+        if self.opening.is_empty() {
+            return Some((self.tag, self.at));
+        }
+        let bytes = self.opening.len() + self.tag.len();
+        context::report(rules::SERP_BLOCK_FORMAT, self.at, bytes, NO_QUERIES, "left out", out);
+        None
+    }
+
+    /// The block ends at `end`; `marked` says whether by its own end marker.
+    pub(super) fn end(self, end: Place, marked: bool, out: &mut dyn Output) -> Ended {
         // What is found in the queries stands there, not in the opening line.
-        let body = block.body.trim();
-        let used = match block.body_at.filter(|_| !body.is_empty()) {
+        let body = self.body.trim();
+        let used = match self.body_at.filter(|_| !body.is_empty()) {
             Some(at) => {
-                let at = at.after(&block.body[..block.body.len() - block.body.trim_start().len()]);
+                let at = at.after(&self.body[..self.body.len() - self.body.trim_start().len()]);
                 out.queries(Written::Text(body), at, at.offset + body.len())
             }
-            None => out.queries(Written::Text(body), block.at, end.offset),
+            None => out.queries(Written::Text(body), self.at, end.offset),
         };
-        let answer = &mut self.answer;
-        answer.blocks += 1;
-        let last = answer.last_block.replace(this);
-        let before = answer.used_block;
-        if used.is_some() {
-            answer.used_block = Some(this);
-            answer.queries = used.unwrap_or_default();
-        }
-        let report = |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn Output| {
-            out.report(Report::new(rule, at, end, message).repaired(repair));
-        };
-        if let Some(last) = last {
-            // The finding stands where nothing is used.
-            let unused = if used.is_some() { before.unwrap_or(last) } else { this };
-            let message = "one of several queries blocks";
-            report(rules::SERP_BLOCK_DUPLICATE, unused, message, "all removed, the last valid one used", out);
-        } else {
-            self.answer.block_at = this;
-            self.answer.block_last = true;
-        }
-        if !block.is_exact(ended) {
-            let message = "the queries block is not its three lines";
-            report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes, the rest not used", out);
-        }
-        if self.mode != Mode::Final {
-            self.answer.block_at = this;
-            self.block_not_last(out);
-        }
+        Ended { at: (self.at, end.offset), used, exact: self.is_exact(marked) }
     }
+}
+
+/// Whether a line may begin queries.
+fn begins(line: &str) -> bool {
+    line.starts_with(['[', '{', '"', '\'', '“', '‘']) || line.starts_with("```")
 }

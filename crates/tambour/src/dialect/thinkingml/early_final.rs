@@ -1,6 +1,8 @@
 //! `<final>` before `</thinking>`: a closing tag that was forgotten, a remark, or the answer.
 
-use super::parse::{Line, Mode, Reader};
+use super::context;
+use super::context::Line;
+use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
 use super::think::Quote;
@@ -16,7 +18,7 @@ impl Reader {
     pub(super) fn final_in_thinking(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         if self.thinking.again {
             self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
-        } else if self.line == Line::Text {
+        } else if self.context.line == Line::Text {
             self.hold_from(tag.raw, at, true);
         } else {
             self.forgotten_close(exact, tag, at, out);
@@ -25,7 +27,7 @@ impl Reader {
 
     fn forgotten_close(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = "`<final>` begins before `</thinking>`";
-        self.report(
+        context::report(
             rules::FINAL_INSIDE_THINKING,
             at,
             tag.raw.len(),
@@ -36,17 +38,20 @@ impl Reader {
         self.end_thinking(out);
         self.thinking.forgotten = true;
         self.mode = Mode::Outside;
-        self.check_tag(Name::Final, exact, tag, at, out);
+        context::check_tag(Name::Final, exact, tag, at, out);
         self.begin(Name::Final, at, tag.raw.len(), out);
     }
 
     /// `<final>` in an open phase: text, unless no real one comes.
     pub(super) fn final_in_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        let mentioned = self.line == Line::Text;
+        let mentioned = self.context.line == Line::Text;
         if self.thinking.again || self.thinking.literal && mentioned {
             return self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
         }
-        if self.own.lone_final_closes && self.options.profile == Profile::Lenient && self.line_blank() {
+        if self.context.own.lone_final_closes
+            && self.context.options.profile == Profile::Lenient
+            && self.context.line_blank()
+        {
             self.thinking.lone = Some((tag.raw.to_owned(), at));
             return;
         }
@@ -73,7 +78,7 @@ impl Reader {
         if let Token::Text(text) = token {
             let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
             // Blanks at the end of the line are not kept without limit.
-            let blanks = blanks.min(self.options.limits.line.saturating_sub(raw.len()));
+            let blanks = blanks.min(self.context.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blanks]);
             if blanks == text.len() {
                 self.thinking.lone = Some((raw, start));
@@ -98,10 +103,10 @@ impl Reader {
     }
 
     pub(super) fn close_at_lone_final(&mut self, at: Place, out: &mut dyn Output) {
-        self.unclosed(Name::Phase, self.thinking.phase_at, at.offset, out);
+        context::unclosed(Name::Phase, self.thinking.phase_at, at.offset, out);
         self.end_phase(at, out);
         let message = "`<final>` begins before `</thinking>`";
-        self.report(
+        context::report(
             rules::FINAL_INSIDE_THINKING,
             at,
             "<final>".len(),
@@ -133,7 +138,7 @@ impl Reader {
                     Some((Name::Phase, _)) if !self.in_comment => return self.release(token, at, out),
                     Some((Name::Final, _)) if !close && !self.in_comment => {
                         let closed = if hold.direct { hold.closed_thinking } else { hold.closed_phase };
-                        if closed || hold.mentioned && self.line != Line::Text {
+                        if closed || hold.mentioned && self.context.line != Line::Text {
                             return self.release(token, at, out);
                         }
                     }
@@ -143,7 +148,7 @@ impl Reader {
             Token::Text(_) | Token::Mark(_) | Token::Reasoning(..) => {}
         }
         let raw = token.raw();
-        let room = self.options.limits.hold.saturating_sub(hold.raw.len());
+        let room = self.context.options.limits.hold.saturating_sub(hold.raw.len());
         if raw.len() > room {
             // Text is cut at the limit itself, so that the result does not depend on the chunks.
             let (kept, token) = match token {
@@ -161,7 +166,7 @@ impl Reader {
                 return self.token(token, at, out);
             }
             let message = "more text after `<final>` in a phase than `limits.hold`";
-            self.report(rules::LIMIT_EXCEEDED, at, 0, message, "read as text of the phase", out);
+            context::report(rules::LIMIT_EXCEEDED, at, 0, message, "read as text of the phase", out);
             return self.release(token, at, out);
         }
         hold.raw.push_str(raw);
@@ -186,7 +191,7 @@ impl Reader {
 
     /// Reads text again, now that it is known what it is.
     pub(super) fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        let mut lexer = Markup::at(at, MARKER, self.options.limits.tag);
+        let mut lexer = Markup::at(at, MARKER, self.context.options.limits.tag);
         lexer.push(raw, &mut |token, at| self.token(token, at, out));
         lexer.finish(&mut |token, at| self.token(token, at, out));
     }
@@ -198,10 +203,10 @@ impl Reader {
         }
         self.accept(out);
         if self.thinking.phase_open_late {
-            self.unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
+            context::unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
         }
         if self.thinking.thinking_open_late {
-            self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
+            context::unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
     }
 
@@ -211,26 +216,26 @@ impl Reader {
         let place = if hold.direct { "`<thinking>`" } else { "a phase" };
         let message = format!("`<final>` begins inside {place}");
         let at = hold.at;
-        self.report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
+        context::report(rules::FINAL_INSIDE_THINKING, at, hold.tag_len, message, "read as the answer", out);
         self.check_held(&hold, out);
         self.end_phase(at, out);
         self.end_thinking(out);
         self.thinking.phase_open_late = !hold.closed_phase;
         self.thinking.thinking_open_late = !hold.closed_thinking && self.thinking.open;
         self.mode = Mode::Outside;
-        self.answer.moved = true;
+        self.answer.interrupt();
         self.begin(Name::Final, at, hold.tag_len, out);
         self.replay(&hold.raw[hold.tag_len..], at.after(&hold.raw[..hold.tag_len]), out);
     }
 
     /// Checks the `<final>` that was held.
     fn check_held(&mut self, hold: &Hold, out: &mut dyn Output) {
-        let mut lexer = Markup::at(hold.at, MARKER, self.options.limits.tag);
+        let mut lexer = Markup::at(hold.at, MARKER, self.context.options.limits.tag);
         lexer.push(&hold.raw[..hold.tag_len], &mut |token, at| {
             if let Token::Tag(tag) = token
                 && let Some((name, exact)) = structure::find(tag.name)
             {
-                self.check_tag(name, exact, &tag, at.get(), out);
+                context::check_tag(name, exact, &tag, at.get(), out);
             }
         });
     }
@@ -238,7 +243,7 @@ impl Reader {
     /// No answer came, but a phase held a whole one: it is the answer too. Whether there was one.
     pub(super) fn quoted_answer(&mut self, out: &mut dyn Output) -> bool {
         let Some(hold) = self.thinking.quoted.take() else { return false };
-        self.answer.moved = true;
+        self.answer.interrupt();
         self.answer_too("a phase", Quote { raw: hold.raw, tag_len: hold.tag_len, at: hold.at }, out);
         true
     }
@@ -247,7 +252,7 @@ impl Reader {
     pub(super) fn answer_too(&mut self, place: &str, quote: Quote, out: &mut dyn Output) {
         let Quote { raw, tag_len, at } = quote;
         let message = format!("`<final>` begins inside {place}, and no other one comes");
-        self.report(rules::FINAL_INSIDE_THINKING, at, raw.len(), message, "read as the answer too", out);
+        context::report(rules::FINAL_INSIDE_THINKING, at, raw.len(), message, "read as the answer too", out);
         self.mode = Mode::Outside;
         self.begin(Name::Final, at, tag_len, out);
         self.replay(&raw[tag_len..], at.after(&raw[..tag_len]), out);
@@ -256,7 +261,7 @@ impl Reader {
     /// Whether `</thinking>` never came although `<final>` did.
     pub(super) fn thinking_left_open(&mut self, end: Place, out: &mut dyn Output) {
         if std::mem::take(&mut self.thinking.forgotten) {
-            self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
+            context::unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Elements that are left out, and the end of the input: what is closed, and what becomes of a reply without an answer.
 
+use super::context;
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
@@ -14,11 +15,11 @@ impl Reader {
             && let Some((name, exact)) = structure::find(tag.name)
         {
             if name == Name::Thinking && tag.kind == TagKind::Close {
-                self.check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, exact, &tag, at, out);
                 self.mode = Mode::Outside;
             } else if name == Name::Final && tag.kind == TagKind::Open {
                 self.mode = Mode::Outside;
-                self.check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, exact, &tag, at, out);
                 return self.begin(name, at, tag.raw.len(), out);
             }
         }
@@ -55,7 +56,7 @@ impl Reader {
             return block.closed_by(half);
         }
         let message = format!("the reply ends inside a tag: `{half}`");
-        self.report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
+        context::report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
     }
 
     /// The end of the input.
@@ -75,7 +76,7 @@ impl Reader {
         if !self.seen.contains(&"final") && self.outside.is_blank() {
             self.quoted_answer(out);
         }
-        self.block_missing(out);
+        self.answer.block_missing(&self.context, out);
         let has_final = self.seen.contains(&"final");
         if !has_final {
             self.finish_without_answer(end, out);
@@ -114,7 +115,7 @@ impl Reader {
             Mode::Think => self.think_left_open(end.offset, out),
             Mode::Serp => {
                 if !self.serp_waits(end.offset, false) {
-                    self.unclosed(Name::Serp, self.serp.at, end.offset, out);
+                    context::unclosed(Name::Serp, self.serp.at, end.offset, out);
                     self.end_serp(end.offset, out);
                 }
             }
@@ -122,11 +123,8 @@ impl Reader {
                 self.close_thinking(end, out);
             }
             Mode::Final => {
-                let open = !self.answer.implied;
-                self.end_answer(end, out);
-                if open {
-                    self.unclosed(Name::Final, self.answer.at, end.offset, out);
-                }
+                self.leave_block(end, out);
+                self.answer.end_of_input(end, out);
             }
         }
     }
@@ -144,7 +142,7 @@ impl Reader {
                 let end = ranges.last().map_or(end.offset, |(_, end)| *end);
                 rules::MARKER.declare(form, at, end, out);
             }
-            (None, Some(at)) => self.embedded_marker(at, "escaped", out),
+            (None, Some(at)) => context::embedded_marker(at, "escaped", out),
             (None, None) => {}
         }
         let structured = self.seen.contains(&"thinking");
@@ -158,9 +156,10 @@ impl Reader {
             if !structured {
                 out.fall_back("structure_missing");
             }
-            self.answer.implied = true;
+            self.answer.imply();
             self.give_outside_as_answer(end.offset, out);
-            self.end_answer(end, out);
+            self.leave_block(end, out);
+            self.answer.end_of_input(end, out);
         }
         let report = Report::new(rules::FINAL_MISSING, end, end.offset, "there is no `<final>`");
         out.report(report.repaired("text outside the elements or the fallback text as the answer"));

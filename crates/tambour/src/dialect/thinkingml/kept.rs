@@ -1,9 +1,11 @@
 //! What becomes of the text outside the elements: left out when a structure comes, otherwise the answer (X-013, T-015).
 
-use super::parse::{Line, Mode, Reader};
+use super::context;
+use super::context::Line;
+use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::Name;
-use crate::dialect::{Intent, MARKER, Output};
+use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::markup::Token;
 use crate::span::Place;
@@ -15,7 +17,7 @@ impl Reader {
             return Vec::new();
         }
         // The mark of the comment is markup: what follows it is as good as at the start of a line.
-        (self.in_comment, self.line) = (false, Line::Tag);
+        (self.in_comment, self.context.line) = (false, Line::Tag);
         let runs = self.outside.take_commented();
         if let Some((_, at)) = runs.first()
             && self.waiting.as_ref().is_some_and(|waiting| waiting.is_behind(*at))
@@ -30,7 +32,8 @@ impl Reader {
     pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
         let whole = !matches!(token, Token::Text(_));
-        let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.options.limits.hold) else {
+        let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.context.options.limits.hold)
+        else {
             return;
         };
         if self.seen.contains(&"final") {
@@ -42,7 +45,7 @@ impl Reader {
         if !self.seen.contains(&"thinking") {
             out.fall_back("structure_missing");
         }
-        self.report(
+        context::report(
             rules::LIMIT_EXCEEDED,
             at,
             0,
@@ -51,7 +54,7 @@ impl Reader {
             out,
         );
         self.seen.push("final");
-        self.answer.implied = true;
+        self.answer.imply();
         // A tag has been looked at already.
         self.give_outside_as_answer(at.offset + usize::from(whole), out);
         self.replay(rest, at, out);
@@ -61,8 +64,8 @@ impl Reader {
     pub(super) fn give_outside_as_answer(&mut self, reported: usize, out: &mut dyn Output) {
         out.intent(Intent::ThinkingEnd);
         self.mode = Mode::Final;
-        self.answer.reported = reported;
-        (self.in_comment, self.line) = (false, Line::Blank);
+        self.answer.begin_reported(reported);
+        (self.in_comment, self.context.line) = (false, Line::Blank);
         for (text, at) in self.outside.take().runs() {
             self.replay(text, at, out);
         }
@@ -71,7 +74,7 @@ impl Reader {
     /// Text before `<thinking>` or `<final>` is left out and reported.
     pub(super) fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
         if let Some(marker) = self.marker.take() {
-            self.embedded_marker(marker, "left out", out);
+            context::embedded_marker(marker, "left out", out);
         }
         for (start, end) in self.outside.ranges() {
             let between = next == Name::Final && self.seen.contains(&"thinking");
@@ -92,10 +95,5 @@ impl Reader {
         let message = "the reply is wrapped in a code fence";
         let report = Report::new(rules::FENCED_REPLY, fence.place, fence.end, message);
         out.report(report.repaired("fence removed"));
-    }
-
-    pub(super) fn embedded_marker(&self, at: Place, repair: &str, out: &mut dyn Output) {
-        let message = "the failure marker stands beside other content";
-        self.report(rules::PARSING_ERROR_EMBEDDED, at, MARKER.len(), message, repair, out);
     }
 }

@@ -1,5 +1,6 @@
 //! Elements that come too late: left out, or read as late thoughts. Their findings cover all of them.
 
+use super::context;
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
@@ -82,7 +83,7 @@ impl Reader {
             && let Some((name, exact)) = structure::find(tag.name)
         {
             if name == late.name && tag.kind == TagKind::Close {
-                self.check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, exact, &tag, at, out);
                 return self.end_late(at.offset + tag.raw.len(), out);
             }
             if late.ends_at(&tag, name) {
@@ -91,7 +92,7 @@ impl Reader {
             }
             if late.is_thought() && matches!(name, Name::Phase | Name::Title) {
                 late.gap = true;
-                self.check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, exact, &tag, at, out);
                 return self.late_attributes(name, &tag, at, out);
             }
         }
@@ -133,7 +134,7 @@ impl Reader {
                 .is_some_and(number);
         if name == Name::Phase && tag.kind != TagKind::Close && !plain {
             let message = "a phase is written exactly `<phase id=\"N\">`";
-            self.report(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
+            context::report(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What may stand before `<thinking>` besides a draft: `<serp>`, the summary; and what both share.
 
+use super::context;
+use super::context::Line;
 use super::outside::{Fence, Outside};
-use super::parse::{Line, Mode, Reader};
+use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::{Action, Intent, Output, Written};
@@ -145,30 +147,9 @@ impl Reader {
         match token {
             Token::CommentOpen => self.in_comment = true,
             Token::CommentClose => self.in_comment = false,
-            Token::Mark(_) => self.embedded_marker(at, "kept as text", out),
+            Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
             Token::Text(_) | Token::Tag(_) | Token::Reasoning(..) => {}
         }
-    }
-
-    pub(super) fn tag_in_plain_text(
-        &self,
-        name: &str,
-        at: Place,
-        len: usize,
-        repair: &str,
-        out: &mut dyn Output,
-    ) {
-        let message = format!("`{name}` is a tag in plain text");
-        let report = Report::new(rules::TAG_IN_PLAIN_TEXT, at, at.offset + len, message);
-        let row = if self.mode == Mode::Serp { "T-006" } else { "T-003" };
-        out.report(report.row(row).repaired(repair));
-    }
-
-    /// Reports an element that ends at `end` without its closing tag (T-016).
-    pub(super) fn unclosed(&mut self, name: Name, start: Place, end: usize, out: &mut dyn Output) {
-        let message = format!("`<{}>` is not closed", name.text());
-        let report = Report::new(rules::UNCLOSED_ELEMENT, start, end, message);
-        out.report(report.repaired("closed here"));
     }
 
     /// `<serp>` begins; with text before it, that is kept as it stood.
@@ -179,11 +160,11 @@ impl Reader {
             before: self.outside.clone(),
             fence: self.fence.clone(),
             raw: tag.raw.to_owned(),
-            line_start: self.line != Line::Text,
+            line_start: self.context.line != Line::Text,
         });
         let mut reports = Vec::new();
         if prose.is_some() {
-            self.check_tag(
+            context::check_tag(
                 Name::Serp,
                 exact,
                 tag,
@@ -191,7 +172,7 @@ impl Reader {
                 &mut KeptBack { reports: &mut reports, out: &mut *out },
             );
         } else {
-            self.check_tag(Name::Serp, exact, tag, at, out);
+            context::check_tag(Name::Serp, exact, tag, at, out);
         }
         self.begin(Name::Serp, at, tag.raw.len(), out);
         if self.mode == Mode::Serp {
@@ -227,7 +208,7 @@ impl Reader {
     fn serp_inside(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Some(prose) = &mut self.serp.prose {
             prose.raw.push_str(token.raw());
-            if prose.before.len() + prose.raw.len() > self.options.limits.hold {
+            if prose.before.len() + prose.raw.len() > self.context.options.limits.hold {
                 self.serp.prose = None;
             }
         }
@@ -236,19 +217,19 @@ impl Reader {
             Token::Text(text) => self.serp.text(text, at),
             Token::Tag(tag) => match structure::find(tag.name) {
                 Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
-                    self.check_tag(Name::Serp, exact, &tag, at, out);
+                    context::check_tag(Name::Serp, exact, &tag, at, out);
                     if !self.serp_waits(at.offset + tag.raw.len(), true) {
                         self.end_serp(at.offset, out);
                     }
                 }
                 Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
-                    self.unclosed(Name::Serp, self.serp.at, at.offset, out);
+                    context::unclosed(Name::Serp, self.serp.at, at.offset, out);
                     self.end_serp(at.offset, out);
-                    self.check_tag(name, exact, &tag, at, out);
+                    context::check_tag(name, exact, &tag, at, out);
                     self.begin(name, at, tag.raw.len(), out);
                 }
                 _ if self.in_comment => self.serp.keep(tag.raw, at),
-                _ => self.tag_in_plain_text(tag.name, at, tag.raw.len(), "tag removed", out),
+                _ => context::tag_in_plain_text("T-006", tag.name, at, tag.raw.len(), "tag removed", out),
             },
             other => {
                 self.plain_token(&other, at, out);
@@ -265,7 +246,7 @@ impl Reader {
         };
         self.mode = Mode::Outside;
         self.in_comment = false;
-        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));
+        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.context.options));
         serp.seam.end(&mut |joined| add(&mut serp.text, joined));
         let clean = std::mem::replace(&mut self.outside, before);
         let fence = std::mem::replace(&mut self.fence, fence);
@@ -294,14 +275,14 @@ impl Reader {
         let Some(Waiting { at, end, .. }) = self.waiting.take() else { return };
         self.seen.retain(|name| *name != "serp");
         let message = "`<serp>` stands in text without a structure";
-        self.report(rules::TAG_MISPLACED, at, end - at.offset, message, "read as text", out);
+        context::report(rules::TAG_MISPLACED, at, end - at.offset, message, "read as text", out);
     }
 
     pub(super) fn end_serp(&mut self, end: usize, out: &mut dyn Output) {
         self.tell_fence(out);
         self.mode = Mode::Outside;
         self.in_comment = false;
-        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.options));
+        let mut serp = std::mem::replace(&mut self.serp, Serp::new(&self.context.options));
         serp.seam.end(&mut |joined| add(&mut serp.text, joined));
         serp.reports.drain(..).for_each(|report| out.report(report));
         if let Some(full) = serp.full {

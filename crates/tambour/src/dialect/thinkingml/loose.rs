@@ -1,6 +1,8 @@
 //! Phases without `<thinking>` around them: thinking that lacks its tags.
 
-use super::parse::{Line, Mode, Reader};
+use super::context;
+use super::context::Line;
+use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::Name;
 use crate::dialect::Output;
@@ -20,17 +22,17 @@ impl Reader {
         let close = tag.kind == TagKind::Close;
         match name {
             // One that is only mentioned stands in the middle of a line.
-            Name::Phase if !close && (self.outside.is_blank() || self.line != Line::Text) => {
+            Name::Phase if !close && (self.outside.is_blank() || self.context.line != Line::Text) => {
                 self.loose_phase(tag, at, out);
                 true
             }
             Name::Phase if close && self.thinking.nested > 0 && self.thinking.loose => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 self.thinking.nested -= 1;
                 true
             }
             Name::Thinking if self.thinking.loose && !self.seen.contains(&"final") => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 self.take_loose_text(out);
                 self.thinking.loose = false;
                 if !close {
@@ -59,7 +61,7 @@ impl Reader {
             let message = "`<phase>` stands in `<thinking>`";
             let repair =
                 if further { "read as a further phase" } else { "read as thinking that lacks its tag" };
-            self.report(rules::TAG_MISPLACED, at, len, message, repair, out);
+            context::report(rules::TAG_MISPLACED, at, len, message, repair, out);
         }
         if further {
             self.thinking.loose = true;

@@ -5,6 +5,7 @@
 
 mod answer;
 mod block;
+mod context;
 mod early_final;
 mod end;
 mod kept;
@@ -16,6 +17,7 @@ mod outside;
 mod parse;
 mod phase;
 mod prompt;
+mod queries;
 mod rules;
 mod structure;
 mod think;
@@ -74,7 +76,7 @@ impl ThinkingMl {
         let reader = &mut self.reader;
         for (text, place) in runs {
             self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-            self.lexer = Markup::at(place, MARKER, reader.options.limits.tag).with_reasoning();
+            self.lexer = Markup::at(place, MARKER, reader.context.options.limits.tag).with_reasoning();
             self.lexer.push(&text, &mut |token, place| reader.token(token, place, out));
         }
     }
@@ -116,6 +118,6 @@ impl Dialect for ThinkingMl {
     }
 
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
-        Some(write::write_with(events, !self.reader.own.block_optional))
+        Some(write::write_with(events, !self.reader.context.own.block_optional))
     }
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::answer::Answer;
 use super::block::Block;
+use super::context::{self, Context, Line};
 use super::late::Late;
 use super::leading::{Serp, Waiting};
-use super::options::ThinkingMlOptions;
 use super::outside::{Fence, Outside};
 use super::rules;
 use super::structure::{self, Name};
 use super::think::Think;
 use super::thinking::Thinking;
 use crate::dialect::{Intent, Output};
-use crate::finding::{Report, Rule};
+use crate::finding::Report;
 use crate::lex::entity::Entities;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
@@ -24,8 +24,7 @@ use crate::structure::Misfit;
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
 pub(super) struct Reader {
     pub(super) mode: Mode,
-    pub(super) options: Arc<Options>,
-    pub(super) own: ThinkingMlOptions,
+    pub(super) context: Context,
     /// Top-level elements that have begun, in order.
     pub(super) seen: Vec<&'static str>,
     pub(super) outside: Outside,
@@ -34,8 +33,6 @@ pub(super) struct Reader {
     pub(super) entities: Entities,
     /// Whether an HTML comment is open; its inside is text (T-027).
     pub(super) in_comment: bool,
-    /// What came since the last line break.
-    pub(super) line: Line,
     pub(super) think: Think,
     pub(super) serp: Serp,
     /// The summary that waits for a structure.
@@ -67,29 +64,16 @@ pub(super) enum Mode {
     Late,
 }
 
-/// What a line has held so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// White space.
-    Blank,
-    /// A tag of the structure, and white space.
-    Tag,
-    /// Text.
-    Text,
-}
-
 impl Reader {
     pub(super) fn new(options: &Arc<Options>) -> Reader {
         Reader {
             mode: Mode::Outside,
-            options: Arc::clone(options),
-            own: options.of(),
+            context: Context::new(options),
             seen: Vec::new(),
             outside: Outside::default(),
             fence: None,
             entities: Entities::default(),
             in_comment: false,
-            line: Line::Blank,
             think: Think::default(),
             serp: Serp::new(options),
             waiting: None,
@@ -106,7 +90,7 @@ impl Reader {
     #[inline]
     pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
         match token {
-            Token::Text(text) if self.flows(text, out) => self.text_came(text),
+            Token::Text(text) if self.flows(text, out) => self.context.text_came(text),
             _ => self.placed(token, at.into().get(), out),
         }
     }
@@ -124,20 +108,6 @@ impl Reader {
         true
     }
 
-    /// Text has been read.
-    #[inline]
-    fn text_came(&mut self, text: &str) {
-        self.line = match text.as_bytes().last() {
-            // Most pieces end in a word.
-            Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
-                Some(last) if is_blank(&text[last + 1..]) => Line::Blank,
-                None if is_blank(text) => self.line,
-                _ => Line::Text,
-            },
-            _ => Line::Text,
-        };
-    }
-
     fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let mut token = token;
         if !matches!(token, Token::Text(_)) {
@@ -150,6 +120,7 @@ impl Reader {
         }
         let within = self.mode;
         match within {
+            Mode::Final if self.block.is_some() => self.block_token(token, at, out),
             Mode::Final => self.answer_token(token, at, out),
             Mode::Thinking => self.thinking_token(token, at, out),
             Mode::Outside => self.outside_token(token, at, out),
@@ -158,8 +129,8 @@ impl Reader {
             Mode::SecondThinking => self.second_thinking(token, at, out),
             Mode::Late => self.late_token(token, at, out),
         }
-        self.line = match token {
-            Token::Text(text) => return self.text_came(text),
+        self.context.line = match token {
+            Token::Text(text) => return self.context.text_came(text),
             Token::Tag(tag)
                 if matches!(
                     structure::find(tag.name),
@@ -174,48 +145,12 @@ impl Reader {
         };
     }
 
-    /// Whether only white space came since the last line break.
-    pub(super) fn line_blank(&self) -> bool {
-        self.line == Line::Blank
-    }
-
     pub(super) fn held(&self) -> usize {
         self.entities.held()
             + self.answer.held()
             + self.thinking.held()
             + self.waiting.as_ref().map_or(0, Waiting::held)
             + if self.seen.contains(&"final") { 0 } else { self.outside.len() }
-    }
-
-    /// Reports a rule over a tag or other short token.
-    pub(super) fn report(
-        &self,
-        rule: &'static Rule,
-        at: Place,
-        len: usize,
-        message: impl Into<String>,
-        repair: &str,
-        out: &mut dyn Output,
-    ) {
-        out.report(Report::new(rule, at, at.offset + len, message).repaired(repair));
-    }
-
-    /// Reports attributes and case of a tag that is read as a tag.
-    pub(super) fn check_tag(&self, name: Name, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        let len = tag.raw.len();
-        if !exact {
-            let message = format!("`{}` is written in lower case: `{}`", tag.name, name.text());
-            self.report(rules::TAG_CASE, at, len, message, "read as the lower-case tag", out);
-        }
-        let bare = tag.rest().trim().is_empty();
-        if !bare && (name != Name::Phase || tag.kind == TagKind::Close) {
-            let message = format!("`{}` carries no attributes", name.text());
-            self.report(rules::ATTR_UNEXPECTED, at, len, message, "attributes left out", out);
-        }
-        if tag.kind == TagKind::SelfClosing {
-            let message = format!("`{}` does not close itself", name.text());
-            self.report(rules::SELF_CLOSING, at, len, message, "read as an empty element", out);
-        }
     }
 
     pub(super) fn flush_entities(&mut self, out: &mut dyn Output) {
@@ -249,14 +184,14 @@ impl Reader {
             Token::Mark(_) => {
                 self.marker.get_or_insert(at);
                 if after_final {
-                    self.embedded_marker(at, "left out", out);
+                    context::embedded_marker(at, "left out", out);
                 }
             }
             Token::Tag(tag)
                 if after_final
                     && tag.name == "serp_queries"
                     && tag.kind == TagKind::Open
-                    && !self.answer.no_blocks =>
+                    && !self.context.no_blocks =>
             {
                 let (opening, at) = self.outside.take_comment(at);
                 self.block = Some(Block::begin(&opening, tag.raw, at, false));
@@ -267,7 +202,7 @@ impl Reader {
             Token::Tag(tag) if self.in_comment => {
                 let opens = tag.kind == TagKind::Open;
                 if opens && structure::find(tag.name).is_some_and(|(name, _)| name.is_top()) {
-                    self.outside.hides_structure(self.line_blank());
+                    self.outside.hides_structure(self.context.line_blank());
                 }
             }
             Token::Tag(_) | Token::Reasoning(..) if !self.in_comment && self.other_think(&token, at, out) => {
@@ -285,18 +220,21 @@ impl Reader {
         let Some((name, exact)) = structure::find(tag.name) else {
             if !self.seen.contains(&"final") {
                 let message = format!("`{}` is not a tag of ThinkingML", tag.name);
-                self.report(rules::UNEXPECTED_TAG, at, len, message, "read as text", out);
+                context::report(rules::UNEXPECTED_TAG, at, len, message, "read as text", out);
             }
             return false;
         };
-        if tag.kind == TagKind::Close && self.answer.moved && matches!(name, Name::Phase | Name::Thinking) {
+        if tag.kind == TagKind::Close
+            && self.answer.interrupts()
+            && matches!(name, Name::Phase | Name::Thinking)
+        {
             // These close what the answer interrupted.
-            self.check_tag(name, exact, tag, at, out);
+            context::check_tag(name, exact, tag, at, out);
             self.thinking.closed_late(name);
             return true;
         }
         if tag.kind == TagKind::Close && name == Name::Thinking && self.thinking.forgotten {
-            self.check_tag(name, exact, tag, at, out);
+            context::check_tag(name, exact, tag, at, out);
             self.thinking.forgotten = false;
             return true;
         }
@@ -309,24 +247,24 @@ impl Reader {
                 return false;
             }
             let message = "`</final>` closes nothing here";
-            self.report(rules::TAG_MISPLACED, at, len, message, "left out", out);
+            context::report(rules::TAG_MISPLACED, at, len, message, "left out", out);
             return true;
         }
         let mentioned = name == Name::Think && !self.begins_draft();
         if tag.kind == TagKind::Close || !name.is_top() || mentioned {
             let message = format!("`{}` does not stand at the top level here", tag.raw);
-            self.report(rules::TAG_MISPLACED, at, len, message, "read as text", out);
+            context::report(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
         }
         if name == Name::Serp && self.waiting.is_some() {
-            self.report(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
+            context::report(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
             return false;
         }
         if name == Name::Serp && tag.kind == TagKind::Open {
             self.begin_serp_tag(exact, tag, at, out);
             return true;
         }
-        self.check_tag(name, exact, tag, at, out);
+        context::check_tag(name, exact, tag, at, out);
         self.begin(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
             let close = format!("</{}>", name.text());
@@ -418,7 +356,7 @@ impl Reader {
                 self.begin_think(at);
             }
             Name::Thinking if !after_final => {
-                self.report(rule, at, len, message, "read as text of the last phase", out);
+                context::report(rule, at, len, message, "read as text of the last phase", out);
                 self.mode = Mode::SecondThinking;
                 out.intent(Intent::PhaseText("<thinking>"));
             }

@@ -1,5 +1,6 @@
 //! Phases: their ids, their titles, and text that comes before a title.
 
+use super::context;
 use super::parse::Reader;
 use super::rules;
 use super::structure::Name;
@@ -39,10 +40,10 @@ impl Reader {
         let renumbered = "numbered in order";
         let Some(id) = tag.attributes().find(|a| a.name == "id") else {
             let others = tag.attributes().next().is_some();
-            self.report(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
+            context::report(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
             if others && self.thinking.attribute.is_none() {
                 let message = "`<phase>` has another attribute";
-                self.report(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
+                context::report(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
             }
             return None;
         };
@@ -64,14 +65,21 @@ impl Reader {
         let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
         if !exact && self.thinking.attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
-            self.report(rules::PHASE_ATTR_INVALID, at, len, message, "read as such, the rest not used", out);
+            context::report(
+                rules::PHASE_ATTR_INVALID,
+                at,
+                len,
+                message,
+                "read as such, the rest not used",
+                out,
+            );
         }
         if number <= self.thinking.last_id {
             let message = format!("phase {number} comes after phase {}", self.thinking.last_id);
-            self.report(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
+            context::report(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
         } else if number != self.thinking.last_id + 1 {
             let message = format!("phase {number} where phase {} is due", self.thinking.last_id + 1);
-            self.report(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
+            context::report(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
         }
         Some(number)
     }
@@ -86,7 +94,7 @@ impl Reader {
                     let report = Report::new(rules::TEXT_BEFORE_TITLE, start, end, "text before the title");
                     out.report(report.repaired("kept as text of the phase"));
                 }
-                self.check_tag(Name::Title, exact, tag, at, out);
+                context::check_tag(Name::Title, exact, tag, at, out);
                 self.title_attribute("left out", out);
                 self.thinking.part = Part::Title { text: String::new(), at, before };
                 if tag.kind == TagKind::SelfClosing {
@@ -94,7 +102,7 @@ impl Reader {
                 }
             }
             Part::Title { .. } if close => {
-                self.check_tag(Name::Title, exact, tag, at, out);
+                context::check_tag(Name::Title, exact, tag, at, out);
                 self.end_title(out);
             }
             Part::Text if !close => self.literal(rules::TITLE_DUPLICATE, tag, at, out),
@@ -137,7 +145,7 @@ impl Reader {
     fn title_attribute(&mut self, repair: &str, out: &mut dyn Output) -> Option<String> {
         let (title, at, len) = self.thinking.attribute.take()?;
         let message = "`<phase>` carries a title as an attribute";
-        self.report(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
+        context::report(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
         Some(title)
     }
 
@@ -157,7 +165,7 @@ impl Reader {
 
     pub(super) fn end_phase(&mut self, at: Place, out: &mut dyn Output) {
         if let Part::Title { at: start, .. } = self.thinking.part {
-            self.unclosed(Name::Title, start, at.offset, out);
+            context::unclosed(Name::Title, start, at.offset, out);
             self.end_title(out);
         }
         if let Part::Untitled { .. } = self.thinking.part {
@@ -184,11 +192,11 @@ impl Reader {
     /// Closes what is open in `<thinking>` at the end of the input.
     pub(super) fn close_thinking(&mut self, end: Place, out: &mut dyn Output) {
         if self.thinking.part != Part::Direct {
-            self.unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
+            context::unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
             self.end_phase(end, out);
         }
         if self.thinking.open {
-            self.unclosed(Name::Thinking, self.thinking.at, end.offset, out);
+            context::unclosed(Name::Thinking, self.thinking.at, end.offset, out);
         }
         self.end_thinking(out);
     }

@@ -1,6 +1,8 @@
 //! Drafts: `<think>`, and the other marks that models put around their reasoning.
 
-use super::parse::{Line, Mode, Reader};
+use super::context;
+use super::context::Line;
+use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::draft::mismatched;
@@ -107,7 +109,7 @@ impl Reader {
         if let Some((raw, _)) = self.think.pending.take() {
             out.intent(Intent::Draft(&raw));
         }
-        self.unclosed(Name::Think, self.think.at, end, out);
+        context::unclosed(Name::Think, self.think.at, end, out);
     }
 
     /// Whether marks count that are no tags: before the structure begins.
@@ -118,7 +120,7 @@ impl Reader {
 
     /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.
     pub(super) fn begins_draft(&self) -> bool {
-        self.line != Line::Text || self.outside.is_blank()
+        self.context.line != Line::Text || self.outside.is_blank()
     }
 
     /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text.
@@ -129,7 +131,7 @@ impl Reader {
         match mark.kind {
             Kind::Open if self.begins_draft() => {
                 let message = format!("`{}` is not a tag of ThinkingML", token.raw());
-                self.report(rules::UNEXPECTED_TAG, at, len, message, "read as `<think>`", out);
+                context::report(rules::UNEXPECTED_TAG, at, len, message, "read as `<think>`", out);
                 self.begin(Name::Think, at, len, out);
                 self.think.open = Open::new(mark);
                 true
@@ -141,10 +143,12 @@ impl Reader {
     }
 
     pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        self.think.told.see(&token, at, self.in_comment, self.options.limits.hold);
+        self.think.told.see(&token, at, self.in_comment, self.context.options.limits.hold);
         if let Some((raw, place)) = self.think.pending.take() {
             match token {
-                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= self.options.limits.tag => {
+                Token::Text(text)
+                    if is_blank(text) && raw.len() + text.len() <= self.context.options.limits.tag =>
+                {
                     self.think.pending = Some((raw + text, place));
                     return;
                 }
@@ -154,7 +158,14 @@ impl Reader {
                     return self.token(token, at, out);
                 }
                 _ => {
-                    self.tag_in_plain_text("thinking", place, raw.trim_end().len(), "kept as text", out);
+                    context::tag_in_plain_text(
+                        "T-003",
+                        "thinking",
+                        place,
+                        raw.trim_end().len(),
+                        "kept as text",
+                        out,
+                    );
                     out.intent(Intent::Draft(&raw));
                 }
             }
@@ -172,9 +183,9 @@ impl Reader {
                     && name != Name::Think
                     && tag.kind == TagKind::Open
                 {
-                    if self.line_blank() {
+                    if self.context.line_blank() {
                         self.end_think(at, out);
-                        self.check_tag(name, exact, &tag, at, out);
+                        context::check_tag(name, exact, &tag, at, out);
                         return self.begin(name, at, tag.raw.len(), out);
                     }
                     if name == Name::Thinking {
@@ -183,7 +194,7 @@ impl Reader {
                     }
                 }
                 if !self.in_comment {
-                    self.tag_in_plain_text(tag.name, at, tag.raw.len(), "kept as text", out);
+                    context::tag_in_plain_text("T-003", tag.name, at, tag.raw.len(), "kept as text", out);
                 }
                 out.intent(Intent::Draft(tag.raw));
             }
@@ -208,7 +219,7 @@ impl Reader {
         if let Token::Tag(tag) = token
             && let Some((name, exact)) = structure::find(tag.name)
         {
-            self.check_tag(name, exact, tag, at, out);
+            context::check_tag(name, exact, tag, at, out);
         }
         self.in_comment = false;
         self.mode = Mode::Outside;

@@ -1,5 +1,6 @@
 //! The inside of `<thinking>`: phases, titles, and what to do with a `<final>` that may be only text.
 
+use super::context;
 use super::late::Late;
 use super::parse::{Mode, Reader};
 use super::rules;
@@ -215,9 +216,9 @@ impl Reader {
         let in_phase = self.thinking.part != Part::Direct;
         match (name, close) {
             (Name::Thinking, true) => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 if in_phase {
-                    self.unclosed(Name::Phase, self.thinking.phase_at, at.offset, out);
+                    context::unclosed(Name::Phase, self.thinking.phase_at, at.offset, out);
                     self.end_phase(at, out);
                 }
                 self.end_thinking(out);
@@ -225,9 +226,9 @@ impl Reader {
                 self.mode = Mode::Outside;
             }
             (Name::Phase, false) => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 if in_phase {
-                    self.report(
+                    context::report(
                         rules::PHASE_NESTED,
                         at,
                         len,
@@ -244,12 +245,12 @@ impl Reader {
                 }
             }
             (Name::Phase, true) if in_phase => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 self.end_phase(at, out);
                 self.after_phase();
             }
             (Name::Phase, true) if self.thinking.nested > 0 => {
-                self.check_tag(name, exact, tag, at, out);
+                context::check_tag(name, exact, tag, at, out);
                 self.thinking.nested -= 1;
             }
             (Name::Title, _) if in_phase => self.title_tag(exact, tag, at, out),
@@ -268,7 +269,7 @@ impl Reader {
             (Name::Thinking, false)
                 if !in_phase && !self.thinking.phased && self.thinking.unphased.is_none() =>
             {
-                self.report(
+                context::report(
                     rules::THINKING_DUPLICATE,
                     at,
                     len,
@@ -286,7 +287,7 @@ impl Reader {
     /// A tag that is only text here.
     pub(super) fn literal(&mut self, rule: &'static Rule, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = format!("`{}` does not stand here", tag.raw);
-        self.report(rule, at, tag.raw.len(), message, "kept as text", out);
+        context::report(rule, at, tag.raw.len(), message, "kept as text", out);
         self.phase_text_unchecked(tag.raw, at, out);
     }
 
