@@ -1,17 +1,13 @@
 //! The inside of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
 
-use std::borrow::Cow;
-
 use super::block::{Ended, NO_QUERIES};
 use super::context::{self, Context};
+use super::escape::{Escape, Kind};
 use super::rules;
 use super::structure::{self, Name};
-use crate::dialect::{Intent, MARKER, Output};
-use crate::finding::{Report, Rule};
-use crate::lex::code::{CodeEntities, CodeFilter, Piece};
-use crate::lex::comment::Comment as OpenComment;
+use crate::dialect::Output;
+use crate::finding::Report;
 use crate::lex::markup::{Tag, TagKind, Token};
-use crate::lex::seam::{Joined, Seam};
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
@@ -33,10 +29,8 @@ pub(super) struct Answer {
     at: Place,
     /// Whether an HTML comment is open; its inside is text (T-027).
     in_comment: bool,
-    seam: Seam,
-    filter: CodeFilter<Marked>,
-    /// The comment that is open in what goes out.
-    open_comment: OpenComment,
+    /// Its text on its way out.
+    escape: Escape,
     /// `<!--` and the white space after it, until it is known whether a queries block begins.
     comment: Option<Comment>,
     /// Whether there is text besides the queries block.
@@ -66,36 +60,12 @@ struct Comment {
     line_start: bool,
 }
 
-/// What waits in the filter: something that is escaped or reported once it is known not to be code.
-#[derive(Clone, Debug)]
-struct Marked {
-    at: Place,
-    end: usize,
-    kind: Kind,
-    /// Whether it has been reported before.
-    quiet: bool,
-}
-
-/// What it is.
-#[derive(Clone, Debug)]
-enum Kind {
-    /// A tag, which is text in a comment.
-    Tag(&'static Rule, String),
-    /// The failure marker.
-    Marker,
-    /// An unfinished tag before a tag.
-    Open,
-    CommentOpen,
-}
-
 impl Answer {
     pub(super) fn new(options: &Options) -> Answer {
         Answer {
             at: Place::START,
             in_comment: false,
-            seam: Seam::new(MARKER, options.limits.tag),
-            filter: CodeFilter::new(options.limits.line),
-            open_comment: OpenComment::default(),
+            escape: Escape::new(options),
             comment: None,
             filled: false,
             blocks: 0,
@@ -111,10 +81,10 @@ impl Answer {
         }
     }
 
-    /// `<final>` begins: a model that obeys escapes in code too.
+    /// `<final>` begins.
     pub(super) fn begin(&mut self, at: Place) {
         self.at = at;
-        self.filter.entities(CodeEntities::Decode);
+        self.escape.decode();
     }
 
     /// Text without `<final>` is the answer.
@@ -149,20 +119,20 @@ impl Answer {
 
     pub(super) fn held(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, |comment| comment.raw.len());
-        self.seam.held() + self.filter.held() + comment
+        self.escape.held() + comment
     }
 
     /// Whether text goes out, wherever it stands.
     #[inline]
     pub(super) fn passes(&self, text: &str) -> bool {
-        self.comment.is_none() && self.seam.passes(text)
+        self.comment.is_none() && self.escape.passes(text)
     }
 
     /// Such text.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
         self.count(text);
-        pass(Joined::Text(text), &mut self.filter, &mut self.open_comment, out);
+        self.escape.flow(text, out);
     }
 
     fn count(&mut self, text: &str) {
@@ -177,8 +147,7 @@ impl Answer {
     /// Text of the answer.
     pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         self.count(text);
-        let Answer { seam, filter, open_comment, .. } = self;
-        seam.text(text, at, &mut |joined| pass(joined, filter, open_comment, out));
+        self.escape.text(text, at, out);
     }
 
     /// What began like a block, but is only its tag.
@@ -242,15 +211,6 @@ impl Answer {
         }
     }
 
-    /// Lets go what waits: nothing follows that could change it.
-    fn flush(&mut self, out: &mut dyn Output) {
-        let Answer { seam, filter, open_comment, .. } = self;
-        seam.end(&mut |joined| pass(joined, filter, open_comment, out));
-        filter.finish(&mut |piece| send(piece, open_comment, out));
-    }
-}
-
-impl Answer {
     /// The next token outside of a queries block.
     pub(super) fn token(
         &mut self,
@@ -345,17 +305,9 @@ impl Answer {
     /// Something that is escaped unless it is code, or reported unless it is.
     fn keep(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
         let quiet = at.offset < self.reported;
-        let marked = Marked { at, end: at.offset + raw.trim_end().len(), kind, quiet };
         self.filled = true;
         self.block_last = self.blocks == 0;
-        let Answer { seam, filter, open_comment, .. } = self;
-        let mut go = |joined: Joined<'_>| pass(joined, filter, open_comment, out);
-        if matches!(marked.kind, Kind::CommentOpen) {
-            seam.end(&mut go);
-        } else {
-            seam.tag(&mut go);
-        }
-        filter.text_tag(raw, marked, &mut |piece| send(piece, open_comment, out));
+        self.escape.mark(raw, at, kind, quiet, out);
     }
 
     /// The end of the answer, at `</final>` or at the end of the input; no queries block is under way.
@@ -365,7 +317,7 @@ impl Answer {
             let message = "a comment begins and the answer ends";
             context::report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
-        self.flush(out);
+        self.escape.flush(out);
         self.in_comment = false;
         if self.implied {
             return;
@@ -388,72 +340,5 @@ impl Answer {
         if !self.implied {
             context::unclosed(Name::Final, self.at, end.offset, out);
         }
-    }
-}
-
-/// A piece of the answer on its way to the code filter.
-#[inline]
-fn pass(
-    joined: Joined<'_>,
-    filter: &mut CodeFilter<Marked>,
-    comment: &mut OpenComment,
-    out: &mut dyn Output,
-) {
-    let (raw, at, end, kind) = match joined {
-        Joined::Text(text) => return filter.text(text, &mut |piece| send(piece, comment, out)),
-        Joined::Open(raw, at) => (raw, at, at.offset + raw.len(), Kind::Open),
-        Joined::Tag { raw, at, end } => {
-            let message = "without what is taken out of it this would be a tag".to_owned();
-            (raw, at, end, Kind::Tag(rules::UNEXPECTED_TAG, message))
-        }
-    };
-    let marked = Marked { at, end, kind, quiet: false };
-    filter.text_tag(raw, marked, &mut |piece| send(piece, comment, out));
-}
-
-/// A piece of the answer that is known to be code or not.
-#[inline]
-fn send(piece: Piece<'_, Marked>, comment: &mut OpenComment, out: &mut dyn Output) {
-    match piece {
-        Piece::Text(text) => {
-            comment.text(text);
-            out.intent(Intent::FinalText(text));
-        }
-        Piece::Tag(raw, marked, in_code) => marked.send(raw, in_code, comment, out),
-    }
-}
-
-impl Marked {
-    fn send(self, raw: &str, in_code: bool, comment: &mut OpenComment, out: &mut dyn Output) {
-        let Marked { at, end, kind, quiet } = self;
-        let in_comment = comment.is_open();
-        let (escape, found) = match kind {
-            // In a comment a tag is text (T-027).
-            Kind::Tag(..) | Kind::Open if in_comment => (false, None),
-            Kind::Tag(rule, message) => (!in_code, Some((rule, message))),
-            Kind::Open => {
-                let message = "an unfinished tag would go on behind an escaped one";
-                (!in_code, (!in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
-            }
-            Kind::Marker => {
-                let message = "the failure marker stands beside other content";
-                (!in_code, Some((rules::PARSING_ERROR_EMBEDDED, message.to_owned())))
-            }
-            Kind::CommentOpen if in_code => (false, None),
-            Kind::CommentOpen => {
-                comment.begin();
-                let message = "a comment that is not the queries block";
-                (false, Some((rules::COMMENT_IN_FINAL, message.to_owned())))
-            }
-        };
-        if let Some((rule, message)) = found.filter(|_| !quiet) {
-            let report = Report::new(rule, at, end, message);
-            let report = if in_code && rule.rows.contains(&"T-029") { report.row("T-029") } else { report };
-            out.report(report.repaired(if escape { "escaped" } else { "kept as it is" }));
-        }
-        let text =
-            if escape { raw.replace('<', "&lt;").replace('>', "&gt;").into() } else { Cow::Borrowed(raw) };
-        comment.text(&text);
-        out.intent(Intent::FinalText(&text));
     }
 }

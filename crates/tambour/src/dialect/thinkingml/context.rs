@@ -33,6 +33,13 @@ pub(super) enum Line {
     Text,
 }
 
+/// `<final>` in what is no answer so far, and what follows it, as it was written.
+pub(super) struct Quote {
+    pub(super) raw: String,
+    pub(super) tag_len: usize,
+    pub(super) at: Place,
+}
+
 impl Context {
     pub(super) fn new(options: &Arc<Options>) -> Context {
         Context { options: Arc::clone(options), own: options.of(), line: Line::Blank, no_blocks: false }

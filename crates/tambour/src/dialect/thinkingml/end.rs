@@ -61,10 +61,13 @@ impl Reader {
 
     /// The end of the input.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
-        self.flush_entities(out);
-        self.thinking_end_of_input(end, out);
+        self.flush(out);
+        if let Some(answer) = self.thinking.end_of_input(&self.context, out) {
+            self.answer_inside(answer, out);
+        }
+        self.thinking.left_open_late(end, out);
         self.close_at_end(end, out);
-        self.thinking_left_open(end, out);
+        self.thinking.left_open(end, out);
         if self.mode == Mode::Think
             && !self.seen.contains(&"final")
             && let Some(quote) = self.think.take_told(self.outside.is_blank())
@@ -74,7 +77,11 @@ impl Reader {
             self.close_at_end(end, out);
         }
         if !self.seen.contains(&"final") && self.outside.is_blank() {
-            self.quoted_answer(out);
+            // A phase held a whole one.
+            if let Some(answer) = self.thinking.take_quoted() {
+                self.answer.interrupt();
+                self.answer_too("a phase", answer, out);
+            }
         }
         self.answer.block_missing(&self.context, out);
         let has_final = self.seen.contains(&"final");
@@ -120,7 +127,7 @@ impl Reader {
                 }
             }
             Mode::Thinking | Mode::SecondThinking => {
-                self.close_thinking(end, out);
+                self.thinking.close(end, out);
             }
             Mode::Final => {
                 self.leave_block(end, out);

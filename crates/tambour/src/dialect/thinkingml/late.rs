@@ -107,7 +107,7 @@ impl Reader {
 
     /// The element ends at `end`.
     pub(super) fn end_late(&mut self, end: usize, out: &mut dyn Output) {
-        self.flush_entities(out);
+        self.flush(out);
         let Some(late) = self.late.take() else { return };
         let repair = if late.is_thought() { "read as a late thought" } else { "left out" };
         let report = Report::new(late.rule, late.at, end.max(late.opened), late.message);

@@ -6,7 +6,7 @@ use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::Name;
 use crate::dialect::Output;
-use crate::lex::markup::{Tag, TagKind};
+use crate::lex::markup::{Tag, TagKind, Token};
 use crate::span::Place;
 
 impl Reader {
@@ -26,19 +26,16 @@ impl Reader {
                 self.loose_phase(tag, at, out);
                 true
             }
-            Name::Phase if close && self.thinking.nested > 0 && self.thinking.loose => {
+            Name::Phase if close && self.thinking.close_nested() => {
                 context::check_tag(name, exact, tag, at, out);
-                self.thinking.nested -= 1;
                 true
             }
-            Name::Thinking if self.thinking.loose && !self.seen.contains(&"final") => {
+            Name::Thinking if self.thinking.is_loose() && !self.seen.contains(&"final") => {
                 context::check_tag(name, exact, tag, at, out);
                 self.take_loose_text(out);
-                self.thinking.loose = false;
+                self.thinking.tag_came((!close).then_some(at));
                 if !close {
                     // The tag comes after its first phase.
-                    (self.thinking.open, self.thinking.tagless) = (true, false);
-                    self.thinking.at = at;
                     self.mode = Mode::Thinking;
                 }
                 true
@@ -57,52 +54,36 @@ impl Reader {
             return;
         }
         let further = self.seen.contains(&"thinking");
-        if !self.thinking.loose {
+        if !self.thinking.is_loose() {
             let message = "`<phase>` stands in `<thinking>`";
             let repair =
                 if further { "read as a further phase" } else { "read as thinking that lacks its tag" };
             context::report(rules::TAG_MISPLACED, at, len, message, repair, out);
         }
         if further {
-            self.thinking.loose = true;
+            self.thinking.loosen();
             self.take_loose_text(out);
         } else {
             self.begin(Name::Thinking, at, len, out);
-            self.thinking.open = false;
-            self.thinking.loose = true;
-            self.thinking.tagless = true;
+            self.thinking.begin_tagless();
         }
         self.mode = Mode::Thinking;
-        self.phase_tag(tag, at, out);
-        self.after_phase();
+        self.thinking_token(Token::Tag(*tag), at, out);
+        if self.thinking.is_left() {
+            self.mode = Mode::Outside;
+        }
     }
 
     /// Text behind a phase without `<thinking>`, now that thinking goes on or the answer begins: text of that phase.
     pub(super) fn take_loose_text(&mut self, out: &mut dyn Output) {
-        if !self.thinking.loose || self.seen.contains(&"final") {
-            return;
-        }
-        let mode = std::mem::replace(&mut self.mode, Mode::Thinking);
-        self.thinking.stray = false;
-        if !self.outside.is_blank() {
-            self.thinking.plain("\n", out);
-        }
-        for (text, at) in self.outside.take().runs() {
-            self.stray_text(text, at, out);
-        }
-        self.flush_entities(out);
-        self.mode = mode;
-    }
-
-    /// After a phase: without `<thinking>` around it the reader is at the top level again.
-    pub(super) fn after_phase(&mut self) {
-        if !self.thinking.open && self.thinking.part == super::thinking::Part::Direct {
-            self.mode = Mode::Outside;
+        if self.thinking.is_loose() && !self.seen.contains(&"final") {
+            let outside = self.outside.take();
+            self.thinking.loose_text(outside.runs(), outside.is_blank(), out);
         }
     }
 
     /// Whether there is a `<thinking>` tag.
     pub(super) fn has_thinking_tag(&self) -> bool {
-        self.seen.contains(&"thinking") && !self.thinking.tagless
+        self.seen.contains(&"thinking") && !self.thinking.is_tagless()
     }
 }

@@ -101,7 +101,7 @@ impl Reader {
         match self.mode {
             Mode::Final if self.block.is_none() && self.answer.passes(text) => self.answer.flow(text, out),
             Mode::Thinking if self.thinking.flows() => {
-                self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
+                self.thinking.flow(text, out);
             }
             _ => return false,
         }
@@ -111,7 +111,7 @@ impl Reader {
     fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let mut token = token;
         if !matches!(token, Token::Text(_)) {
-            self.flush_entities(out);
+            self.flush(out);
             if let Token::Reasoning(raw, _) = token
                 && !self.reads_marks()
             {
@@ -153,19 +153,19 @@ impl Reader {
             + if self.seen.contains(&"final") { 0 } else { self.outside.len() }
     }
 
-    pub(super) fn flush_entities(&mut self, out: &mut dyn Output) {
+    /// The run of text under way ends.
+    pub(super) fn flush(&mut self, out: &mut dyn Output) {
         let mut entities = std::mem::take(&mut self.entities);
-        entities.flush(&mut |text| match self.mode {
-            Mode::Think => out.intent(Intent::Draft(text)),
-            Mode::Thinking => self.thinking.plain(text, out),
-            Mode::Late => {
+        match self.mode {
+            Mode::Thinking => self.thinking.flush(out),
+            Mode::Think => entities.flush(&mut |text| out.intent(Intent::Draft(text))),
+            Mode::Late => entities.flush(&mut |text| {
                 if let Some(late) = &mut self.late {
                     late.thought(text, out);
                 }
-            }
+            }),
             _ => {}
-        });
-        self.entities = entities;
+        }
     }
 
     // ---- outside the elements ------------------------------------------------------------------------------
@@ -233,9 +233,8 @@ impl Reader {
             self.thinking.closed_late(name);
             return true;
         }
-        if tag.kind == TagKind::Close && name == Name::Thinking && self.thinking.forgotten {
+        if tag.kind == TagKind::Close && name == Name::Thinking && self.thinking.close_forgotten() {
             context::check_tag(name, exact, tag, at, out);
-            self.thinking.forgotten = false;
             return true;
         }
         if self.loose_tag(name, exact, tag, at, out) {

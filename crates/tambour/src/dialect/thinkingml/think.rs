@@ -1,7 +1,7 @@
 //! Drafts: `<think>`, and the other marks that models put around their reasoning.
 
-use super::context;
 use super::context::Line;
+use super::context::{self, Quote};
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
@@ -33,13 +33,6 @@ struct Told {
     whole: Option<Quote>,
     /// Whether text stands behind the one that was closed.
     behind: bool,
-}
-
-/// `<final>` and what follows it, as it was written.
-pub(super) struct Quote {
-    pub(super) raw: String,
-    pub(super) tag_len: usize,
-    pub(super) at: Place,
 }
 
 impl Told {

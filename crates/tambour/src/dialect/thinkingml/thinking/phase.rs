@@ -1,10 +1,9 @@
 //! Phases: their ids, their titles, and text that comes before a title.
 
-use super::context;
-use super::parse::Reader;
-use super::rules;
-use super::structure::Name;
-use super::thinking::{Part, TITLE_LIMIT};
+use super::super::context;
+use super::super::rules;
+use super::super::structure::Name;
+use super::{Part, TITLE_LIMIT, Thinking};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::entity;
@@ -12,10 +11,10 @@ use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-impl Reader {
+impl Thinking {
     pub(super) fn begin_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        if let Some((start, end)) = self.thinking.unphased.take()
-            && !self.thinking.phased
+        if let Some((start, end)) = self.unphased.take()
+            && !self.phased
         {
             let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text before the first phase");
             out.report(report.repaired("read as a phase with the fallback title"));
@@ -23,14 +22,13 @@ impl Reader {
         let title =
             tag.attributes().find(|attribute| attribute.name == "title").and_then(|title| title.value);
         let title = title.map(entity::decode).filter(|title| !title.trim().is_empty());
-        self.thinking.attribute = title.map(|title| (title, at, tag.raw.len()));
+        self.attribute = title.map(|title| (title, at, tag.raw.len()));
         let id = self.phase_id(tag, at, out);
-        let thinking = &mut self.thinking;
-        thinking.last_id = id.unwrap_or(thinking.last_id.saturating_add(1));
-        thinking.phased = true;
-        thinking.phase_at = at;
-        thinking.part = Part::Untitled { text: String::new(), at };
-        thinking.literal = false;
+        self.last_id = id.unwrap_or(self.last_id.saturating_add(1));
+        self.phased = true;
+        self.phase_at = at;
+        self.part = Part::Untitled { text: String::new(), at };
+        self.literal = false;
         self.in_comment = false;
     }
 
@@ -41,7 +39,7 @@ impl Reader {
         let Some(id) = tag.attributes().find(|a| a.name == "id") else {
             let others = tag.attributes().next().is_some();
             context::report(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
-            if others && self.thinking.attribute.is_none() {
+            if others && self.attribute.is_none() {
                 let message = "`<phase>` has another attribute";
                 context::report(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
             }
@@ -58,12 +56,12 @@ impl Reader {
             let number = counts_not && trimmed.parse::<f64>().is_ok();
             let report = if number { report.row("T-031") } else { report };
             out.report(report.repaired("not used, numbered in order"));
-            return trimmed.parse().ok().filter(|&id: &u64| id > self.thinking.last_id);
+            return trimmed.parse().ok().filter(|&id: &u64| id > self.last_id);
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
         let written = tag.raw.trim_end_matches("/>").trim_end_matches('>');
         let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
-        if !exact && self.thinking.attribute.is_none() {
+        if !exact && self.attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
             context::report(
                 rules::PHASE_ATTR_INVALID,
@@ -74,11 +72,11 @@ impl Reader {
                 out,
             );
         }
-        if number <= self.thinking.last_id {
-            let message = format!("phase {number} comes after phase {}", self.thinking.last_id);
+        if number <= self.last_id {
+            let message = format!("phase {number} comes after phase {}", self.last_id);
             context::report(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
-        } else if number != self.thinking.last_id + 1 {
-            let message = format!("phase {number} where phase {} is due", self.thinking.last_id + 1);
+        } else if number != self.last_id + 1 {
+            let message = format!("phase {number} where phase {} is due", self.last_id + 1);
             context::report(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
         }
         Some(number)
@@ -86,7 +84,7 @@ impl Reader {
 
     pub(super) fn title_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let close = tag.kind == TagKind::Close;
-        match &mut self.thinking.part {
+        match &mut self.part {
             Part::Untitled { text, at: start } if !close => {
                 let (before, start) = (std::mem::take(text), *start);
                 if !is_blank(&before) {
@@ -96,7 +94,7 @@ impl Reader {
                 }
                 context::check_tag(Name::Title, exact, tag, at, out);
                 self.title_attribute("left out", out);
-                self.thinking.part = Part::Title { text: String::new(), at, before };
+                self.part = Part::Title { text: String::new(), at, before };
                 if tag.kind == TagKind::SelfClosing {
                     self.end_title(out);
                 }
@@ -114,7 +112,7 @@ impl Reader {
 
     pub(super) fn end_title(&mut self, out: &mut dyn Output) {
         self.in_comment = false;
-        let Part::Title { text, at, before } = std::mem::replace(&mut self.thinking.part, Part::Text) else {
+        let Part::Title { text, at, before } = std::mem::replace(&mut self.part, Part::Text) else {
             return;
         };
         let title = entity::decode(&text);
@@ -124,7 +122,7 @@ impl Reader {
             out.report(report.repaired("fallback title"));
         }
         self.titled(title, at, out);
-        self.entities.push(&before, &mut |text| out.intent(Intent::PhaseText(text)));
+        self.flow(&before, out);
     }
 
     /// A phase begins with this title.
@@ -143,7 +141,7 @@ impl Reader {
 
     /// The title that `<phase>` carries as an attribute, if it does, and what became of it.
     fn title_attribute(&mut self, repair: &str, out: &mut dyn Output) -> Option<String> {
-        let (title, at, len) = self.thinking.attribute.take()?;
+        let (title, at, len) = self.attribute.take()?;
         let message = "`<phase>` carries a title as an attribute";
         context::report(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
         Some(title)
@@ -151,53 +149,39 @@ impl Reader {
 
     /// No title came: that of the attribute or the fallback title, and what came instead is text.
     pub(super) fn end_untitled(&mut self, out: &mut dyn Output) {
-        let Part::Untitled { text, .. } = std::mem::replace(&mut self.thinking.part, Part::Text) else {
+        let Part::Untitled { text, .. } = std::mem::replace(&mut self.part, Part::Text) else {
             return;
         };
-        let at = self.thinking.phase_at;
+        let at = self.phase_at;
         let title = self.title_attribute("read as the title, the rest not used", out);
         let repair = if title.is_some() { "the attribute is the title" } else { "fallback title" };
         let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
         out.report(report.repaired(repair));
         self.titled(title.unwrap_or_default(), at, out);
-        self.entities.push(&text, &mut |text| out.intent(Intent::PhaseText(text)));
+        self.flow(&text, out);
     }
 
     pub(super) fn end_phase(&mut self, at: Place, out: &mut dyn Output) {
-        if let Part::Title { at: start, .. } = self.thinking.part {
+        if let Part::Title { at: start, .. } = self.part {
             context::unclosed(Name::Title, start, at.offset, out);
             self.end_title(out);
         }
-        if let Part::Untitled { .. } = self.thinking.part {
+        if let Part::Untitled { .. } = self.part {
             self.end_untitled(out);
         }
-        let mut entities = std::mem::take(&mut self.entities);
-        entities.flush(&mut |text| out.intent(Intent::PhaseText(text)));
-        self.entities = entities;
-        self.thinking.part = Part::Direct;
-        self.thinking.stray = false;
-        self.thinking.literal = false;
+        self.flush(out);
+        self.part = Part::Direct;
+        self.stray = false;
+        self.literal = false;
         self.in_comment = false;
     }
 
     pub(super) fn end_thinking(&mut self, out: &mut dyn Output) {
         self.in_comment = false;
-        if !self.thinking.phased {
-            let (at, end) = self.thinking.unphased.unwrap_or((self.thinking.at, self.thinking.at.offset));
+        if !self.phased {
+            let (at, end) = self.unphased.unwrap_or((self.at, self.at.offset));
             let report = Report::new(rules::PHASE_MISSING, at, end, "`<thinking>` has no phase");
             out.report(report.repaired("a phase with the fallback title"));
         }
-    }
-
-    /// Closes what is open in `<thinking>` at the end of the input.
-    pub(super) fn close_thinking(&mut self, end: Place, out: &mut dyn Output) {
-        if self.thinking.part != Part::Direct {
-            context::unclosed(Name::Phase, self.thinking.phase_at, end.offset, out);
-            self.end_phase(end, out);
-        }
-        if self.thinking.open {
-            context::unclosed(Name::Thinking, self.thinking.at, end.offset, out);
-        }
-        self.end_thinking(out);
     }
 }

@@ -1,0 +1,434 @@
+//! The inside of `<thinking>`: text and tags directly in it and in its phases.
+
+mod early_final;
+mod phase;
+
+use super::context::{self, Context, Quote};
+use super::rules;
+use super::structure::{self, Name};
+use crate::dialect::{Intent, Output};
+use crate::finding::{Report, Rule};
+use crate::lex::entity::Entities;
+use crate::lex::markup::{Tag, TagKind, Token};
+use crate::lex::space::is_blank;
+use crate::span::Place;
+pub(super) use early_final::Hold;
+
+/// What a token comes to in `<thinking>`.
+pub(super) enum Outcome<'a> {
+    /// It goes on.
+    Open,
+    /// What follows stands at the top level.
+    Outside,
+    /// `<final>` begins, of so many bytes: it is over. What follows is still to be read.
+    Final { at: Place, len: usize, rest: Option<(Token<'a>, Place)> },
+    /// The `<final>` that was held is the answer, and it is over. What follows is still to be read.
+    Answer { answer: Quote, rest: (Token<'a>, Place) },
+    /// What was held is to be read again as text, then the rest.
+    Release { hold: Hold, rest: (Token<'a>, Place) },
+    /// A `<final>` is held from here on: the blanks behind it and the rest are still to be read.
+    Held { blanks: (String, Place), rest: (Token<'a>, Place) },
+    /// A summary begins, too late.
+    Serp,
+}
+
+/// What is known of `<thinking>`.
+#[derive(Default)]
+pub(super) struct Thinking {
+    at: Place,
+    /// Whether an HTML comment is open; its inside is text (T-027).
+    in_comment: bool,
+    entities: Entities,
+    /// Whether its tag is open.
+    open: bool,
+    /// Whether phases stand outside of it.
+    loose: bool,
+    /// Whether its tag never came.
+    tagless: bool,
+    part: Part,
+    /// Where the phase under way starts.
+    phase_at: Place,
+    /// Whether a real `<phase>` has begun.
+    phased: bool,
+    /// Text before the first phase: start, and offset after it.
+    unphased: Option<(Place, usize)>,
+    /// Whether the text run under way, directly in `<thinking>`, has been reported.
+    stray: bool,
+    last_id: u64,
+    /// The title that `<phase>` carries as an attribute, and where the tag stands, until a `<title>` comes or none.
+    attribute: Option<(String, Place, usize)>,
+    /// Phases closed because another one began inside them: each may still bring its closing tag.
+    nested: u32,
+    /// Whether `<final>` closed it; a closing tag that comes later belongs to it.
+    forgotten: bool,
+    /// A `<final>` in a phase and what followed it.
+    hold: Option<Hold>,
+    /// Whether `<final>` in the middle of a line of the phase under way is known to be text.
+    literal: bool,
+    /// Whether every `<final>` is, since it is read again.
+    again: bool,
+    /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
+    lone: Option<(String, Place)>,
+    /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
+    quoted: Option<Quote>,
+    /// Whether a phase, and `<thinking>`, is still open behind the answer that interrupted it.
+    phase_open_late: bool,
+    thinking_open_late: bool,
+}
+
+/// Where in `<thinking>` the reader is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// Directly in `<thinking>`.
+    #[default]
+    Direct,
+    /// In a phase whose title has not come; text that came instead.
+    Untitled { text: String, at: Place },
+    /// In a title.
+    Title { text: String, at: Place, before: String },
+    /// In the text of a phase.
+    Text,
+}
+
+/// Bytes of text before a title that are held back, and of a title.
+const TITLE_LIMIT: usize = 1024;
+
+/// Bytes of a title as it is written: each may be an entity of six. What reaches this is too long in any case.
+const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
+
+impl Thinking {
+    /// `<thinking>` begins.
+    pub(super) fn begin(&mut self, at: Place) {
+        *self = Thinking { at, open: true, ..Thinking::default() };
+    }
+
+    /// The first phase begins it, without its tag.
+    pub(super) fn begin_tagless(&mut self) {
+        (self.open, self.loose, self.tagless) = (false, true, true);
+    }
+
+    /// A further phase stands behind it.
+    pub(super) fn loosen(&mut self) {
+        self.loose = true;
+    }
+
+    /// Its tag comes behind phases without it: `<thinking>` at a place, or `</thinking>`.
+    pub(super) fn tag_came(&mut self, opening: Option<Place>) {
+        self.loose = false;
+        if let Some(at) = opening {
+            (self.at, self.open, self.tagless) = (at, true, false);
+        }
+    }
+
+    /// Whether phases stand outside of it.
+    pub(super) fn is_loose(&self) -> bool {
+        self.loose
+    }
+
+    /// Whether its tag never came.
+    pub(super) fn is_tagless(&self) -> bool {
+        self.tagless
+    }
+
+    /// Whether what follows stands at the top level: after a phase without `<thinking>` around it.
+    pub(super) fn is_left(&self) -> bool {
+        !self.open && self.part == Part::Direct
+    }
+
+    /// Takes the closing tag of a phase without `<thinking>` that another one closed. Whether there is such a one.
+    pub(super) fn close_nested(&mut self) -> bool {
+        let nested = self.loose && self.nested > 0;
+        self.nested -= u32::from(nested);
+        nested
+    }
+
+    /// Takes its closing tag, behind a `<final>` that closed it. Whether that lacked.
+    pub(super) fn close_forgotten(&mut self) -> bool {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// A closing tag that came after the answer closed what it interrupted.
+    pub(super) fn closed_late(&mut self, name: Name) {
+        match name {
+            Name::Phase => self.phase_open_late = false,
+            _ => self.thinking_open_late = false,
+        }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        let part = match &self.part {
+            Part::Untitled { text, .. } => text.len(),
+            Part::Title { before, .. } => before.len(),
+            Part::Direct | Part::Text => 0,
+        };
+        let lone = self.lone.as_ref().map_or(0, |(raw, _)| raw.len());
+        self.entities.held() + part + lone + self.hold.as_ref().map_or(0, Hold::len)
+    }
+
+    /// Whether text is text of a phase.
+    #[inline]
+    pub(super) fn flows(&self) -> bool {
+        matches!(self.part, Part::Text) && self.hold.is_none() && self.lone.is_none()
+    }
+
+    /// Text of the phase.
+    #[inline]
+    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
+        self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
+    }
+
+    /// A run of text ends.
+    pub(super) fn flush(&mut self, out: &mut dyn Output) {
+        self.entities.flush(&mut |text| out.intent(Intent::PhaseText(text)));
+    }
+
+    /// The next token.
+    pub(super) fn token<'a>(
+        &mut self,
+        token: Token<'a>,
+        at: Place,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        if !matches!(token, Token::Text(_)) {
+            self.flush(out);
+        }
+        if self.hold.is_some() {
+            return self.held_token(token, at, context, out);
+        }
+        if let Some((raw, start)) = self.lone.take() {
+            return self.lone_final(raw, start, (token, at), context, out);
+        }
+        match token {
+            Token::Text(_) | Token::Reasoning(..) => {}
+            Token::Tag(tag) => return self.phase_tag(&tag, at, context, out),
+            Token::CommentOpen => self.in_comment = true,
+            Token::CommentClose => self.in_comment = false,
+            Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
+        }
+        self.phase_text(token.raw(), at, out);
+        Outcome::Open
+    }
+
+    /// Text behind a phase without `<thinking>`, now that thinking goes on or the answer begins: text of that phase.
+    pub(super) fn loose_text<'a>(
+        &mut self,
+        runs: impl Iterator<Item = (&'a str, Place)>,
+        blank: bool,
+        out: &mut dyn Output,
+    ) {
+        self.stray = false;
+        if !blank {
+            out.intent(Intent::PhaseText("\n"));
+        }
+        for (text, at) in runs {
+            self.stray_text(text, at, out);
+        }
+        self.flush(out);
+    }
+
+    /// Closes what is open of it at the end of the input.
+    pub(super) fn close(&mut self, end: Place, out: &mut dyn Output) {
+        if self.part != Part::Direct {
+            context::unclosed(Name::Phase, self.phase_at, end.offset, out);
+            self.end_phase(end, out);
+        }
+        if self.open {
+            context::unclosed(Name::Thinking, self.at, end.offset, out);
+        }
+        self.end_thinking(out);
+    }
+
+    /// Reports what the answer interrupted and nothing closed behind it.
+    pub(super) fn left_open_late(&self, end: Place, out: &mut dyn Output) {
+        if self.phase_open_late {
+            context::unclosed(Name::Phase, self.phase_at, end.offset, out);
+        }
+        if self.thinking_open_late {
+            context::unclosed(Name::Thinking, self.at, end.offset, out);
+        }
+    }
+
+    /// Reports `</thinking>` if it never came although `<final>` did.
+    pub(super) fn left_open(&mut self, end: Place, out: &mut dyn Output) {
+        if self.close_forgotten() {
+            context::unclosed(Name::Thinking, self.at, end.offset, out);
+        }
+    }
+
+    /// Text at the present place: of a phase, of a title, or astray.
+    fn phase_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        match &mut self.part {
+            Part::Text => {
+                self.flow(text, out);
+            }
+            Part::Direct => self.stray_text(text, at, out),
+            Part::Untitled { text: kept, at: start } => {
+                let text = if kept.is_empty() { trim_start(text, start, at) } else { text };
+                let room = text.floor_char_boundary(TITLE_LIMIT - kept.len());
+                kept.push_str(&text[..room]);
+                if room < text.len() {
+                    let rest = text[room..].to_owned();
+                    self.end_untitled(out);
+                    self.flow(&rest, out);
+                }
+            }
+            Part::Title { text: title, .. } => {
+                let room = text.floor_char_boundary(TITLE_WRITTEN.saturating_sub(title.len()));
+                title.push_str(&text[..room]);
+                if room < text.len() {
+                    let rest = text[room..].to_owned();
+                    self.end_title(out);
+                    self.flow(&rest, out);
+                }
+            }
+        }
+    }
+
+    /// Text directly in `<thinking>`: it belongs to the previous phase, or makes one (T-030, T-038).
+    fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if is_blank(text) {
+            if self.phased || self.unphased.is_some() {
+                self.flow(text, out);
+            }
+            return;
+        }
+        let mut start = at;
+        let inner = trim_start(text, &mut start, at);
+        // The first character stands for the run, whose end is not known yet.
+        let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
+        if self.phased {
+            if !std::mem::replace(&mut self.stray, true) {
+                let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
+                out.report(report.repaired("read as text of the previous phase"));
+            }
+        } else if self.unphased.is_none() {
+            self.unphased = Some((start, end));
+            out.intent(Intent::Phase("".into(), start));
+        }
+        self.flow(text, out);
+    }
+
+    fn phase_tag<'a>(
+        &mut self,
+        tag: &Tag<'_>,
+        at: Place,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        let len = tag.raw.len();
+        let close = tag.kind == TagKind::Close;
+        let found = structure::find(tag.name);
+        if self.in_comment {
+            // In a comment only the end of what is open counts, so that a comment left open swallows nothing.
+            let ends = match found {
+                Some((Name::Phase, _)) => close && self.part != Part::Direct,
+                Some((Name::Title, _)) => close && matches!(self.part, Part::Title { .. }),
+                Some((Name::Thinking, _)) => close,
+                _ => false,
+            };
+            if !ends {
+                self.phase_text(tag.raw, at, out);
+                return Outcome::Open;
+            }
+            self.in_comment = false;
+        }
+        let Some((name, exact)) = found else {
+            let message = format!("`{}` is not a tag of ThinkingML", tag.name);
+            let report = Report::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
+            out.report(report.row("T-037").repaired("kept as text"));
+            self.phase_text(tag.raw, at, out);
+            return Outcome::Open;
+        };
+        let in_phase = self.part != Part::Direct;
+        let mut outcome = Outcome::Open;
+        match (name, close) {
+            (Name::Thinking, true) => {
+                context::check_tag(name, exact, tag, at, out);
+                if in_phase {
+                    context::unclosed(Name::Phase, self.phase_at, at.offset, out);
+                    self.end_phase(at, out);
+                }
+                self.end_thinking(out);
+                self.open = false;
+                outcome = Outcome::Outside;
+            }
+            (Name::Phase, false) => {
+                context::check_tag(name, exact, tag, at, out);
+                if in_phase {
+                    context::report(
+                        rules::PHASE_NESTED,
+                        at,
+                        len,
+                        "a phase begins inside a phase",
+                        "outer phase closed first",
+                        out,
+                    );
+                    self.nested += 1;
+                    self.end_phase(at, out);
+                }
+                self.begin_phase(tag, at, out);
+                if tag.kind == TagKind::SelfClosing {
+                    self.end_phase(at, out);
+                }
+            }
+            (Name::Phase, true) if in_phase => {
+                context::check_tag(name, exact, tag, at, out);
+                self.end_phase(at, out);
+                if self.is_left() {
+                    outcome = Outcome::Outside;
+                }
+            }
+            (Name::Phase, true) if self.nested > 0 => {
+                context::check_tag(name, exact, tag, at, out);
+                self.nested -= 1;
+            }
+            (Name::Title, _) if in_phase => self.title_tag(exact, tag, at, out),
+            (Name::Final, false) if !in_phase => {
+                outcome = self.final_in_thinking(exact, tag, at, context, out);
+            }
+            (Name::Final, false) => self.final_in_phase(tag, at, context, out),
+            (Name::Final, true) => self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out),
+            (Name::Serp, false) if !in_phase => {
+                self.stray = false;
+                outcome = Outcome::Serp;
+            }
+            (Name::Thinking, false) if !in_phase && !self.phased && self.unphased.is_none() => {
+                context::report(
+                    rules::THINKING_DUPLICATE,
+                    at,
+                    len,
+                    "`<thinking>` is opened twice",
+                    "left out",
+                    out,
+                );
+            }
+            (Name::Thinking, false) => self.literal(rules::THINKING_DUPLICATE, tag, at, out),
+            _ => self.literal(rules::TAG_MISPLACED, tag, at, out),
+        }
+        self.stray &= !matches!(name, Name::Phase | Name::Thinking);
+        outcome
+    }
+
+    /// A tag that is only text here.
+    fn literal(&mut self, rule: &'static Rule, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let message = format!("`{}` does not stand here", tag.raw);
+        context::report(rule, at, tag.raw.len(), message, "kept as text", out);
+        self.phase_text_unchecked(tag.raw, at, out);
+    }
+
+    /// Text that has been reported already.
+    fn phase_text_unchecked(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if self.part == Part::Direct && self.phased {
+            self.stray = true;
+        }
+        self.phase_text(text, at, out);
+    }
+}
+
+/// `text` without the white space before it; `start` becomes the place of what is left.
+fn trim_start<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
+    let kept = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    *start = at.after(&text[..text.len() - kept.len()]);
+    kept
+}
