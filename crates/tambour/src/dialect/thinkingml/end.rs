@@ -36,7 +36,7 @@ impl Reader {
             Mode::Final if self.block.is_some() => &["</serp_queries>", "</final>"],
             Mode::Final => &["</final>", "<!--", "<serp_queries>"],
             Mode::Thinking => &["</phase>", "</title>", "</thinking>", "<phase id=", "<title>", "<final>"],
-            Mode::Think => return self.is_half_think_end(carry),
+            Mode::Think => return self.think.is_half_end(carry),
             Mode::Serp => &["</serp>"],
             Mode::Outside if self.block.is_some() => &["</serp_queries>"],
             // What follows the answer is left out as text.
@@ -119,13 +119,8 @@ impl Reader {
                 // In an open `<thinking>` that is to be closed too.
                 self.close_at_end(end, out);
             }
-            Mode::Think => self.think_left_open(end.offset, out),
-            Mode::Serp => {
-                if !self.serp_waits(end.offset, false) {
-                    context::unclosed(Name::Serp, self.serp.at, end.offset, out);
-                    self.end_serp(end.offset, out);
-                }
-            }
+            Mode::Think => self.think.left_open(end.offset, out),
+            Mode::Serp => self.close_serp(end.offset, out),
             Mode::Thinking | Mode::SecondThinking => {
                 self.thinking.close(end, out);
             }

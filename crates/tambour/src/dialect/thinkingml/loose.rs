@@ -2,6 +2,7 @@
 
 use super::context;
 use super::context::Line;
+use super::late::{self, Late};
 use super::parse::{Mode, Reader};
 use super::rules;
 use super::structure::Name;
@@ -47,7 +48,9 @@ impl Reader {
     fn loose_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let len = tag.raw.len();
         if self.seen.contains(&"final") {
-            self.late_phase(tag, at, out);
+            late::check_attributes(Name::Phase, tag, at, out);
+            let message = "a phase stands in `<thinking>`, before `<final>`".to_owned();
+            self.begin_late(Late::new(Name::Phase, rules::TAG_MISPLACED, message, at, len));
             if tag.kind == TagKind::SelfClosing {
                 self.end_late(at.offset + len, out);
             }
@@ -80,6 +83,33 @@ impl Reader {
             let outside = self.outside.take();
             self.thinking.loose_text(outside.runs(), outside.is_blank(), out);
         }
+    }
+
+    /// An element begins too late.
+    pub(super) fn begin_late(&mut self, late: Late) {
+        let further = late.is_thought() && self.had_late_thought;
+        self.had_late_thought |= late.is_thought();
+        self.late = Some(if further { late.further() } else { late });
+        self.mode = Mode::Late;
+        self.in_comment = false;
+    }
+
+    pub(super) fn late_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let Some(late) = &mut self.late else { return };
+        match late.token(token, at, out) {
+            late::Outcome::Open => {}
+            late::Outcome::Over => self.end_late(at.offset + token.raw().len(), out),
+            late::Outcome::LeftOpen => {
+                self.end_late(at.offset, out);
+                self.token(token, at, out);
+            }
+        }
+    }
+
+    /// The element that came too late ends at `end`.
+    pub(super) fn end_late(&mut self, end: usize, out: &mut dyn Output) {
+        let Some(late) = self.late.take() else { return };
+        self.mode = if late.end(end, out) { Mode::Thinking } else { Mode::Outside };
     }
 
     /// Whether there is a `<thinking>` tag.

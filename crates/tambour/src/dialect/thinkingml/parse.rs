@@ -6,15 +6,16 @@ use super::answer::Answer;
 use super::block::Block;
 use super::context::{self, Context, Line};
 use super::late::Late;
-use super::leading::{Serp, Waiting};
 use super::outside::{Fence, Outside};
 use super::rules;
+use super::serp::Serp;
 use super::structure::{self, Name};
-use super::think::Think;
+use super::think::{self, Think};
 use super::thinking::Thinking;
+use super::waiting::{Prose, Waiting};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
-use crate::lex::entity::Entities;
+use crate::lex::marks::Kind;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
@@ -30,11 +31,13 @@ pub(super) struct Reader {
     pub(super) outside: Outside,
     /// The fence around the reply.
     pub(super) fence: Option<Fence>,
-    pub(super) entities: Entities,
     /// Whether an HTML comment is open; its inside is text (T-027).
     pub(super) in_comment: bool,
     pub(super) think: Think,
     pub(super) serp: Serp,
+    /// What stands before the summary under way, and findings on it that are untrue if it is an example.
+    pub(super) prose: Option<Prose>,
+    pub(super) kept_back: Vec<Report>,
     /// The summary that waits for a structure.
     pub(super) waiting: Option<Waiting>,
     pub(super) thinking: Thinking,
@@ -72,10 +75,11 @@ impl Reader {
             seen: Vec::new(),
             outside: Outside::default(),
             fence: None,
-            entities: Entities::default(),
             in_comment: false,
             think: Think::default(),
             serp: Serp::new(options),
+            prose: None,
+            kept_back: Vec::new(),
             waiting: None,
             thinking: Thinking::default(),
             late: None,
@@ -111,7 +115,6 @@ impl Reader {
     fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let mut token = token;
         if !matches!(token, Token::Text(_)) {
-            self.flush(out);
             if let Token::Reasoning(raw, _) = token
                 && !self.reads_marks()
             {
@@ -146,24 +149,20 @@ impl Reader {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.entities.held()
+        self.think.held()
             + self.answer.held()
             + self.thinking.held()
+            + self.late.as_ref().map_or(0, Late::held)
             + self.waiting.as_ref().map_or(0, Waiting::held)
             + if self.seen.contains(&"final") { 0 } else { self.outside.len() }
     }
 
     /// The run of text under way ends.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
-        let mut entities = std::mem::take(&mut self.entities);
-        match self.mode {
-            Mode::Thinking => self.thinking.flush(out),
-            Mode::Think => entities.flush(&mut |text| out.intent(Intent::Draft(text))),
-            Mode::Late => entities.flush(&mut |text| {
-                if let Some(late) = &mut self.late {
-                    late.thought(text, out);
-                }
-            }),
+        match (self.mode, &mut self.late) {
+            (Mode::Thinking, _) => self.thinking.flush(out),
+            (Mode::Think, _) => self.think.flush(out),
+            (Mode::Late, Some(late)) => late.flush(out),
             _ => {}
         }
     }
@@ -198,7 +197,9 @@ impl Reader {
                 return;
             }
             Token::Text(text) if is_blank(text) => {}
-            Token::Text(_) => self.think.forget_closed(),
+            Token::Text(_) => {
+                self.think.take_closed();
+            }
             Token::Tag(tag) if self.in_comment => {
                 let opens = tag.kind == TagKind::Open;
                 if opens && structure::find(tag.name).is_some_and(|(name, _)| name.is_top()) {
@@ -303,7 +304,7 @@ impl Reader {
         match name {
             Name::Think => self.begin_think(at),
             Name::Serp => {
-                self.serp.at = at;
+                self.serp.begin(at);
                 self.mode = Mode::Serp;
             }
             Name::Thinking => {
@@ -361,5 +362,55 @@ impl Reader {
             }
             _ => self.begin_late(Late::new(name, rule, message, at, len)),
         }
+    }
+
+    /// `<think>` begins.
+    fn begin_think(&mut self, at: Place) {
+        self.think.begin(at);
+        self.mode = Mode::Think;
+    }
+
+    fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        match self.think.token(token, at, &self.context, out) {
+            think::Outcome::Open => {}
+            think::Outcome::Over => self.mode = Mode::Outside,
+            think::Outcome::Begins { name, at, len, rest } => {
+                self.mode = Mode::Outside;
+                self.begin(name, at, len, out);
+                if let Some((token, at)) = rest {
+                    self.token(token, at, out);
+                }
+            }
+        }
+    }
+
+    /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text.
+    fn other_think(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+        let closed = self.think.take_closed();
+        let Some(mark) = think::other_mark(token) else { return false };
+        let len = token.raw().len();
+        match mark.kind {
+            Kind::Open if self.begins_draft() => {
+                let message = format!("`{}` is not a tag of ThinkingML", token.raw());
+                context::report(rules::UNEXPECTED_TAG, at, len, message, "read as `<think>`", out);
+                self.begin(Name::Think, at, len, out);
+                self.think.opened_by(mark);
+                true
+            }
+            // Some reasoning ends in two marks.
+            Kind::Close => closed.is_some_and(|closed| closed.same(mark)),
+            Kind::Open | Kind::CloseOwn => false,
+        }
+    }
+
+    /// Whether marks count that are no tags: before the structure begins.
+    pub(super) fn reads_marks(&self) -> bool {
+        // The last one is most often one of them.
+        !self.seen.iter().rev().any(|name| matches!(*name, "thinking" | "final"))
+    }
+
+    /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.
+    fn begins_draft(&self) -> bool {
+        self.context.line != Line::Text || self.outside.is_blank()
     }
 }

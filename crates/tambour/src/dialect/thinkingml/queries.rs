@@ -73,6 +73,7 @@ impl Reader {
         self.context.no_blocks = false;
         self.in_comment = false;
         self.answer.leave_comment();
+        self.think.leave_comment();
     }
 
     /// What began like a block is only markup.

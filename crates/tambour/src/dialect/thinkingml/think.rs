@@ -1,16 +1,25 @@
 //! Drafts: `<think>`, and the other marks that models put around their reasoning.
 
-use super::context::Line;
-use super::context::{self, Quote};
-use super::parse::{Mode, Reader};
+use super::context::{self, Context, Quote};
 use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::draft::mismatched;
 use crate::dialect::{Intent, Output};
+use crate::lex::entity::Entities;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
-use crate::lex::markup::{TagKind, Token};
+use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
+
+/// What a token comes to in a draft.
+pub(super) enum Outcome<'a> {
+    /// It goes on.
+    Open,
+    /// It is over.
+    Over,
+    /// It was left open where another element begins, with a tag of so many bytes; what follows is still to be read.
+    Begins { name: Name, at: Place, len: usize, rest: Option<(Token<'a>, Place)> },
+}
 
 /// The draft under way.
 pub(super) struct Think {
@@ -23,6 +32,9 @@ pub(super) struct Think {
     closed: Option<Mark>,
     /// What of it is the answer if it is never closed and no other one comes.
     told: Told,
+    /// Whether an HTML comment is open; its inside is text (T-027).
+    in_comment: bool,
+    entities: Entities,
 }
 
 /// `<final>` in the middle of a line of a draft.
@@ -65,7 +77,15 @@ impl Told {
 
 impl Think {
     fn new(mark: Mark, at: Place) -> Think {
-        Think { open: Open::new(mark), at, pending: None, closed: None, told: Told::default() }
+        Think {
+            open: Open::new(mark),
+            at,
+            pending: None,
+            closed: None,
+            told: Told::default(),
+            in_comment: false,
+            entities: Entities::default(),
+        }
     }
 
     /// The answer that the draft holds. Beside text outside it must be whole and the last there is.
@@ -74,137 +94,126 @@ impl Think {
         if alone { whole.or(open) } else { whole.filter(|_| !behind) }
     }
 
-    /// Something else has come.
-    pub(super) fn forget_closed(&mut self) {
-        self.closed = None;
-    }
-}
-
-impl Default for Think {
-    fn default() -> Think {
-        Think::new(marks::THINK, Place::START)
-    }
-}
-
-impl Reader {
     /// `<think>` begins.
-    pub(super) fn begin_think(&mut self, at: Place) {
-        self.think = Think::new(marks::THINK, at);
-        self.mode = Mode::Think;
+    pub(super) fn begin(&mut self, at: Place) {
+        *self = Think::new(marks::THINK, at);
     }
 
-    pub(super) fn end_think(&mut self, at: Place, out: &mut dyn Output) {
-        self.think_left_open(at.offset, out);
-        self.mode = Mode::Outside;
+    /// Another mark stands for `<think>`.
+    pub(super) fn opened_by(&mut self, mark: Mark) {
+        self.open = Open::new(mark);
     }
 
-    pub(super) fn think_left_open(&mut self, end: usize, out: &mut dyn Output) {
-        if let Some((raw, _)) = self.think.pending.take() {
+    /// The mark that closed the last draft, if nothing else has come.
+    pub(super) fn take_closed(&mut self) -> Option<Mark> {
+        self.closed.take()
+    }
+
+    /// A comment that is open ends: it came in what was read again.
+    pub(super) fn leave_comment(&mut self) {
+        self.in_comment = false;
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.entities.held()
+    }
+
+    /// A run of text ends.
+    pub(super) fn flush(&mut self, out: &mut dyn Output) {
+        self.entities.flush(&mut |text| out.intent(Intent::Draft(text)));
+    }
+
+    /// It ends at `end` without its closing mark.
+    pub(super) fn left_open(&mut self, end: usize, out: &mut dyn Output) {
+        if let Some((raw, _)) = self.pending.take() {
             out.intent(Intent::Draft(&raw));
         }
-        context::unclosed(Name::Think, self.think.at, end, out);
+        context::unclosed(Name::Think, self.at, end, out);
     }
 
-    /// Whether marks count that are no tags: before the structure begins.
-    pub(super) fn reads_marks(&self) -> bool {
-        // The last one is most often one of them.
-        !self.seen.iter().rev().any(|name| matches!(*name, "thinking" | "final"))
-    }
-
-    /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.
-    pub(super) fn begins_draft(&self) -> bool {
-        self.context.line != Line::Text || self.outside.is_blank()
-    }
-
-    /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text.
-    pub(super) fn other_think(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
-        let closed = self.think.closed.take();
-        let Some(mark) = mark_of(token).filter(|_| !is_own(token)) else { return false };
-        let len = token.raw().len();
-        match mark.kind {
-            Kind::Open if self.begins_draft() => {
-                let message = format!("`{}` is not a tag of ThinkingML", token.raw());
-                context::report(rules::UNEXPECTED_TAG, at, len, message, "read as `<think>`", out);
-                self.begin(Name::Think, at, len, out);
-                self.think.open = Open::new(mark);
-                true
-            }
-            // Some reasoning ends in two marks.
-            Kind::Close => closed.is_some_and(|closed| closed.same(mark)),
-            Kind::Open | Kind::CloseOwn => false,
+    /// The next token.
+    pub(super) fn token<'a>(
+        &mut self,
+        token: Token<'a>,
+        at: Place,
+        context: &Context,
+        out: &mut dyn Output,
+    ) -> Outcome<'a> {
+        if !matches!(token, Token::Text(_)) {
+            self.flush(out);
         }
-    }
-
-    pub(super) fn think_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        self.think.told.see(&token, at, self.in_comment, self.context.options.limits.hold);
-        if let Some((raw, place)) = self.think.pending.take() {
+        let limits = &context.options.limits;
+        self.told.see(&token, at, self.in_comment, limits.hold);
+        if let Some((raw, place)) = self.pending.take() {
             match token {
-                Token::Text(text)
-                    if is_blank(text) && raw.len() + text.len() <= self.context.options.limits.tag =>
-                {
-                    self.think.pending = Some((raw + text, place));
-                    return;
+                Token::Text(text) if is_blank(text) && raw.len() + text.len() <= limits.tag => {
+                    self.pending = Some((raw + text, place));
+                    return Outcome::Open;
                 }
                 Token::Tag(tag) if structure::find(tag.name).is_some_and(|(name, _)| name == Name::Phase) => {
-                    self.end_think(place, out);
-                    self.begin(Name::Thinking, place, "<thinking>".len(), out);
-                    return self.token(token, at, out);
+                    self.left_open(place.offset, out);
+                    let (name, len) = (Name::Thinking, "<thinking>".len());
+                    return Outcome::Begins { name, at: place, len, rest: Some((token, at)) };
                 }
                 _ => {
-                    context::tag_in_plain_text(
-                        "T-003",
-                        "thinking",
-                        place,
-                        raw.trim_end().len(),
-                        "kept as text",
-                        out,
-                    );
+                    let len = raw.trim_end().len();
+                    context::tag_in_plain_text("T-003", "thinking", place, len, "kept as text", out);
                     out.intent(Intent::Draft(&raw));
                 }
             }
         }
-        if self.think_closes(&token, at, out) {
-            return;
+        if self.closes(&token, at, out) {
+            return Outcome::Over;
         }
         match token {
             Token::Text(text) => {
                 self.entities.push(text, &mut |text| out.intent(Intent::Draft(text)));
+                return Outcome::Open;
             }
             Token::Tag(tag) if !self.in_comment || tag.kind == TagKind::Close => {
-                if let Some((name, exact)) = structure::find(tag.name)
-                    && name.is_top()
-                    && name != Name::Think
-                    && tag.kind == TagKind::Open
-                {
-                    if self.context.line_blank() {
-                        self.end_think(at, out);
-                        context::check_tag(name, exact, &tag, at, out);
-                        return self.begin(name, at, tag.raw.len(), out);
-                    }
-                    if name == Name::Thinking {
-                        self.think.pending = Some((tag.raw.to_owned(), at));
-                        return;
-                    }
-                }
-                if !self.in_comment {
-                    context::tag_in_plain_text("T-003", tag.name, at, tag.raw.len(), "kept as text", out);
-                }
-                out.intent(Intent::Draft(tag.raw));
+                return self.tag(&tag, at, context, out);
             }
-            other => {
-                self.plain_token(&other, at, out);
-                out.intent(Intent::Draft(other.raw()));
+            Token::CommentOpen => self.in_comment = true,
+            Token::CommentClose => self.in_comment = false,
+            Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
+            Token::Tag(_) | Token::Reasoning(..) => {}
+        }
+        out.intent(Intent::Draft(token.raw()));
+        Outcome::Open
+    }
+
+    /// A tag that does not end it as its own.
+    fn tag<'a>(&mut self, tag: &Tag<'_>, at: Place, context: &Context, out: &mut dyn Output) -> Outcome<'a> {
+        let len = tag.raw.len();
+        if let Some((name, exact)) = structure::find(tag.name)
+            && name.is_top()
+            && name != Name::Think
+            && tag.kind == TagKind::Open
+        {
+            if context.line_blank() {
+                self.left_open(at.offset, out);
+                context::check_tag(name, exact, tag, at, out);
+                return Outcome::Begins { name, at, len, rest: None };
+            }
+            if name == Name::Thinking {
+                self.pending = Some((tag.raw.to_owned(), at));
+                return Outcome::Open;
             }
         }
+        if !self.in_comment {
+            context::tag_in_plain_text("T-003", tag.name, at, len, "kept as text", out);
+        }
+        out.intent(Intent::Draft(tag.raw));
+        Outcome::Open
     }
 
     /// A mark inside the draft; whether it ends it.
-    fn think_closes(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+    fn closes(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let Some(mark) = mark_of(token) else { return false };
         if self.in_comment && mark.kind == Kind::Open {
             return false;
         }
-        match self.think.open.see(mark) {
+        match self.open.see(mark) {
             Effect::Text => return false,
             Effect::Close => {}
             Effect::CloseForeign => out.report(mismatched(rules::THINK_MISMATCHED, token.raw(), at)),
@@ -215,25 +224,31 @@ impl Reader {
             context::check_tag(name, exact, tag, at, out);
         }
         self.in_comment = false;
-        self.mode = Mode::Outside;
-        self.think.closed = Some(mark).filter(|mark| !mark.same(marks::THINK));
+        self.closed = Some(mark).filter(|mark| !mark.same(marks::THINK));
         true
     }
 
     /// Whether an unfinished token at the very end of a draft is the beginning of its end.
-    pub(super) fn is_half_think_end(&self, carry: &str) -> bool {
+    pub(super) fn is_half_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
-            || self.think.told.open.is_some() && "</final>".starts_with(carry)
-            || self.think.open.mark() != marks::THINK
+            || self.told.open.is_some() && "</final>".starts_with(carry)
+            || self.open.mark() != marks::THINK
                 && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
                 && !marks::has_attributes(carry)
                 && marks::at(carry.as_bytes()) == Seen::Part
     }
 }
 
-/// Whether a token is a tag of ThinkingML.
-fn is_own(token: &Token<'_>) -> bool {
-    matches!(token, Token::Tag(tag) if structure::find(tag.name).is_some())
+impl Default for Think {
+    fn default() -> Think {
+        Think::new(marks::THINK, Place::START)
+    }
+}
+
+/// The mark of reasoning that a token is, if it is no tag of ThinkingML.
+pub(super) fn other_mark(token: &Token<'_>) -> Option<Mark> {
+    let own = matches!(token, Token::Tag(tag) if structure::find(tag.name).is_some());
+    mark_of(token).filter(|_| !own)
 }
 
 /// The mark of reasoning that a token is. A tag that closes itself is none.

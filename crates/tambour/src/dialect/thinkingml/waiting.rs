@@ -1,0 +1,205 @@
+//! A summary behind text, which may be an example in it: it waits until a structure begins.
+
+use super::context::{self, Line};
+use super::outside::{Fence, Outside};
+use super::parse::{Mode, Reader};
+use super::rules;
+use super::serp::{self, Outcome};
+use super::structure::Name;
+use crate::dialect::{Action, Intent, Output, Written};
+use crate::finding::Report;
+use crate::lex::markup::{Tag, Token};
+use crate::span::Place;
+
+/// A `<serp>` behind text, as it was written.
+pub(super) struct Prose {
+    /// The text outside before it, and the fence around the reply.
+    before: Outside,
+    fence: Option<Fence>,
+    raw: String,
+    /// Whether it began a line.
+    line_start: bool,
+}
+
+/// A summary behind text: it is sent when a structure begins. If none does, it is part of the text.
+pub(super) struct Waiting {
+    text: String,
+    /// Where the element stands.
+    at: Place,
+    end: usize,
+    /// The text outside without it, and the fence that was taken off.
+    clean: Outside,
+    fence: Option<Fence>,
+    /// Bytes of the text outside up to its end.
+    len: usize,
+    reports: Vec<Report>,
+}
+
+impl Waiting {
+    pub(super) fn is_behind(&self, at: Place) -> bool {
+        self.at.offset >= at.offset
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.text.len()
+    }
+}
+
+/// Most findings that wait with a summary; one with more is a summary.
+const KEPT_BACK: usize = 64;
+
+/// Keeps findings back, and hands on all else.
+struct KeptBack<'a> {
+    reports: &'a mut Vec<Report>,
+    out: &'a mut dyn Output,
+}
+
+impl Output for KeptBack<'_> {
+    fn intent(&mut self, intent: Intent<'_>) {
+        self.out.intent(intent);
+    }
+
+    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
+        self.out.queries(written, place, end)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.out.act(action);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.reports.push(report);
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.out.fall_back(reason);
+    }
+}
+
+impl Reader {
+    /// `<serp>` begins; with text before it, that is kept as it stood.
+    pub(super) fn begin_serp_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        // Only the first one counts, so that the text is copied once at most.
+        let first = self.reads_marks() && !self.seen.contains(&"serp");
+        let prose = (first && !self.outside.is_blank()).then(|| Prose {
+            before: self.outside.clone(),
+            fence: self.fence.clone(),
+            raw: tag.raw.to_owned(),
+            line_start: self.context.line != Line::Text,
+        });
+        let mut reports = Vec::new();
+        if prose.is_some() {
+            let out = &mut KeptBack { reports: &mut reports, out: &mut *out };
+            context::check_tag(Name::Serp, exact, tag, at, out);
+        } else {
+            context::check_tag(Name::Serp, exact, tag, at, out);
+        }
+        self.begin(Name::Serp, at, tag.raw.len(), out);
+        if self.mode == Mode::Serp {
+            // A fence alone is that around the reply.
+            self.prose = prose.filter(|_| !self.outside.is_blank());
+        }
+        self.keep_back(reports, out);
+    }
+
+    /// Findings on a summary wait as long as it may be text.
+    fn keep_back(&mut self, reports: Vec<Report>, out: &mut dyn Output) {
+        match &mut self.waiting {
+            _ if self.mode == Mode::Serp && self.prose.is_some() && reports.len() < KEPT_BACK => {
+                self.kept_back = reports;
+            }
+            Some(waiting) if self.mode == Mode::Outside => waiting.reports.extend(reports),
+            _ => {
+                self.prose = None;
+                reports.into_iter().for_each(|report| out.report(report));
+            }
+        }
+    }
+
+    pub(super) fn serp_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if self.prose.is_none() {
+            return self.serp_inside(token, at, out);
+        }
+        let mut reports = std::mem::take(&mut self.kept_back);
+        self.serp_inside(token, at, &mut KeptBack { reports: &mut reports, out: &mut *out });
+        self.keep_back(reports, out);
+    }
+
+    fn serp_inside(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if let Some(prose) = &mut self.prose {
+            prose.raw.push_str(token.raw());
+            if prose.before.len() + prose.raw.len() > self.context.options.limits.hold {
+                self.prose = None;
+            }
+        }
+        match self.serp.token(token, at, out) {
+            Outcome::Open => {}
+            Outcome::Over => {
+                if !self.serp_waits(at.offset + token.raw().len(), true) {
+                    self.end_serp(at.offset, out);
+                }
+            }
+            Outcome::Begins(name, exact) => {
+                self.end_serp(at.offset, out);
+                if let Token::Tag(tag) = token {
+                    context::check_tag(name, exact, &tag, at, out);
+                }
+                self.begin(name, at, token.raw().len(), out);
+            }
+        }
+    }
+
+    /// The summary is over with the reply.
+    pub(super) fn close_serp(&mut self, end: usize, out: &mut dyn Output) {
+        if !self.serp_waits(end, false) {
+            self.serp.left_open(end, out);
+            self.end_serp(end, out);
+        }
+    }
+
+    /// Whether the element that ends at `end` waits for a structure. One that is not closed does in the middle of a line.
+    fn serp_waits(&mut self, end: usize, closed: bool) -> bool {
+        let prose = self.prose.take().filter(|prose| closed || !prose.line_start);
+        let Some(Prose { before, fence, raw, .. }) = prose.filter(|_| !self.serp.is_full()) else {
+            return false;
+        };
+        self.mode = Mode::Outside;
+        let (text, at) = self.serp.take();
+        let clean = std::mem::replace(&mut self.outside, before);
+        let fence = std::mem::replace(&mut self.fence, fence);
+        self.outside.push(&raw, at, true, usize::MAX);
+        let len = self.outside.len();
+        let reports = std::mem::take(&mut self.kept_back);
+        self.waiting = Some(Waiting { text, at, end, clean, fence, len, reports });
+        true
+    }
+
+    /// A structure begins: the summary that waits for it is one.
+    pub(super) fn send_waiting(&mut self, out: &mut dyn Output) {
+        let Some(waiting) = self.waiting.take() else { return };
+        let whole = std::mem::replace(&mut self.outside, waiting.clean);
+        for (text, at) in whole.runs_from(waiting.len) {
+            self.outside.push(text, at, false, usize::MAX);
+        }
+        self.fence = waiting.fence;
+        self.tell_fence(out);
+        waiting.reports.into_iter().for_each(|report| out.report(report));
+        serp::send(&waiting.text, out);
+    }
+
+    /// None does: it is part of the text.
+    pub(super) fn drop_waiting(&mut self, out: &mut dyn Output) {
+        let Some(Waiting { at, end, .. }) = self.waiting.take() else { return };
+        self.seen.retain(|name| *name != "serp");
+        let message = "`<serp>` stands in text without a structure";
+        context::report(rules::TAG_MISPLACED, at, end - at.offset, message, "read as text", out);
+    }
+
+    fn end_serp(&mut self, end: usize, out: &mut dyn Output) {
+        self.tell_fence(out);
+        self.mode = Mode::Outside;
+        self.prose = None;
+        self.kept_back.drain(..).for_each(|report| out.report(report));
+        self.serp.end(end, out);
+    }
+}
