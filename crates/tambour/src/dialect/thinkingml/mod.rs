@@ -1,31 +1,28 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
-//! `parse` is the frame (what stands at the top level), `think` drafts, `thinking` the inside of `<thinking>`, `answer` the inside
-//! of `<final>`, `block` the queries block.
+//! `frame` alone knows the parts of a reply: `think`, `serp`, `thinking`, `answer`, `block` and `late`. Each part takes a token,
+//! its place and the output, keeps what it knows to itself and returns an `Outcome`: what the frame should do next. No part
+//! knows the frame or calls another.
 
 mod answer;
 mod block;
 mod context;
-mod early_final;
-mod end;
 mod escape;
-mod kept;
+mod frame;
 mod late;
-mod loose;
 mod options;
 mod outside;
-mod parse;
 mod prompt;
-mod queries;
 mod rules;
 mod serp;
 mod structure;
 mod think;
 mod thinking;
-mod waiting;
 mod write;
 
 use std::sync::Arc;
+
+use frame::Frame;
 
 use super::opening::{Opening, When};
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
@@ -57,28 +54,28 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct ThinkingMl {
     lexer: Markup,
-    reader: parse::Reader,
+    frame: Frame,
 }
 
 impl ThinkingMl {
     fn new(options: &Arc<Options>) -> ThinkingMl {
         let lexer = Markup::new(MARKER, options.limits.tag).with_reasoning();
-        ThinkingMl { lexer, reader: parse::Reader::new(options) }
+        ThinkingMl { lexer, frame: Frame::new(options) }
     }
 }
 
 impl ThinkingMl {
     /// Reads once more, now as text, the comment outside that hides the only structure there is.
     fn read_comment(&mut self, out: &mut dyn Output) {
-        let mut runs = self.reader.take_commented();
+        let mut runs = self.frame.take_commented();
         if let Some((last, _)) = runs.last_mut() {
             last.push_str(self.lexer.carry());
         }
-        let reader = &mut self.reader;
+        let frame = &mut self.frame;
         for (text, place) in runs {
-            self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-            self.lexer = Markup::at(place, MARKER, reader.context.options.limits.tag).with_reasoning();
-            self.lexer.push(&text, &mut |token, place| reader.token(token, place, out));
+            self.lexer.finish(&mut |token, place| frame.token(token, place, out));
+            self.lexer = Markup::at(place, MARKER, frame.context().options.limits.tag).with_reasoning();
+            self.lexer.push(&text, &mut |token, place| frame.token(token, place, out));
         }
     }
 }
@@ -86,24 +83,24 @@ impl ThinkingMl {
 impl Dialect for ThinkingMl {
     #[inline]
     fn text(&mut self, text: &str, out: &mut dyn Output) {
-        let reader = &mut self.reader;
-        self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
-        if !reader.reads_marks() {
+        let frame = &mut self.frame;
+        self.lexer.push(text, &mut |token, place| frame.token(token, place, out));
+        if !frame.reads_marks() {
             self.lexer.leave_reasoning();
         }
     }
 
     fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
         self.read_comment(out);
-        if self.reader.is_half_tag(self.lexer.carry()) {
+        if self.frame.is_half_tag(self.lexer.carry()) {
             let half = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();
-            self.reader.half_tag(&half, place, out);
+            self.frame.half_tag(&half, place, out);
         }
-        let reader = &mut self.reader;
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        let frame = &mut self.frame;
+        self.lexer.finish(&mut |token, place| frame.token(token, place, out));
         let end = self.lexer.place();
-        self.reader.finish(end, out);
+        self.frame.finish(end, out);
     }
 
     fn place(&self) -> Place {
@@ -111,7 +108,7 @@ impl Dialect for ThinkingMl {
     }
 
     fn held(&self) -> usize {
-        self.lexer.carry().len() + self.reader.held()
+        self.lexer.carry().len() + self.frame.held()
     }
 
     fn name(&self) -> &'static str {
@@ -119,6 +116,6 @@ impl Dialect for ThinkingMl {
     }
 
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
-        Some(write::write_with(events, !self.reader.context.own.block_optional))
+        Some(write::write_with(events, !self.frame.context().own.block_optional))
     }
 }

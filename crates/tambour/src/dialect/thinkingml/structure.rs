@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::structure::{Body, Element, Expected, Written};
+use crate::structure::{Body, Element, Expected, Misfit, Written};
 
 /// The six elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,11 @@ impl Name {
     pub(super) fn is_top(self) -> bool {
         !matches!(self, Name::Phase | Name::Title)
     }
+
+    /// Whether a reply has begun for good with it: at the top level it is one of those that must be there.
+    pub(super) fn begins_structure(self) -> bool {
+        self.is_top() && EXPECTED.get(self.text()).is_some_and(|element| element.mandatory)
+    }
 }
 
 const NAMES: [Name; 6] = [Name::Think, Name::Serp, Name::Thinking, Name::Phase, Name::Title, Name::Final];
@@ -56,9 +61,49 @@ static EXPECTED: LazyLock<Expected> = LazyLock::new(|| {
     ])
 });
 
-/// The structure.
-pub(super) fn expected() -> &'static Expected {
-    &EXPECTED
+/// The top-level elements that have begun.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// In order of appearance.
+    names: Vec<Name>,
+    /// Whether one of those is among them that must be there.
+    begun: bool,
+}
+
+impl Seen {
+    pub(super) fn has(&self, name: Name) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// Whether there is no other.
+    pub(super) fn only(&self, name: Name) -> bool {
+        self.names.iter().all(|seen| *seen == name)
+    }
+
+    /// Whether the structure has begun.
+    #[inline]
+    pub(super) fn structure_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// An element begins.
+    pub(super) fn add(&mut self, name: Name) {
+        if !self.has(name) {
+            self.names.push(name);
+            self.begun |= name.begins_structure();
+        }
+    }
+
+    /// An optional element was none.
+    pub(super) fn forget(&mut self, name: Name) {
+        self.names.retain(|seen| *seen != name);
+    }
+
+    /// What is wrong with an element that begins now.
+    pub(super) fn misfit(&self, name: Name) -> Option<Misfit<'static>> {
+        let seen: Vec<&'static str> = self.names.iter().map(|name| name.text()).collect();
+        EXPECTED.misfit(name.text(), &seen)
+    }
 }
 
 /// The element a tag name means, and whether it is spelled exactly so (T-021).

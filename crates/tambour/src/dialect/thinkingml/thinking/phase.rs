@@ -3,7 +3,7 @@
 use super::super::context;
 use super::super::rules;
 use super::super::structure::Name;
-use super::{Part, TITLE_LIMIT, Thinking};
+use super::{Part, Thinking};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::entity;
@@ -11,7 +11,66 @@ use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
+/// Bytes of text before a title that are held back, and of a title.
+const TITLE_LIMIT: usize = 1024;
+
+/// Bytes of a title as it is written: each may be an entity of six. What reaches this is too long in any case.
+const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
+
 impl Thinking {
+    /// Text at the present place: of a phase, of a title, or astray.
+    pub(super) fn phase_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        match &mut self.part {
+            Part::Text => {
+                self.flow(text, out);
+            }
+            Part::Direct => self.stray_text(text, at, out),
+            Part::Untitled { text: kept, at: start } => {
+                let text = if kept.is_empty() { trim_start(text, start, at) } else { text };
+                let room = text.floor_char_boundary(TITLE_LIMIT - kept.len());
+                kept.push_str(&text[..room]);
+                if room < text.len() {
+                    let rest = text[room..].to_owned();
+                    self.end_untitled(out);
+                    self.flow(&rest, out);
+                }
+            }
+            Part::Title { text: title, .. } => {
+                let room = text.floor_char_boundary(TITLE_WRITTEN.saturating_sub(title.len()));
+                title.push_str(&text[..room]);
+                if room < text.len() {
+                    let rest = text[room..].to_owned();
+                    self.end_title(out);
+                    self.flow(&rest, out);
+                }
+            }
+        }
+    }
+
+    /// Text directly in `<thinking>`: it belongs to the previous phase, or makes one (T-030, T-038).
+    pub(super) fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if is_blank(text) {
+            if self.phased || self.unphased.is_some() {
+                self.flow(text, out);
+            }
+            return;
+        }
+        let mut start = at;
+        let inner = trim_start(text, &mut start, at);
+        // The first character stands for the run, whose end is not known yet.
+        let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
+        if self.phased {
+            if !std::mem::replace(&mut self.stray, true) {
+                let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
+                out.report(report.repaired("read as text of the previous phase"));
+            }
+        } else if self.unphased.is_none() {
+            self.unphased = Some((start, end));
+            out.intent(Intent::Phase("".into(), start));
+        }
+        self.flow(text, out);
+    }
+
     pub(super) fn begin_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         if let Some((start, end)) = self.unphased.take()
             && !self.phased
@@ -184,4 +243,19 @@ impl Thinking {
             out.report(report.repaired("a phase with the fallback title"));
         }
     }
+
+    /// Text that has been reported already.
+    pub(super) fn phase_text_unchecked(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        if self.part == Part::Direct && self.phased {
+            self.stray = true;
+        }
+        self.phase_text(text, at, out);
+    }
+}
+
+/// `text` without the white space before it; `start` becomes the place of what is left.
+fn trim_start<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
+    let kept = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    *start = at.after(&text[..text.len() - kept.len()]);
+    kept
 }

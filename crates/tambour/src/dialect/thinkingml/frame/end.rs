@@ -1,33 +1,16 @@
-//! Elements that are left out, and the end of the input: what is closed, and what becomes of a reply without an answer.
+//! The end of the input: what is closed, and what becomes of a reply without an answer.
 
-use super::context;
-use super::parse::{Mode, Reader};
-use super::rules;
-use super::structure::{self, Name};
-use crate::dialect::{Intent, MARKER, Output, marker};
+use super::super::context;
+use super::super::rules;
+use super::super::structure::Name;
+use super::{Frame, Mode};
+use crate::dialect::{MARKER, Output, marker};
 use crate::finding::Report;
-use crate::lex::markup::{TagKind, Token};
 use crate::span::Place;
 
-impl Reader {
-    pub(super) fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if let Token::Tag(tag) = token
-            && let Some((name, exact)) = structure::find(tag.name)
-        {
-            if name == Name::Thinking && tag.kind == TagKind::Close {
-                context::check_tag(name, exact, &tag, at, out);
-                self.mode = Mode::Outside;
-            } else if name == Name::Final && tag.kind == TagKind::Open {
-                self.mode = Mode::Outside;
-                context::check_tag(name, exact, &tag, at, out);
-                return self.begin(name, at, tag.raw.len(), out);
-            }
-        }
-        out.intent(Intent::PhaseText(token.raw()));
-    }
-
+impl Frame {
     /// Whether an unfinished token at the very end is the beginning of a tag that would have been read here.
-    pub(super) fn is_half_tag(&self, carry: &str) -> bool {
+    pub(in super::super) fn is_half_tag(&self, carry: &str) -> bool {
         // `<` alone is text, unless only a queries block can have begun.
         if carry.len() < 2 {
             return carry == "<" && self.answer.comment_begins();
@@ -40,7 +23,7 @@ impl Reader {
             Mode::Serp => &["</serp>"],
             Mode::Outside if self.block.is_some() => &["</serp_queries>"],
             // What follows the answer is left out as text.
-            Mode::Outside if self.seen.contains(&"final") => &[],
+            Mode::Outside if self.seen.has(Name::Final) => &[],
             Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", "<phase id=", MARKER],
             Mode::SecondThinking => &["</thinking>"],
             Mode::Late => &["</thinking>", "</phase>", "</title>"],
@@ -51,7 +34,7 @@ impl Reader {
     }
 
     /// Leaves out a tag that was cut at the very end.
-    pub(super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
+    pub(in super::super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
         if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(half)) {
             return block.closed_by(half);
         }
@@ -60,7 +43,7 @@ impl Reader {
     }
 
     /// The end of the input.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
+    pub(in super::super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         self.flush(out);
         if let Some(answer) = self.thinking.end_of_input(&self.context, out) {
             self.answer_inside(answer, out);
@@ -69,14 +52,14 @@ impl Reader {
         self.close_at_end(end, out);
         self.thinking.left_open(end, out);
         if self.mode == Mode::Think
-            && !self.seen.contains(&"final")
+            && !self.seen.has(Name::Final)
             && let Some(quote) = self.think.take_told(self.outside.is_blank())
         {
             self.answer_too("a draft that is not closed", quote, out);
             // It may be open too.
             self.close_at_end(end, out);
         }
-        if !self.seen.contains(&"final") && self.outside.is_blank() {
+        if !self.seen.has(Name::Final) && self.outside.is_blank() {
             // A phase held a whole one.
             if let Some(answer) = self.thinking.take_quoted() {
                 self.answer.interrupt();
@@ -84,7 +67,7 @@ impl Reader {
             }
         }
         self.answer.block_missing(&self.context, out);
-        let has_final = self.seen.contains(&"final");
+        let has_final = self.seen.has(Name::Final);
         if !has_final {
             self.finish_without_answer(end, out);
         } else if !self.outside.is_blank() {
@@ -97,7 +80,7 @@ impl Reader {
             }
         }
         if !self.has_thinking_tag() {
-            let tagless = self.seen.contains(&"thinking");
+            let tagless = self.seen.has(Name::Thinking);
             let repair = if tagless { "read from its phases" } else { "a phase with the fallback title" };
             let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
             out.report(report.repaired(repair));
@@ -105,7 +88,7 @@ impl Reader {
     }
 
     /// Closes whatever element is under way.
-    pub(super) fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
+    fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
         match self.mode {
             Mode::Outside => {
                 self.leave_block(end, out);
@@ -132,9 +115,9 @@ impl Reader {
     }
 
     /// A reply without `<final>`: what stands outside is the answer, or there is none.
-    pub(super) fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
+    fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
         self.drop_waiting(out);
-        let alone = self.seen.iter().all(|name| *name == "think");
+        let alone = self.seen.only(Name::Think);
         let declared = marker::form(self.outside.text()).filter(|_| alone);
         let marker = self.marker.take();
         match (declared, marker) {
@@ -147,7 +130,7 @@ impl Reader {
             (None, Some(at)) => context::embedded_marker(at, "escaped", out),
             (None, None) => {}
         }
-        let structured = self.seen.contains(&"thinking");
+        let structured = self.seen.has(Name::Thinking);
         if declared.is_some() {
             self.outside.take();
         } else if !self.outside.is_blank() {

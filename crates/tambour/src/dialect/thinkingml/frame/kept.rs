@@ -1,11 +1,12 @@
-//! A summary behind text, which may be an example in it: it waits until a structure begins.
+//! What becomes of the text outside the elements: left out when a structure comes, otherwise the answer (X-013, T-015). A
+//! summary behind text may be an example in it: it waits until a structure begins.
 
-use super::context::{self, Line};
-use super::outside::{Fence, Outside};
-use super::parse::{Mode, Reader};
-use super::rules;
-use super::serp::{self, Outcome};
-use super::structure::Name;
+use super::super::context::{self, Line};
+use super::super::outside::{Fence, Outside};
+use super::super::rules;
+use super::super::serp::{self, Outcome};
+use super::super::structure::Name;
+use super::{Frame, Mode};
 use crate::dialect::{Action, Intent, Output, Written};
 use crate::finding::Report;
 use crate::lex::markup::{Tag, Token};
@@ -76,11 +77,97 @@ impl Output for KeptBack<'_> {
     }
 }
 
-impl Reader {
+impl Frame {
+    /// What follows the `<!--` outside that hides a structure, if the reply has come to its end without another.
+    pub(in super::super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+        if self.mode != Mode::Outside || self.seen.has(Name::Final) {
+            return Vec::new();
+        }
+        // The mark of the comment is markup: what follows it is as good as at the start of a line.
+        (self.in_comment, self.context.line) = (false, Line::Tag);
+        let runs = self.outside.take_commented();
+        if let Some((_, at)) = runs.first()
+            && self.waiting.as_ref().is_some_and(|waiting| waiting.is_behind(*at))
+        {
+            // The summary is read again with what stands before it.
+            self.waiting = None;
+            self.seen.forget(Name::Serp);
+        }
+        runs
+    }
+
+    pub(super) fn keep_outside(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        // Text is cut at the limit itself, so that the result does not depend on the chunks.
+        let whole = !matches!(token, Token::Text(_));
+        let Some((rest, at)) = self.outside.push(token.raw(), at, whole, self.context.options.limits.hold)
+        else {
+            return;
+        };
+        if self.seen.has(Name::Final) {
+            // After the answer only the beginning matters: everything is left out anyway.
+            return self.outside.overflow(rest, at);
+        }
+        // Too much to hold: it is the answer.
+        self.drop_waiting(out);
+        if !self.seen.has(Name::Thinking) {
+            out.fall_back("structure_missing");
+        }
+        context::report(
+            rules::LIMIT_EXCEEDED,
+            at,
+            0,
+            "more text before the structure than `limits.hold`",
+            "given as the answer",
+            out,
+        );
+        self.seen.add(Name::Final);
+        self.answer.imply();
+        // A tag has been looked at already.
+        self.give_outside_as_answer(at.offset + usize::from(whole), out);
+        self.replay(rest, at, out);
+    }
+
+    /// The text outside becomes answer text; what was wrong in it, up to an offset, has been reported.
+    pub(super) fn give_outside_as_answer(&mut self, reported: usize, out: &mut dyn Output) {
+        out.intent(Intent::ThinkingEnd);
+        self.mode = Mode::Final;
+        self.answer.begin_reported(reported);
+        (self.in_comment, self.context.line) = (false, Line::Blank);
+        for (text, at) in self.outside.take().runs() {
+            self.replay(text, at, out);
+        }
+    }
+
+    /// Text before `<thinking>` or `<final>` is left out and reported.
+    pub(super) fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
+        if let Some(marker) = self.marker.take() {
+            context::embedded_marker(marker, "left out", out);
+        }
+        for (start, end) in self.outside.ranges() {
+            let between = next == Name::Final && self.seen.has(Name::Thinking);
+            let (rule, message) = if between {
+                (rules::FINAL_NOT_ADJACENT, "text between `</thinking>` and `<final>`")
+            } else {
+                (rules::TEXT_OUTSIDE_STRUCTURE, "text before the structure")
+            };
+            out.report(Report::new(rule, start, end, message).repaired("left out"));
+        }
+        self.outside.take();
+    }
+
+    /// Reports the fence around the reply.
+    pub(super) fn tell_fence(&mut self, out: &mut dyn Output) {
+        let Some(fence) = self.fence.as_mut().filter(|fence| !fence.told) else { return };
+        fence.told = true;
+        let message = "the reply is wrapped in a code fence";
+        let report = Report::new(rules::FENCED_REPLY, fence.place, fence.end, message);
+        out.report(report.repaired("fence removed"));
+    }
+
     /// `<serp>` begins; with text before it, that is kept as it stood.
     pub(super) fn begin_serp_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         // Only the first one counts, so that the text is copied once at most.
-        let first = self.reads_marks() && !self.seen.contains(&"serp");
+        let first = self.reads_marks() && !self.seen.has(Name::Serp);
         let prose = (first && !self.outside.is_blank()).then(|| Prose {
             before: self.outside.clone(),
             fence: self.fence.clone(),
@@ -190,7 +277,7 @@ impl Reader {
     /// None does: it is part of the text.
     pub(super) fn drop_waiting(&mut self, out: &mut dyn Output) {
         let Some(Waiting { at, end, .. }) = self.waiting.take() else { return };
-        self.seen.retain(|name| *name != "serp");
+        self.seen.forget(Name::Serp);
         let message = "`<serp>` stands in text without a structure";
         context::report(rules::TAG_MISPLACED, at, end - at.offset, message, "read as text", out);
     }

@@ -1,0 +1,172 @@
+//! The frame of a reply: it hands each token to the part that is under way, which says what it comes to.
+
+mod end;
+mod follow;
+mod kept;
+mod order;
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::block::Block;
+use super::context::{Context, Line};
+use super::late::Late;
+use super::outside::{Fence, Outside};
+use super::serp::Serp;
+use super::structure::{self, Name, Seen};
+use super::think::Think;
+use super::thinking::Thinking;
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::lex::markup::Token;
+use crate::options::Options;
+use crate::span::{At, Place};
+use kept::{Prose, Waiting};
+
+/// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
+pub(super) struct Frame {
+    mode: Mode,
+    context: Context,
+    /// Top-level elements that have begun.
+    seen: Seen,
+    outside: Outside,
+    /// The fence around the reply.
+    fence: Option<Fence>,
+    /// Whether an HTML comment is open; its inside is text (T-027).
+    in_comment: bool,
+    think: Think,
+    serp: Serp,
+    /// What stands before the summary under way, and findings on it that are untrue if it is an example.
+    prose: Option<Prose>,
+    kept_back: Vec<Report>,
+    /// The summary that waits for a structure.
+    waiting: Option<Waiting>,
+    thinking: Thinking,
+    /// The element under way that came too late.
+    late: Option<Late>,
+    had_late_thought: bool,
+    answer: Answer,
+    /// The queries block under way, in or after the answer.
+    block: Option<Block>,
+    /// Where the failure marker stands outside the elements.
+    marker: Option<Place>,
+}
+
+/// Where the reader is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Before, between or after the elements.
+    Outside,
+    Think,
+    Serp,
+    /// Directly in `<thinking>`, or in one of its phases.
+    Thinking,
+    /// A second `<thinking>`: text of the last phase, up to its end (T-008).
+    SecondThinking,
+    Final,
+    /// In an element that came too late, up to its end.
+    Late,
+}
+
+impl Frame {
+    pub(super) fn new(options: &Arc<Options>) -> Frame {
+        Frame {
+            mode: Mode::Outside,
+            context: Context::new(options),
+            seen: Seen::default(),
+            outside: Outside::default(),
+            fence: None,
+            in_comment: false,
+            think: Think::default(),
+            serp: Serp::new(options),
+            prose: None,
+            kept_back: Vec::new(),
+            waiting: None,
+            thinking: Thinking::default(),
+            late: None,
+            had_late_thought: false,
+            answer: Answer::new(options),
+            block: None,
+            marker: None,
+        }
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The next token.
+    #[inline]
+    pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
+        match token {
+            Token::Text(text) if self.flows(text, out) => self.context.text_came(text),
+            _ => self.placed(token, at.into().get(), out),
+        }
+    }
+
+    /// Text that goes on with the answer or with a phase, whatever its place is. Whether it does.
+    #[inline]
+    fn flows(&mut self, text: &str, out: &mut dyn Output) -> bool {
+        match self.mode {
+            Mode::Final if self.block.is_none() && self.answer.passes(text) => self.answer.flow(text, out),
+            Mode::Thinking if self.thinking.flows() => {
+                self.thinking.flow(text, out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let mut token = token;
+        if let Token::Reasoning(raw, _) = token
+            && !self.reads_marks()
+        {
+            token = Token::Text(raw);
+        }
+        let within = self.mode;
+        match within {
+            Mode::Final if self.block.is_some() => self.block_token(token, at, out),
+            Mode::Final => self.answer_token(token, at, out),
+            Mode::Thinking => self.thinking_token(token, at, out),
+            Mode::Outside => self.outside_token(token, at, out),
+            Mode::Think => self.think_token(token, at, out),
+            Mode::Serp => self.serp_token(token, at, out),
+            Mode::SecondThinking => self.second_thinking(token, at, out),
+            Mode::Late => self.late_token(token, at, out),
+        }
+        self.context.line = match token {
+            Token::Text(text) => return self.context.text_came(text),
+            Token::Tag(tag)
+                if matches!(
+                    structure::find(tag.name),
+                    Some((Name::Thinking | Name::Phase | Name::Title, _))
+                ) =>
+            {
+                Line::Tag
+            }
+            // The end of an element, such as of a draft.
+            Token::Tag(_) if within != self.mode && self.mode == Mode::Outside => Line::Tag,
+            _ => Line::Text,
+        };
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.think.held()
+            + self.answer.held()
+            + self.thinking.held()
+            + self.late.as_ref().map_or(0, Late::held)
+            + self.waiting.as_ref().map_or(0, Waiting::held)
+            + if self.seen.has(Name::Final) { 0 } else { self.outside.len() }
+    }
+
+    /// The run of text under way ends.
+    pub(super) fn flush(&mut self, out: &mut dyn Output) {
+        match (self.mode, &mut self.late) {
+            (Mode::Thinking, _) => self.thinking.flush(out),
+            (Mode::Think, _) => self.think.flush(out),
+            (Mode::Late, Some(late)) => late.flush(out),
+            _ => {}
+        }
+    }
+}
