@@ -9,24 +9,27 @@ use super::order::{Order, Target};
 use super::text::{Between, Named};
 use super::told::Told;
 use super::{rules, streamed};
-use crate::dialect::Output;
+use crate::dialect::draft::{LeadingThink, Rules};
+use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
-use crate::finding::Report;
+use crate::dialect::{Intent, Output};
+use crate::finding::{Report, Rule};
+use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{
-    Builder, Built, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Members, Start,
+    Builder, Built, Closing, Duplicate, End, JsonEvent, KeyPlace, Members, Reader, Start,
 };
 use crate::span::Place;
 
 /// The lines of one reply.
 pub(super) struct Lines {
     pub(super) order: Order,
-    pub(super) text: Between,
-    pub(super) told: Told,
-    pub(super) thoughts: Thoughts,
+    text: Between,
+    told: Told,
+    thoughts: Thoughts,
     /// Whether the input has ended.
-    pub(super) finishing: bool,
+    finishing: bool,
     /// Whether the input ended in an object before it could look like an event.
     pub(super) cut: bool,
     builder: Builder,
@@ -98,33 +101,92 @@ struct Done {
     end: usize,
 }
 
-/// Lends the lines to the JSON reader.
-pub(super) struct Feed<'a> {
-    pub(super) lines: &'a mut Lines,
-    pub(super) preface: &'a mut Preface,
-    pub(super) out: &'a mut dyn Output,
-}
+/// Findings that always wait for the first event: whoever lists fewer counts the rest.
+const FEW: usize = 64;
 
-impl JsonSink for Feed<'_> {
-    #[inline]
-    fn event(&mut self, event: JsonEvent<'_>) {
-        self.lines.see(&event, self.preface, self.out);
+impl Body for Lines {
+    const DRAFT: Rules = rules::DRAFT;
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
+        (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "given as the answer");
+
+    fn reader(limits: &Limits) -> Reader {
+        Reader::lines(limits)
     }
 
-    fn report(&mut self, report: Report) {
-        self.lines.told.add(report, self.out);
+    fn start_at(&mut self, place: Place, _: &LeadingThink) {
+        self.text.start_at(place);
+    }
+
+    fn in_thought(&mut self, place: Place) {
+        self.text.start_at(place);
+    }
+
+    #[inline]
+    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+        if let JsonEvent::StringDelta(text) = event
+            && self.line.streaming
+        {
+            let target = self.line.target.unwrap_or(Target::Nowhere);
+            self.line.filled = true;
+            return self.order.delta(target, text, self.line.at, out);
+        }
+        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
+            && self.told.begun()
+        {
+            // What stands before it is text between events, reasoning or not.
+            let ended = self.text.thought_begins(&mut self.told, out);
+            self.frame_ended(ended, out);
+        }
+        if self.line.depth > 0 {
+            self.inside(event, out);
+        } else if self.thoughts.see(event, self.told.begun(), preface, out) {
+            self.thought(event, out);
+        } else {
+            self.outside(event, out);
+        }
+    }
+
+    fn report(&mut self, report: Report, out: &mut dyn Output) {
+        self.told.add(report, out);
     }
 
     fn bracket(&mut self, place: KeyPlace<'_>) {
-        let Lines { outer, line, .. } = &mut *self.lines;
-        if outer.arrays > 0 && line.depth <= 1 {
-            outer.bracket = place.get();
+        if self.outer.arrays > 0 && self.line.depth <= 1 {
+            self.outer.bracket = place.get();
         }
     }
-}
 
-/// Findings that always wait for the first event: whoever lists fewer counts the rest.
-const FEW: usize = 64;
+    fn begun(&self) -> bool {
+        self.told.begun()
+    }
+
+    fn thoughts(&mut self) -> &mut Thoughts {
+        &mut self.thoughts
+    }
+
+    fn held(&self) -> usize {
+        // Before the first event all text is held anyway.
+        let thoughts = self.thoughts.held();
+        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
+        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
+    }
+
+    fn ending(&mut self) {
+        self.finishing = true;
+    }
+
+    fn ended(&mut self, found: Option<&str>, end: Place, out: &mut dyn Output) {
+        if let Some(text) = found.filter(|_| !self.told.begun()) {
+            // What looked like an event was a draft as well.
+            out.intent(Intent::Draft(text));
+        }
+        let ended = self.text.end_line(&mut self.told, out);
+        self.frame_ended(ended, out);
+        let named = self.text.named.take();
+        self.frame_ended(named, out);
+        self.flush(end.offset, out);
+    }
+}
 
 impl Lines {
     pub(super) fn new(options: &Arc<Options>) -> Lines {
@@ -143,39 +205,6 @@ impl Lines {
             done: None,
             pretty: false,
             options: Arc::clone(options),
-        }
-    }
-
-    /// Bytes of text that have come and not been sent.
-    pub(super) fn held(&self) -> usize {
-        // Before the first event all text is held anyway.
-        let thoughts = self.thoughts.held();
-        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
-        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
-    }
-
-    #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
-        if let JsonEvent::StringDelta(text) = event
-            && self.line.streaming
-        {
-            let target = self.line.target.unwrap_or(Target::Nowhere);
-            self.line.filled = true;
-            return self.order.delta(target, text, self.line.at, out);
-        }
-        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
-            && self.told.begun()
-        {
-            // What stands before it is text between events, reasoning or not.
-            let ended = self.text.thought_begins(&mut self.told, out);
-            self.frame_ended(ended, out);
-        }
-        if self.line.depth > 0 {
-            self.inside(event, out);
-        } else if self.thoughts.see(event, self.told.begun(), Some(preface), out) {
-            self.thought(event, out);
-        } else {
-            self.outside(event, out);
         }
     }
 
@@ -438,15 +467,6 @@ impl Lines {
             event::without_data(&name, at, end, &mut self.order, &mut self.told, out);
             self.flush(end, out);
         }
-    }
-
-    /// The end of the input, after the last object.
-    pub(super) fn end_text(&mut self, end: Place, out: &mut dyn Output) {
-        let ended = self.text.end_line(&mut self.told, out);
-        self.frame_ended(ended, out);
-        let named = self.text.named.take();
-        self.frame_ended(named, out);
-        self.flush(end.offset, out);
     }
 
     /// Hands on the findings of an event, now that its end is known.
