@@ -1,6 +1,6 @@
 //! What may stand before `<thinking>` besides a draft: `<serp>`, the summary; and what both share.
 
-use super::outside::{Fence, Outside};
+use super::outside::{FenceLine, Outside};
 use super::parse::{Line, Mode, Reader};
 use super::rules;
 use super::structure::{self, Name};
@@ -32,7 +32,7 @@ pub(super) struct Serp {
 pub(super) struct Prose {
     /// The text outside before it, and the fence around the reply.
     before: Outside,
-    fence: Option<Fence>,
+    fence: Option<FenceLine>,
     raw: String,
     /// Whether it began a line.
     line_start: bool,
@@ -46,7 +46,7 @@ pub(super) struct Waiting {
     end: usize,
     /// The text outside without it, and the fence that was taken off.
     clean: Outside,
-    fence: Option<Fence>,
+    fence: Option<FenceLine>,
     /// Bytes of the text outside up to its end.
     len: usize,
     reports: Vec<Report>,

@@ -7,7 +7,7 @@ use super::block::Block;
 use super::late::Late;
 use super::leading::{Serp, Waiting};
 use super::options::ThinkingMlOptions;
-use super::outside::{Fence, Outside};
+use super::outside::{FenceLine, Outside};
 use super::rules;
 use super::structure::{self, Name};
 use super::think::Think;
@@ -30,7 +30,7 @@ pub(super) struct Reader {
     pub(super) seen: Vec<&'static str>,
     pub(super) outside: Outside,
     /// The fence around the reply.
-    pub(super) fence: Option<Fence>,
+    pub(super) fence: Option<FenceLine>,
     pub(super) entities: Entities,
     /// Whether an HTML comment is open; its inside is text (T-027).
     pub(super) in_comment: bool,
