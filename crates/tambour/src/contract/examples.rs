@@ -3,6 +3,7 @@
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::finding::Finding;
+use crate::lex::fence::Fence;
 use crate::span::Place;
 
 /// One fenced code block of a Markdown text.
@@ -69,7 +70,7 @@ impl Example<'_> {
     #[must_use]
     pub fn fenced(mut self) -> Self {
         let (fence, at) = self.fence;
-        let marks = &fence[..fence.len() - fence.trim_start_matches(['`', '~']).len()];
+        let marks = Fence::of(fence).map_or("", |(_, info)| &fence[..fence.len() - info.len()]);
         for piece in &mut self.pieces {
             piece.0 += fence.len() + 1;
         }

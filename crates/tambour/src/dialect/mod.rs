@@ -9,6 +9,7 @@ mod aiplan;
 mod auto;
 mod draft;
 mod echo;
+mod front;
 mod jsonseq;
 mod marker;
 mod opening;

@@ -58,11 +58,11 @@ impl Thoughts {
         &mut self,
         event: &JsonEvent<'_>,
         late: bool,
-        preface: Option<&mut Preface>,
+        preface: &mut Preface,
         out: &mut dyn Output,
     ) -> bool {
         // What came before a structure that has begun is no preface any more.
-        let mut preface = preface.filter(|_| !late);
+        let mut preface = (!late).then_some(preface);
         match event {
             JsonEvent::ThoughtStart(mark) => {
                 let end = mark.place.offset + mark.text.len();

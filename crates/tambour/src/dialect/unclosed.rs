@@ -4,6 +4,7 @@
 //! lines of their own, with nothing but fences between and after them, and one of them has a field of the structure, the
 //! reasoning ends where they begin. What would act in them does not.
 
+use crate::lex::fence;
 use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, JsonSink, Reader};
 use crate::span::Place;
@@ -214,11 +215,10 @@ impl JsonSink for Finder {
 
 /// Whether a line is the mark of a fence with its language.
 fn is_fence(line: &str) -> bool {
-    let marks = line.bytes().take_while(|byte| matches!(byte, b'`' | b'~')).count();
-    marks >= 3 && !line[marks..].trim().contains(char::is_whitespace)
+    fence::behind(line).is_some_and(|info| !info.trim().contains(char::is_whitespace))
 }
 
 /// Whether a line that begins so may be a fence or a comma.
 fn may_be_between(line: &str) -> bool {
-    line == "," || line.bytes().all(|byte| matches!(byte, b'`' | b'~')) || is_fence(line)
+    line == "," || line.bytes().all(fence::is_mark) || is_fence(line)
 }

@@ -183,8 +183,8 @@ impl Tools {
 /// At most three of the names `among` that look like `name`, the closest first.
 #[must_use]
 pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = clip(name).to_lowercase();
-    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &clip(known).to_lowercase());
+    let wanted = compared(name).to_lowercase();
+    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &compared(known).to_lowercase());
     let mut found: Vec<(f64, &str)> = among.into_iter().map(|known| (near(known), known)).collect();
     found.retain(|(likeness, _)| *likeness >= 0.5);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -192,6 +192,6 @@ pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'
 }
 
 /// The part of a name that is compared: models write names of any length.
-fn clip(name: &str) -> &str {
+fn compared(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
 }

@@ -1,5 +1,6 @@
 //! What stands outside of the objects: prose, and the marks of code fences.
 
+use crate::lex::fence;
 use crate::span::Place;
 
 /// Watches the text between objects, line by line.
@@ -86,9 +87,6 @@ impl Around {
 
 /// Whether a line is blank, or the mark of a fence that is for JSON, or for nothing in particular.
 fn is_mark(line: &str) -> bool {
-    let marks = line.bytes().take_while(|byte| matches!(byte, b'`' | b'~')).count();
-    let language = &line[marks..];
-    let json = language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
-    let word = language.len() < 8 && !language.contains(char::is_whitespace);
-    line.is_empty() || marks >= 3 && (language.is_empty() || json && word)
+    let json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
+    line.is_empty() || fence::behind(line).is_some_and(|language| language.is_empty() || json(language))
 }

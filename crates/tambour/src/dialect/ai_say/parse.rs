@@ -14,16 +14,16 @@ use super::object::Object;
 use super::options;
 use super::other::{self, Standing};
 use super::rules;
+use crate::dialect::draft::{LeadingThink, Rules};
+use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
-use crate::finding::Report;
+use crate::finding::{Report, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{
-    Builder, Built, Closing, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark,
-};
+use crate::repair::json::{Builder, Built, Closing, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -55,73 +55,26 @@ pub(super) struct Answers {
 /// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
 const DEPTH: usize = 5;
 
-/// Lends the objects to the JSON reader.
-pub(super) struct Feed<'a> {
-    pub(super) answers: &'a mut Answers,
-    pub(super) preface: &'a mut Preface,
-    pub(super) out: &'a mut dyn Output,
-}
+impl Body for Answers {
+    const DRAFT: Rules = rules::DRAFT;
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
+        (rules::LIMIT_EXCEEDED, "more text before the answer than `limits.hold`", "given as the message");
 
-impl JsonSink for Feed<'_> {
-    #[inline]
-    fn event(&mut self, event: JsonEvent<'_>) {
-        self.answers.see(&event, self.preface, self.out);
+    fn reader(limits: &Limits) -> Reader {
+        Reader::chat(limits).seeking(&TOP)
     }
 
-    fn report(&mut self, report: Report) {
-        let answers = &mut *self.answers;
-        // Faults of JSON are on the row of this dialect, where their rule has one.
-        let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
-        let report = match own {
-            Some(row) => report.row(row),
-            None => report,
-        };
-        let object = &answers.object;
-        if report.rule.code == rules::LIMIT_EXCEEDED.code || object.known && !object.late {
-            self.out.report(report);
-        } else if !object.late {
-            answers.pending.push(report);
-        }
+    fn start_at(&mut self, place: Place, draft: &LeadingThink) {
+        self.thoughts.found_in_draft(draft.found());
+        self.around.start_at(place);
     }
 
-    fn bracket(&mut self, place: KeyPlace<'_>) {
-        self.answers.object.bracket(place);
-    }
-}
-
-impl Answers {
-    pub(super) fn new(options: &Options) -> Answers {
-        Answers {
-            around: Around::default(),
-            begun: false,
-            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
-            cut: false,
-            message: Message::new(options.limits.hold),
-            object: Object::default(),
-            builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
-            answer: None,
-            pending: Vec::new(),
-            behind: None,
-            before: Before::default(),
-            mark: None,
-            limits: options.limits.clone(),
-            roles: options::roles(options),
-        }
-    }
-
-    pub(super) fn held(&self) -> usize {
-        let behind = self.behind.as_ref().map_or(0, String::len);
-        // Before an answer has begun all text is held anyway.
-        let waiting = if self.begun { self.object.waiting } else { 0 };
-        self.message.held() + self.thoughts.held() + behind + waiting
-    }
-
-    pub(super) fn is_sent(&self) -> bool {
-        self.message.is_sent()
+    fn in_thought(&mut self, place: Place) {
+        self.around.start_at(place);
     }
 
     #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         if let JsonEvent::StringDelta(text) = event
             && self.object.text
         {
@@ -130,7 +83,7 @@ impl Answers {
         if self.mark.is_some() && self.settle(event, preface, out) {
             return;
         }
-        if self.may_be_mentioned(event) || self.thoughts.see(event, self.begun, Some(preface), out) {
+        if self.may_be_mentioned(event) || self.thoughts.see(event, self.begun, preface, out) {
             return self.thought(event, out);
         }
         self.object.wait(event, self.limits.hold);
@@ -183,6 +136,65 @@ impl Answers {
             }
             _ => {}
         }
+    }
+
+    fn report(&mut self, report: Report, out: &mut dyn Output) {
+        // Faults of JSON are on the row of this dialect, where their rule has one.
+        let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
+        let report = match own {
+            Some(row) => report.row(row),
+            None => report,
+        };
+        let object = &self.object;
+        if report.rule.code == rules::LIMIT_EXCEEDED.code || object.known && !object.late {
+            out.report(report);
+        } else if !object.late {
+            self.pending.push(report);
+        }
+    }
+
+    fn bracket(&mut self, place: KeyPlace<'_>) {
+        self.object.bracket(place);
+    }
+
+    fn begun(&self) -> bool {
+        self.begun
+    }
+
+    fn thoughts(&mut self) -> &mut Thoughts {
+        &mut self.thoughts
+    }
+
+    fn held(&self) -> usize {
+        let behind = self.behind.as_ref().map_or(0, String::len);
+        // Before an answer has begun all text is held anyway.
+        let waiting = if self.begun { self.object.waiting } else { 0 };
+        self.message.held() + self.thoughts.held() + behind + waiting
+    }
+}
+
+impl Answers {
+    pub(super) fn new(options: &Options) -> Answers {
+        Answers {
+            around: Around::default(),
+            begun: false,
+            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
+            cut: false,
+            message: Message::new(options.limits.hold),
+            object: Object::default(),
+            builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
+            answer: None,
+            pending: Vec::new(),
+            behind: None,
+            before: Before::default(),
+            mark: None,
+            limits: options.limits.clone(),
+            roles: options::roles(options),
+        }
+    }
+
+    pub(super) fn is_sent(&self) -> bool {
+        self.message.is_sent()
     }
 
     /// Text outside of the objects.
@@ -239,7 +251,7 @@ impl Answers {
         } else {
             let mark = ThoughtMark { text: &mark.text, place: mark.place };
             let end = JsonEvent::ThoughtEnd(mark, Closing::Unopened);
-            self.thoughts.see(&end, self.begun, Some(preface), out);
+            self.thoughts.see(&end, self.begun, preface, out);
             self.thought(&end, out);
         }
         if !mark.behind.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::rules;
 use crate::finding::Report;
+use crate::lex::fence::Fence;
 use crate::repair::json::{End, Origin, Start};
 use crate::span::Place;
 
@@ -25,7 +26,7 @@ pub(super) struct Around {
     /// Only white space came since the line began.
     line_start: bool,
     /// The open fence.
-    fence: Option<(char, usize)>,
+    fence: Option<Fence>,
     /// Language of the fence that is being opened.
     language: Option<String>,
     /// Language of the last fence, and where it stands.
@@ -203,18 +204,18 @@ impl Around {
             return;
         }
         self.line_start = false;
+        let Some(run) = Fence::new(mark as u8, length) else {
+            self.prose = true;
+            return self.passed(self.run_at, self.run_at.offset + length);
+        };
         match self.fence {
-            _ if length < 3 => {
-                self.prose = true;
-                self.passed(self.run_at, self.run_at.offset + length);
-            }
-            Some((open, least)) if open == mark && length >= least => {
+            Some(open) if open.is_closed_by(run) => {
                 self.fence = None;
                 self.end_fence();
             }
             Some(_) => {}
             None => {
-                self.fence = Some((mark, length));
+                self.fence = Some(run);
                 self.language = Some(String::new());
                 let mut after = self.run_at;
                 (0..length).for_each(|_| after.advance(&String::from(mark)));

@@ -22,21 +22,16 @@ mod write;
 
 use std::sync::Arc;
 
-use super::draft::LeadingThink;
+use super::front::{Front, Reply};
 use super::opening::Opening;
-use super::preface::{Overflow, Preface};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
 use crate::finding::Report;
-use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json;
-use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::texts::Texts;
-use around::Around;
 use options::{PlanOptions, Variant};
-use parse::{Aside, Feed, Plans, Read};
+use parse::{Aside, Plans, Read};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -59,80 +54,25 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 struct AiPlan {
-    draft: LeadingThink,
-    reader: json::Reader,
-    plans: Plans,
-    preface: Preface,
+    front: Front<Plans>,
     texts: Texts,
     looping: bool,
     variant: Variant,
-    limits: Limits,
-    end: Place,
 }
 
 impl AiPlan {
     fn new(options: &Arc<Options>) -> AiPlan {
         AiPlan {
-            draft: LeadingThink::new(rules::DRAFT, &options.limits),
-            reader: json::Reader::chat(&options.limits).seeking(&check::FIELDS),
-            plans: Plans::new(options),
-            preface: Preface::new(options.limits.hold),
+            front: Front::new(Plans::new(options), &options.limits),
             texts: options.texts.clone(),
             looping: options.tool_loop,
             variant: options.of::<PlanOptions>().variant,
-            limits: options.limits.clone(),
-            end: Place::START,
         }
-    }
-
-    fn begin(&mut self, rest: &str, out: &mut dyn Output) {
-        self.end = self.draft.place();
-        self.reader.start_at(self.end);
-        self.preface.start_at(self.end.offset);
-        self.plans.around = Around::starting_at(self.end);
-        if let Some(place) = self.draft.opened() {
-            self.plans.around.led_by(place);
-        }
-        if self.draft.found() {
-            self.plans.around.in_thought(self.end);
-        }
-        self.read(rest, out);
-    }
-
-    /// Text behind a leading draft.
-    fn read(&mut self, text: &str, out: &mut dyn Output) {
-        if text.is_empty() {
-            return;
-        }
-        let start = self.end;
-        self.end.advance(text);
-        if self.preface.is_plain() {
-            return out.intent(Intent::FinalText(text));
-        }
-        let AiPlan { preface, reader, plans, .. } = self;
-        let overflow = preface.push(text, |text, preface| {
-            reader.push(text, &mut Feed { plans, preface, out: &mut *out });
-            plans.begun
-        });
-        if let Some(Overflow { held, last, rest }) = overflow {
-            let message = "more text before the plan than `limits.hold`";
-            let place = start.after(last);
-            let report = Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
-            out.report(report.repaired("given as the answer"));
-            self.prose(&held, out);
-            out.intent(Intent::FinalText(rest));
-        }
-    }
-
-    /// Prose is the answer.
-    fn prose(&mut self, text: &str, out: &mut dyn Output) {
-        out.intent(Intent::FinalText(text));
-        self.plans.answered = true;
     }
 
     /// Reports what the reply came to, and sends its plan.
     fn conclude(&mut self, cut: bool, out: &mut dyn Output) {
-        let plans = &mut self.plans;
+        let plans = &mut self.front.body;
         let (chosen, first, others) = (plans.chosen.take(), plans.first.take(), plans.others.take());
         let Some(read) = chosen.or(first) else { return self.no_plan(cut, out) };
         let Read { mut checked, frame, start, end, others: before, sent, unsent, .. } = read;
@@ -141,7 +81,7 @@ impl AiPlan {
             checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
             checked.valid = false;
         }
-        self.plans.around.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
+        self.front.body.around.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
         checked.reports.into_iter().for_each(|report| out.report(report));
         for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
@@ -149,7 +89,7 @@ impl AiPlan {
             out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {
-            let answers = !unsent.is_empty() && !self.plans.answered;
+            let answers = !unsent.is_empty() && !self.front.body.answered;
             if checked.lost_calls || checked.lost && !answers {
                 let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
                 out.report(report.repaired("the safe fallback stands in for it"));
@@ -157,7 +97,7 @@ impl AiPlan {
             if answers {
                 // No other object is the plan. Its text answers all the same, as it would have if it had been sent before.
                 out.intent(Intent::FinalText(&unsent));
-                self.plans.answered = true;
+                self.front.body.answered = true;
             }
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
@@ -168,7 +108,7 @@ impl AiPlan {
         }
         let plan = Plan { plan: checked.plan, calls: checked.calls, is_fallback: false };
         out.act(Action::Plan(plan));
-        if !self.plans.answered && !waits {
+        if !self.front.body.answered && !waits {
             out.intent(Intent::FinalText(&self.texts.running));
         }
     }
@@ -176,27 +116,30 @@ impl AiPlan {
     /// The end of a reply in which nothing looks like a plan.
     fn without_plan(&mut self, preface: &str, cut: bool, out: &mut dyn Output) {
         if let Some(form) = marker::form(preface) {
-            rules::MARKER.declare(form, self.draft.place(), self.end.offset, out);
+            let (at, end) = self.front.span();
+            rules::MARKER.declare(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
-        if !self.plans.around.is_prose() || self.plans.cut {
+        if !self.front.body.around.is_prose() || self.front.body.cut {
             return self.conclude(cut, out);
         }
-        self.prose(preface, out);
+        out.intent(Intent::FinalText(preface));
         self.answered_in_prose(out);
     }
 
     /// The answer was prose.
     fn answered_in_prose(&mut self, out: &mut dyn Output) {
-        let message = "there is no plan in the reply";
-        let report = Report::new(rules::PLAN_MISSING, self.draft.place(), self.end.offset, message);
+        self.front.body.answered = true;
+        let ((at, end), message) = (self.front.span(), "there is no plan in the reply");
+        let report = Report::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.row("R-70").repaired("its text is the answer"));
         self.fall_back("plan_missing", out);
     }
 
     /// The reply has neither plan nor prose: thoughts, or nothing, or the beginning of an object.
     fn no_plan(&mut self, cut: bool, out: &mut dyn Output) {
-        let plans = &mut self.plans;
+        let (at, end) = self.front.span();
+        let plans = &mut self.front.body;
         if let Some(Aside { start, end, behind }) = plans.aside {
             plans.around.finish_aside(start, behind, &mut |report| out.report(report));
             let message = "the plan stands in a thought; no call of it may run";
@@ -205,7 +148,7 @@ impl AiPlan {
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
         let message = "there is no plan in the reply";
-        let report = Report::new(rules::PLAN_MISSING, self.draft.place(), self.end.offset, message);
+        let report = Report::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.repaired("the safe fallback"));
         let reason = match cut {
             _ if plans.cut || plans.begun => "parsing_error",
@@ -218,11 +161,11 @@ impl AiPlan {
     /// The plan cannot be used: the safe fallback stands in for it (P-017).
     fn fall_back(&mut self, reason: &'static str, out: &mut dyn Output) {
         out.fall_back(reason);
-        if !self.plans.thought && !self.plans.answered {
-            out.intent(Intent::Phase("".into(), self.end));
+        if !self.front.body.thought && !self.front.body.answered {
+            out.intent(Intent::Phase("".into(), self.front.place()));
             out.intent(Intent::PhaseText(&self.texts.plan_thought));
         }
-        if !self.plans.answered {
+        if !self.front.body.answered {
             out.intent(Intent::ThinkingEnd);
         }
         let plan = fallback::plan(&self.texts);
@@ -234,46 +177,23 @@ impl AiPlan {
 impl Dialect for AiPlan {
     #[inline]
     fn text(&mut self, text: &str, out: &mut dyn Output) {
-        if self.draft.is_over() {
-            return self.read(text, out);
-        }
-        let rest = self.draft.push(text, out);
-        if self.draft.is_over() {
-            self.begin(&rest, out);
-        }
+        self.front.text(text, out);
     }
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        if !self.draft.is_over() {
-            let rest = self.draft.finish(out);
-            self.begin(&rest, out);
-        }
-        if self.preface.is_plain() {
-            return self.answered_in_prose(out);
-        }
-        let AiPlan { plans, preface, .. } = self;
-        self.reader.finish(&mut Feed { plans, preface, out });
-        if let Some((place, text)) = plans.thoughts.finish(self.end.offset, out) {
-            plans.around.in_thought(place);
-            let mut reader = json::Reader::chat(&self.limits)
-                .seeking(&check::FIELDS)
-                .without_thoughts()
-                .starting_at(place);
-            reader.push(&text, &mut Feed { plans, preface, out });
-            reader.finish(&mut Feed { plans, preface, out });
-        }
-        match self.preface.take().filter(|_| !self.plans.begun) {
-            Some(preface) => self.without_plan(&preface, ending.cut, out),
-            None => self.conclude(ending.cut, out),
+        match self.front.finish(out) {
+            Reply::Plain => self.answered_in_prose(out),
+            Reply::Text(text) => self.without_plan(&text, ending.cut, out),
+            Reply::Structure => self.conclude(ending.cut, out),
         }
     }
 
     fn place(&self) -> Place {
-        if self.draft.is_over() { self.end } else { self.draft.place() }
+        self.front.place()
     }
 
     fn held(&self) -> usize {
-        self.draft.held() + self.reader.held() + self.preface.held() + self.plans.held()
+        self.front.held()
     }
 
     fn name(&self) -> &'static str {

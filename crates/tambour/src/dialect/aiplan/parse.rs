@@ -15,12 +15,15 @@ use super::modes::{Text, mode};
 use super::object::Object;
 use super::options;
 use super::rules;
+use crate::dialect::draft::{LeadingThink, Rules};
+use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
-use crate::finding::Report;
+use crate::finding::{Report, Rule};
+use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, JsonSink, TopKey};
+use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, Reader, TopKey};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
@@ -34,7 +37,7 @@ pub(super) struct Plans {
     object: Option<Object>,
     /// Whether something that looks like a plan has begun.
     pub(super) begun: bool,
-    pub(super) thoughts: Thoughts,
+    thoughts: Thoughts,
     /// Where the last thought began.
     thought_at: Place,
     /// Whether an object was cut before it could look like a plan.
@@ -77,40 +80,55 @@ pub(super) struct Aside {
     pub(super) behind: Left,
 }
 
-/// Lends the plans to the JSON reader.
-pub(super) struct Feed<'a> {
-    pub(super) plans: &'a mut Plans,
-    pub(super) preface: &'a mut Preface,
-    pub(super) out: &'a mut dyn Output,
-}
+impl Body for Plans {
+    const DRAFT: Rules = rules::DRAFT;
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
+        (&json_rules::LIMIT_EXCEEDED, "more text before the plan than `limits.hold`", "given as the answer");
 
-impl JsonSink for Feed<'_> {
-    #[inline]
-    fn event(&mut self, event: JsonEvent<'_>) {
-        if let JsonEvent::StringDelta(text) = event {
-            // An answer is sent or not by what came before the limit, however the reply was cut.
-            let room = self.plans.builder.room();
-            if room > 0 && text.len() > room {
-                let (last, rest) = text.split_at(text.floor_char_boundary(room));
-                self.plans.see(&JsonEvent::StringDelta(last), self.preface, self.out);
-                return self.plans.see(&JsonEvent::StringDelta(rest), self.preface, self.out);
-            }
-        }
-        self.plans.see(&event, self.preface, self.out);
+    fn reader(limits: &Limits) -> Reader {
+        Reader::chat(limits).seeking(&FIELDS)
     }
 
-    fn report(&mut self, report: Report) {
-        match &mut self.plans.object {
+    fn start_at(&mut self, place: Place, draft: &LeadingThink) {
+        self.around = Around::starting_at(place);
+        if let Some(place) = draft.opened() {
+            self.around.led_by(place);
+        }
+        if draft.found() {
+            self.around.in_thought(place);
+        }
+    }
+
+    fn in_thought(&mut self, place: Place) {
+        self.around.in_thought(place);
+    }
+
+    #[inline]
+    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+        if let JsonEvent::StringDelta(text) = event {
+            // An answer is sent or not by what came before the limit, however the reply was cut.
+            let room = self.builder.room();
+            if room > 0 && text.len() > room {
+                let (last, rest) = text.split_at(text.floor_char_boundary(room));
+                self.see(&JsonEvent::StringDelta(last), preface, out);
+                return self.see(&JsonEvent::StringDelta(rest), preface, out);
+            }
+        }
+        self.see(event, preface, out);
+    }
+
+    fn report(&mut self, report: Report, out: &mut dyn Output) {
+        match &mut self.object {
             Some(object) => {
                 object.guessed |= !json_rules::COSMETIC.contains(&report.rule.code);
                 object.reports.push(report);
             }
-            None => self.out.report(report),
+            None => out.report(report),
         }
     }
 
     fn rounded(&mut self, place: Place, end: usize) {
-        if let Some(object) = &mut self.plans.object
+        if let Some(object) = &mut self.object
             && !std::mem::replace(&mut object.rounded, true)
         {
             let message = "a number with more digits than are kept";
@@ -118,6 +136,23 @@ impl JsonSink for Feed<'_> {
             object.guessed = true;
             object.reports.push(report.repaired("rounded"));
         }
+    }
+
+    fn begun(&self) -> bool {
+        self.begun
+    }
+
+    fn thoughts(&mut self) -> &mut Thoughts {
+        &mut self.thoughts
+    }
+
+    /// Bytes of answers that wait: for the mode or the thought, for the end of what they stand in, for another plan.
+    fn held(&self) -> usize {
+        let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
+            true => self.builder.size().0,
+            false => object.held.len(),
+        });
+        waiting + self.thoughts.held() + self.first.as_ref().map_or(0, |first| first.unsent.len())
     }
 }
 
@@ -142,19 +177,10 @@ impl Plans {
         }
     }
 
-    /// Bytes of answers that wait: for the mode or the thought, for the end of what they stand in, for another plan.
-    pub(super) fn held(&self) -> usize {
-        let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
-            true => self.builder.size().0,
-            false => object.held.len(),
-        });
-        waiting + self.thoughts.held() + self.first.as_ref().map_or(0, |first| first.unsent.len())
-    }
-
     #[inline]
     fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         self.top.see(event);
-        if self.thoughts.see(event, self.begun, Some(preface), out) {
+        if self.thoughts.see(event, self.begun, preface, out) {
             return self.around_thought(event);
         }
         match event {

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::order::{Order, lenient_id, row_of};
-use super::parse::Line;
+use super::line::Line;
+use super::order::{Order, row_of};
+use super::phases::lenient_id;
 use super::told::Told;
 use super::{rules, streamed};
 use crate::dialect::Output;
 use crate::event::{CONTRACT, EventKind, kind_of};
-use crate::finding::Rule;
-use crate::finding::clip;
+use crate::finding::{Rule, clip};
 use crate::limits::Limits;
 use crate::repair::json::{Found, Members, Stand, find_in_string};
 use crate::span::Place;
@@ -101,7 +101,7 @@ pub(super) fn read(
     let streamed = whole.line.target.is_some();
     if whole.cut {
         let repair = if streamed { "the text so far is kept" } else { "left out" };
-        order.found(rules::LINE_CUT, at, "the reply ends inside a line", repair);
+        order.reports.found(rules::LINE_CUT, at, "the reply ends inside a line", repair);
         if !streamed {
             return;
         }
@@ -142,11 +142,11 @@ pub(super) fn without_data(
 fn foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Order) {
     if kind == Some(EventKind::System) {
         let message = format!("a model writes no `{name}`");
-        order.found(rules::EVENT_SPOOFED, at, message, "left out");
+        order.reports.found(rules::EVENT_SPOOFED, at, message, "left out");
     } else {
         let short = clip(name, 40);
         let message = format!("`{short}` is not an event of the contract");
-        order.found(rules::EVENT_UNKNOWN, at, message, "left out");
+        order.reports.found(rules::EVENT_UNKNOWN, at, message, "left out");
     }
 }
 
@@ -175,7 +175,7 @@ fn apply(
         }
         Some(_) => {
             let (row, message) = (row_of(name), "`text` is not a string");
-            order.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
+            order.reports.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
         }
         None => order.delta_empty(name, at, "the delta has no `text`"),
     }
@@ -190,7 +190,7 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
         None if whole.line.target.is_some() && named => return Some(whole.line.name.clone()),
         None if whole.line.target.is_none() => {}
         _ => {
-            order.found_on(rules::FIELD_TYPE, "J-051", at, "`event` is not a string", "left out");
+            order.reports.found_on(rules::FIELD_TYPE, "J-051", at, "`event` is not a string", "left out");
             return None;
         }
     }
@@ -199,10 +199,10 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
     if whole.object.get("type").and_then(Value::as_str).is_some_and(of_event)
         && let Some(Value::String(name)) = whole.object.shift_remove("type")
     {
-        order.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");
+        order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");
         return Some(name);
     }
-    order.found(rules::EVENT_MISSING, at, "the object names no event", "left out");
+    order.reports.found(rules::EVENT_MISSING, at, "the object names no event", "left out");
     None
 }
 
@@ -228,7 +228,7 @@ impl Fields<'_> {
     ) {
         let (at, end) = self.stand(own, key);
         let repair = if end > at.offset { "left out" } else { "not used" };
-        order.found_in(rule, row, (at, end), message, repair);
+        order.reports.found_in(rule, row, (at, end), message, repair);
     }
 
     /// Takes the fields out of `data`.
@@ -253,7 +253,7 @@ impl Fields<'_> {
                     _ => (Map::new(), "left out"),
                 };
                 let stand = self.stand(false, "data");
-                order.found_in(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
+                order.reports.found_in(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
                 self.text = true;
                 data
             }
@@ -274,7 +274,7 @@ impl Fields<'_> {
         }
         if flat {
             let message = "the fields stand beside `event`, not in `data`";
-            order.found(rules::DATA_FLAT, at, message, "read all the same");
+            order.reports.found(rules::DATA_FLAT, at, message, "read all the same");
         }
     }
 
@@ -294,7 +294,12 @@ impl Fields<'_> {
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
-            order.found(rules::FIELD_RENAMED, at, format!("the text is called `{key}`"), "read as `text`");
+            order.reports.found(
+                rules::FIELD_RENAMED,
+                at,
+                format!("the text is called `{key}`"),
+                "read as `text`",
+            );
         }
     }
 
@@ -332,7 +337,7 @@ impl Fields<'_> {
         let stands = extra.map(|(own, key)| self.stand(own, key));
         if let Some((at, end)) = stands.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
             let message = format!("`{name}` has still more fields that it should not have");
-            order.found_in(rule, row, (at, end), message, "not used");
+            order.reports.found_in(rule, row, (at, end), message, "not used");
         }
     }
 }

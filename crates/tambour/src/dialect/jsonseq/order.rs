@@ -1,17 +1,15 @@
 //! The events of a model in the order they were meant: what comes early is held, what comes late is left out, what is
 //! missing is added (J-015 to J-023, J-053).
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 
+use super::phases::Phases;
 use super::rules;
+use super::told::Reports;
 use crate::dialect::{Intent, Output, Written};
-use crate::finding::clip;
-use crate::finding::{Report, Rule};
+use crate::finding::Report;
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
-use crate::repair::json::Stand;
 use crate::span::Place;
 
 /// Where the text of a delta goes.
@@ -38,12 +36,7 @@ pub(super) struct Order {
     /// What the model itself wrote.
     started: bool,
     ended: bool,
-    phases: HashSet<u64>,
-    real_phases: u32,
-    current: Option<u64>,
-    /// The id of that phase as it was written.
-    written: Option<Value>,
-    last_id: u64,
+    phases: Phases,
     summary: bool,
     answered: bool,
     held: String,
@@ -54,8 +47,7 @@ pub(super) struct Order {
     pub(super) final_end: bool,
     early_answer: bool,
     limit: usize,
-    /// Findings about the line under way; its end is not known yet.
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Reports,
 }
 
 impl Order {
@@ -64,11 +56,7 @@ impl Order {
             thinking: Thinking::Before,
             started: false,
             ended: false,
-            phases: HashSet::new(),
-            real_phases: 0,
-            current: None,
-            written: None,
-            last_id: 0,
+            phases: Phases::default(),
             summary: false,
             answered: false,
             held: String::new(),
@@ -77,41 +65,12 @@ impl Order {
             final_end: false,
             early_answer: false,
             limit: options.limits.hold,
-            reports: Vec::new(),
+            reports: Reports::default(),
         }
     }
 
     pub(super) fn held(&self) -> usize {
         self.held.len()
-    }
-
-    /// Reports on the event under way.
-    pub(super) fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
-        self.found_on(rule, rule.rows[0], at, message, repair);
-    }
-
-    /// As `found`, on another row of the rule.
-    pub(super) fn found_on(
-        &mut self,
-        rule: &'static Rule,
-        row: &'static str,
-        at: Place,
-        message: impl Into<String>,
-        repair: &str,
-    ) {
-        self.found_in(rule, row, (at, at.offset), message, repair);
-    }
-
-    /// As `found_on`, about a part of the event; an empty one is the event, whose end is not known yet.
-    pub(super) fn found_in(
-        &mut self,
-        rule: &'static Rule,
-        row: &'static str,
-        (at, end): Stand,
-        message: impl Into<String>,
-        repair: &str,
-    ) {
-        self.reports.push(Report::new(rule, at, end, message).row(row).repaired(repair));
     }
 
     /// A whole event that is no delta.
@@ -125,13 +84,13 @@ impl Order {
     ) {
         if self.final_end && name == "serp_queries" {
             let message = "`serp_queries` after `final_end`";
-            self.found(rules::AFTER_FINAL_END, at, message, "read all the same");
-            self.found(rules::QUERIES_MISPLACED, at, message, "sent before `final_end`");
+            self.reports.found(rules::AFTER_FINAL_END, at, message, "read all the same");
+            self.reports.found(rules::QUERIES_MISPLACED, at, message, "sent before `final_end`");
             return self.serp_queries(data, at, end, out);
         }
         if self.final_end {
             let rule = if name == "final_end" { rules::FINAL_END_DUPLICATE } else { rules::AFTER_FINAL_END };
-            return self.found(rule, at, format!("`{name}` after `final_end`"), "left out");
+            return self.reports.found(rule, at, format!("`{name}` after `final_end`"), "left out");
         }
         match name {
             "serp_summary" => self.summary(data, at, out),
@@ -145,7 +104,7 @@ impl Order {
 
     fn summary(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
         if self.thinking > Thinking::Before || self.answered {
-            return self.found(
+            return self.reports.found(
                 rules::SUMMARY_LATE,
                 at,
                 "the summary comes after `thinking_start`",
@@ -153,7 +112,7 @@ impl Order {
             );
         }
         if std::mem::replace(&mut self.summary, true) {
-            return self.found(rules::SUMMARY_DUPLICATE, at, "a second `serp_summary`", "left out");
+            return self.reports.found(rules::SUMMARY_DUPLICATE, at, "a second `serp_summary`", "left out");
         }
         let Some(text) = self.text(data, at) else {
             self.summary = false;
@@ -161,11 +120,11 @@ impl Order {
         };
         if text.trim().is_empty() {
             self.summary = false;
-            return self.found(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
+            return self.reports.found(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
         }
         let plain = without_tags(&text);
         if plain != text {
-            self.found(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
+            self.reports.found(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
         }
         out.intent(Intent::Summary(plain.into()));
     }
@@ -175,11 +134,11 @@ impl Order {
         match data.get("text") {
             Some(Value::String(text)) => Some(text.clone()),
             Some(_) => {
-                self.found(rules::FIELD_TYPE, at, "`text` is not a string", "event left out");
+                self.reports.found(rules::FIELD_TYPE, at, "`text` is not a string", "event left out");
                 None
             }
             None => {
-                self.found(rules::FIELD_MISSING, at, "`text` is missing", "event left out");
+                self.reports.found(rules::FIELD_MISSING, at, "`text` is missing", "event left out");
                 None
             }
         }
@@ -187,101 +146,68 @@ impl Order {
 
     fn thinking_start(&mut self, at: Place, out: &mut dyn Output) {
         if std::mem::replace(&mut self.started, true) {
-            return self.found(rules::THINKING_START_DUPLICATE, at, "a second `thinking_start`", "left out");
+            return self.reports.found(
+                rules::THINKING_START_DUPLICATE,
+                at,
+                "a second `thinking_start`",
+                "left out",
+            );
         }
         if self.thinking > Thinking::Before {
-            return self.found(rules::ORDER_INVALID, at, "`thinking_start` comes too late", "left out");
+            return self.reports.found(
+                rules::ORDER_INVALID,
+                at,
+                "`thinking_start` comes too late",
+                "left out",
+            );
         }
         self.thinking = Thinking::Open;
         out.intent(Intent::ThinkingStart);
     }
 
     fn phase_start(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        self.real_phases += 1;
         if self.thinking == Thinking::Over {
-            self.current = None;
+            self.phases.start_late();
             let message = "`phase_start` after `thinking_end`";
-            return self.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
+            return self.reports.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
         }
         self.thinking = Thinking::Open;
-        let id = self.phase_id(data.get("id"), at);
-        self.last_id = id;
-        self.phases.insert(id);
-        self.current = Some(id);
-        self.written = data.get("id").cloned();
+        self.phases.start(data.get("id"), at, &mut self.reports);
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
             // One that is no string is reported where it stands.
             _ => "",
         };
         if title.trim().is_empty() {
-            self.found(rules::TITLE_EMPTY, at, "the title is blank", "fallback title");
+            self.reports.found(rules::TITLE_EMPTY, at, "the title is blank", "fallback title");
         }
         out.intent(Intent::Phase(title.into(), at));
-    }
-
-    /// The model's number of a phase; an unusable one counts as the next.
-    fn phase_id(&mut self, value: Option<&Value>, at: Place) -> u64 {
-        let due = self.last_id.saturating_add(1);
-        let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
-            let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-            let shown = clip(&shown, 40);
-            let message = format!("the id of a phase is a positive integer, not {shown}");
-            self.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
-            return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
-        };
-        if id <= self.last_id {
-            let message = format!("phase {id} comes after phase {}", self.last_id);
-            self.found(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
-        } else if id != due {
-            let message = format!("phase {id} where phase {due} is due");
-            self.found(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
-        }
-        id
     }
 
     /// A `phase_delta` begins: where its text goes.
     pub(super) fn phase_delta(&mut self, id: Option<&Value>, at: Place, out: &mut dyn Output) -> Target {
         if self.final_end {
-            self.found(rules::AFTER_FINAL_END, at, "`phase_delta` after `final_end`", "left out");
+            self.reports.found(rules::AFTER_FINAL_END, at, "`phase_delta` after `final_end`", "left out");
             return Target::Nowhere;
         }
         if self.thinking == Thinking::Over {
             let message = "`phase_delta` after `thinking_end`";
-            self.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
+            self.reports.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
             return Target::Nowhere;
         }
-        let Some(value) = id else {
-            self.found(rules::FIELD_MISSING, at, "`id` is missing", "event left out");
+        let Some(id) = id else {
+            self.reports.found(rules::FIELD_MISSING, at, "`id` is missing", "event left out");
             return Target::Nowhere;
         };
-        let same = self.current.filter(|_| self.written.as_ref() == Some(value));
-        let id = same.or_else(|| lenient_id(Some(value))).unwrap_or(0);
         self.thinking = Thinking::Open;
-        match self.current {
-            None => {
-                let message = format!("phase {id} has not started");
-                self.found_on(rules::DELTA_UNKNOWN, "J-017", at, message, "a phase with the fallback title");
-                self.current = Some(id);
-                self.written = Some(value.clone());
-                self.last_id = self.last_id.max(id);
-                out.intent(Intent::Phase("".into(), at));
-            }
-            Some(current) if current == id && self.phases.contains(&id) => {}
-            Some(current) => {
-                let started = self.phases.contains(&id);
-                let rule = if started { rules::DELTA_NOT_CURRENT } else { rules::DELTA_UNKNOWN };
-                let message = format!("a delta for phase {id} while phase {current} is the last one");
-                self.found(rule, at, message, "text of the last phase");
-            }
-        }
+        self.phases.delta(id, at, &mut self.reports, out);
         Target::Phase
     }
 
     /// A `final_delta` begins: where its text goes.
     pub(super) fn final_delta(&mut self, at: Place, out: &mut dyn Output) -> Target {
         if self.final_end {
-            self.found(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
+            self.reports.found(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
             return Target::Nowhere;
         }
         if let Some((place, end)) = self.queries.take() {
@@ -296,7 +222,7 @@ impl Order {
         if !std::mem::replace(&mut self.early_answer, true) {
             let message = "`final_delta` before `thinking_end`";
             let repair = if self.thinking == Thinking::Open { "held until then" } else { "thinking closed" };
-            self.found(rules::FINAL_BEFORE_THINKING_END, at, message, repair);
+            self.reports.found(rules::FINAL_BEFORE_THINKING_END, at, message, repair);
         }
         if self.thinking == Thinking::Open {
             return Target::Held;
@@ -318,7 +244,7 @@ impl Order {
                 self.held.push_str(&text[..room]);
                 if room < text.len() {
                     let message = "more answer text before `thinking_end` than `limits.hold`";
-                    self.found(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
+                    self.reports.found(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
                     self.close_thinking(out);
                     out.intent(Intent::FinalText(&text[room..]));
                 }
@@ -329,15 +255,20 @@ impl Order {
 
     /// The delta called `name` has an empty text, or none.
     pub(super) fn delta_empty(&mut self, name: &str, at: Place, message: &str) {
-        self.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
+        self.reports.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
     }
 
     fn thinking_end(&mut self, at: Place, out: &mut dyn Output) {
         if std::mem::replace(&mut self.ended, true) {
-            return self.found(rules::THINKING_END_DUPLICATE, at, "a second `thinking_end`", "left out");
+            return self.reports.found(
+                rules::THINKING_END_DUPLICATE,
+                at,
+                "a second `thinking_end`",
+                "left out",
+            );
         }
         if self.thinking == Thinking::Over {
-            return self.found(rules::ORDER_INVALID, at, "`thinking_end` comes too late", "left out");
+            return self.reports.found(rules::ORDER_INVALID, at, "`thinking_end` comes too late", "left out");
         }
         self.close_thinking(out);
     }
@@ -368,7 +299,7 @@ impl Order {
             Some(_) => {
                 if before.is_some() {
                     let message = "a second `serp_queries`";
-                    self.found(
+                    self.reports.found(
                         rules::QUERIES_DUPLICATE,
                         at,
                         message,
@@ -376,9 +307,9 @@ impl Order {
                     );
                 }
                 let message = "`queries` is not an array";
-                self.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
+                self.reports.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
             }
-            None => self.found(rules::FIELD_MISSING, at, "`queries` is missing", "event left out"),
+            None => self.reports.found(rules::FIELD_MISSING, at, "`queries` is missing", "event left out"),
         }
     }
 
@@ -396,7 +327,7 @@ impl Order {
         }
         let missing = [
             (!self.started, rules::THINKING_START_MISSING, "there is no `thinking_start`"),
-            (self.real_phases == 0, rules::PHASE_MISSING, "there is no `phase_start`"),
+            (self.phases.count() == 0, rules::PHASE_MISSING, "there is no `phase_start`"),
             (!self.ended, rules::THINKING_END_MISSING, "there is no `thinking_end`"),
             (!self.answered, rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
             (!self.final_end, rules::FINAL_END_MISSING, "there is no `final_end`"),
@@ -404,22 +335,10 @@ impl Order {
         for (_, rule, message) in missing.into_iter().filter(|(missing, ..)| *missing) {
             out.report(Report::new(rule, end, end.offset, message).repaired("added"));
         }
-        if self.real_phases == 1 {
+        if self.phases.count() == 1 {
             out.report(Report::new(rules::SINGLE_PHASE, end, end.offset, "there is only one phase"));
         }
     }
-}
-
-/// A positive integer, also where it is written as a string or as `1.0`.
-pub(super) fn lenient_id(value: Option<&Value>) -> Option<u64> {
-    let id = match value? {
-        Value::Number(number) => {
-            number.as_u64().or_else(|| number.as_f64().filter(|id| id.fract() == 0.0).map(|id| id as u64))
-        }
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    id.filter(|&id| id > 0)
 }
 
 /// The text without its tags. Text whose neighbours become a tag when one between them is gone stays text.

@@ -2,31 +2,32 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::event::{self, Whole};
-use super::order::{Order, Target};
+use super::line::{Done, Line};
+use super::order::Order;
+use super::outer::Outer;
 use super::text::{Between, Named};
 use super::told::Told;
 use super::{rules, streamed};
-use crate::dialect::Output;
+use crate::dialect::draft::{LeadingThink, Rules};
+use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
-use crate::finding::Report;
+use crate::dialect::{Intent, Output};
+use crate::finding::{Report, Rule};
+use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{
-    Builder, Built, Closing, Duplicate, End, JsonEvent, JsonSink, KeyPlace, Members, Start,
-};
+use crate::repair::json::{Builder, Closing, End, JsonEvent, KeyPlace, Members, Reader, Start};
 use crate::span::Place;
 
 /// The lines of one reply.
 pub(super) struct Lines {
     pub(super) order: Order,
-    pub(super) text: Between,
-    pub(super) told: Told,
-    pub(super) thoughts: Thoughts,
+    text: Between,
+    told: Told,
+    thoughts: Thoughts,
     /// Whether the input has ended.
-    pub(super) finishing: bool,
+    finishing: bool,
     /// Whether the input ended in an object before it could look like an event.
     pub(super) cut: bool,
     builder: Builder,
@@ -40,91 +41,90 @@ pub(super) struct Lines {
     options: Arc<Options>,
 }
 
-/// The value under way: an object, or an array of objects.
-#[derive(Default)]
-struct Outer {
-    at: Place,
-    /// Arrays that are open around the object under way.
-    arrays: usize,
-    /// The last bracket, where it is the bracket of an item.
-    bracket: Place,
-    /// Whether objects came, and other items since the place after the last of them.
-    objects: bool,
-    others: bool,
-    gap: Place,
-    array: bool,
-    /// The object is the data of an `event:` line.
-    framed: bool,
-}
+/// Findings that always wait for the first event: whoever lists fewer counts the rest.
+const FEW: usize = 64;
 
-/// What is known of the object under way.
-#[derive(Default)]
-pub(super) struct Line {
-    /// Where the event begins, and where its object does.
-    pub(super) at: Place,
-    start: Place,
-    depth: usize,
-    /// The object is the data of a named frame.
-    pub(super) framed: bool,
-    top: String,
-    sub: String,
-    pub(super) name: String,
-    /// Whether the string under way is the event's name, and whether the last value under `event` is a string.
-    naming: bool,
-    pub(super) named: bool,
-    pub(super) id: Option<Value>,
-    id_text: String,
-    id_string: bool,
-    /// Where the text of a delta goes; set once, when the text begins.
-    pub(super) target: Option<Target>,
-    streaming: bool,
-    pub(super) filled: bool,
-    /// Keys whose value came after text had been sent, and so late that it changes nothing.
-    late: Vec<usize>,
-    /// Open brackets around the text that goes out, and the offset of its key.
-    pub(super) text_depth: usize,
-    pub(super) text_at: usize,
-    /// Bytes of text that wait for the end of the object.
-    waiting: usize,
-}
+impl Body for Lines {
+    const DRAFT: Rules = rules::DRAFT;
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
+        (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "given as the answer");
 
-/// An object that has been read.
-struct Done {
-    line: Line,
-    /// `None` when it is larger than the limits; empty when its text was handed on.
-    value: Option<serde_json::Map<String, Value>>,
-    duplicates: Vec<Duplicate>,
-    members: Members,
-    end: usize,
-}
-
-/// Lends the lines to the JSON reader.
-pub(super) struct Feed<'a> {
-    pub(super) lines: &'a mut Lines,
-    pub(super) preface: &'a mut Preface,
-    pub(super) out: &'a mut dyn Output,
-}
-
-impl JsonSink for Feed<'_> {
-    #[inline]
-    fn event(&mut self, event: JsonEvent<'_>) {
-        self.lines.see(&event, self.preface, self.out);
+    fn reader(limits: &Limits) -> Reader {
+        Reader::lines(limits)
     }
 
-    fn report(&mut self, report: Report) {
-        self.lines.told.add(report, self.out);
+    fn start_at(&mut self, place: Place, _: &LeadingThink) {
+        self.text.start_at(place);
+    }
+
+    fn in_thought(&mut self, place: Place) {
+        self.text.start_at(place);
+    }
+
+    #[inline]
+    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+        if let JsonEvent::StringDelta(text) = event
+            && let Some(target) = self.line.streamed()
+        {
+            return self.order.delta(target, text, self.line.at, out);
+        }
+        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
+            && self.told.begun()
+        {
+            // What stands before it is text between events, reasoning or not.
+            let ended = self.text.thought_begins(&mut self.told, out);
+            self.frame_ended(ended, out);
+        }
+        if self.line.depth > 0 {
+            self.inside(event, out);
+        } else if self.thoughts.see(event, self.told.begun(), preface, out) {
+            self.thought(event, out);
+        } else {
+            self.outside(event, out);
+        }
+    }
+
+    fn report(&mut self, report: Report, out: &mut dyn Output) {
+        self.told.add(report, out);
     }
 
     fn bracket(&mut self, place: KeyPlace<'_>) {
-        let Lines { outer, line, .. } = &mut *self.lines;
-        if outer.arrays > 0 && line.depth <= 1 {
-            outer.bracket = place.get();
+        if self.outer.arrays > 0 && self.line.depth <= 1 {
+            self.outer.bracket(place.get());
         }
     }
-}
 
-/// Findings that always wait for the first event: whoever lists fewer counts the rest.
-const FEW: usize = 64;
+    fn begun(&self) -> bool {
+        self.told.begun()
+    }
+
+    fn thoughts(&mut self) -> &mut Thoughts {
+        &mut self.thoughts
+    }
+
+    fn held(&self) -> usize {
+        // Before the first event all text is held anyway.
+        let thoughts = self.thoughts.held();
+        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
+        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
+    }
+
+    fn ending(&mut self) {
+        self.finishing = true;
+    }
+
+    fn ended(&mut self, found: Option<&str>, end: Place, out: &mut dyn Output) {
+        if let Some(text) = found.filter(|_| !self.told.begun()) {
+            // What looked like an event was a draft as well.
+            out.intent(Intent::Draft(text));
+        }
+        let ended = self.text.end_line(&mut self.told, out);
+        self.frame_ended(ended, out);
+        let named = self.text.named.take();
+        self.frame_ended(named, out);
+        self.flush(end.offset, out);
+    }
+}
 
 impl Lines {
     pub(super) fn new(options: &Arc<Options>) -> Lines {
@@ -143,39 +143,6 @@ impl Lines {
             done: None,
             pretty: false,
             options: Arc::clone(options),
-        }
-    }
-
-    /// Bytes of text that have come and not been sent.
-    pub(super) fn held(&self) -> usize {
-        // Before the first event all text is held anyway.
-        let thoughts = self.thoughts.held();
-        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
-        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
-    }
-
-    #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
-        if let JsonEvent::StringDelta(text) = event
-            && self.line.streaming
-        {
-            let target = self.line.target.unwrap_or(Target::Nowhere);
-            self.line.filled = true;
-            return self.order.delta(target, text, self.line.at, out);
-        }
-        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
-            && self.told.begun()
-        {
-            // What stands before it is text between events, reasoning or not.
-            let ended = self.text.thought_begins(&mut self.told, out);
-            self.frame_ended(ended, out);
-        }
-        if self.line.depth > 0 {
-            self.inside(event, out);
-        } else if self.thoughts.see(event, self.told.begun(), Some(preface), out) {
-            self.thought(event, out);
-        } else {
-            self.outside(event, out);
         }
     }
 
@@ -221,20 +188,18 @@ impl Lines {
             JsonEvent::ValueEnd(end) => self.value_ends(end, out),
             JsonEvent::ObjectStart => {
                 self.item_ends(false, out);
-                self.gap_ends(self.outer.bracket.offset, out);
+                let before = self.outer.object_begins();
+                before.into_iter().for_each(|report| self.told.add(report, out));
                 self.object_begins();
                 self.builder.see(event);
             }
             JsonEvent::ArrayStart => {
                 self.item_ends(false, out);
-                if !std::mem::replace(&mut self.outer.array, true) {
-                    self.outer.gap = self.outer.at;
-                }
-                self.outer.arrays += 1;
+                self.outer.array_begins();
             }
-            JsonEvent::ArrayEnd => self.outer.arrays = self.outer.arrays.saturating_sub(1),
+            JsonEvent::ArrayEnd => self.outer.array_ends(),
             JsonEvent::StringStart | JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
-                self.outer.others = true;
+                self.outer.other();
             }
             _ => {}
         }
@@ -242,10 +207,7 @@ impl Lines {
 
     /// What stands inside of an object.
     fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
-        let line = &mut self.line;
-        if line.depth == 1 && begins_value(event) && line.top == "event" {
-            line.named = matches!(event, JsonEvent::StringStart);
-        }
+        self.line.value_begins(event);
         match event {
             JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
@@ -258,13 +220,7 @@ impl Lines {
             JsonEvent::Key { text, depth, place } => self.line.key(text, depth - self.outer.arrays, *place),
             JsonEvent::StringStart => self.string_begins(out),
             JsonEvent::StringDelta(text) => {
-                let line = &mut self.line;
-                if line.naming {
-                    line.name.push_str(text);
-                } else if line.id_string {
-                    line.id_text.push_str(text);
-                }
-                line.waiting += text.len();
+                self.line.string(text);
                 self.builder.see(event);
                 if self.builder.over() {
                     // It was thrown away.
@@ -273,9 +229,7 @@ impl Lines {
                 return;
             }
             JsonEvent::StringEnd => self.line.string_ends(),
-            JsonEvent::Number(number) if self.line.is_field("id") && self.line.target.is_none() => {
-                self.line.id = Some(Value::Number((*number).clone()));
-            }
+            JsonEvent::Number(number) => self.line.number(number),
             _ => {}
         }
         self.builder.see(event);
@@ -284,10 +238,10 @@ impl Lines {
     fn value_begins(&mut self, start: &Start, out: &mut dyn Output) {
         let begins = self.text.object_begins(&mut self.told, out);
         begins.ended.into_iter().for_each(|ended| self.frame_ended(Some(ended), out));
-        self.outer = Outer { at: start.place, framed: begins.framed, ..Outer::default() };
+        self.outer = Outer::new(start.place, begins.framed);
         if begins.glued {
             let place = start.place;
-            self.order.found(
+            self.order.reports.found(
                 rules::LINES_GLUED,
                 place,
                 "two objects on one line",
@@ -297,7 +251,7 @@ impl Lines {
     }
 
     fn object_begins(&mut self) {
-        let start = if self.outer.arrays > 0 { self.outer.bracket } else { self.outer.at };
+        let start = self.outer.object_at();
         self.line.begin(start, self.outer.framed);
         if let Some(named) = self.text.named.as_ref().filter(|_| self.outer.framed) {
             self.line.at = named.at;
@@ -312,22 +266,9 @@ impl Lines {
     }
 
     fn object_ends(&mut self) {
-        let built = self.builder.see(&JsonEvent::ValueEnd(End::default()));
-        let (value, duplicates, members) = match built {
-            Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
-                (Some(object), duplicates, members)
-            }
-            // Nothing of it is asked for.
-            Some(Built { value: Value::Null, duplicates, members, .. }) => {
-                (Some(serde_json::Map::new()), duplicates, members)
-            }
-            _ => (None, Vec::new(), self.builder.members(0)),
-        };
-        self.outer.objects = true;
-        self.outer.gap = self.outer.bracket;
-        let end = self.outer.bracket.offset;
+        let end = self.outer.object_ends();
         let line = std::mem::replace(&mut self.line, std::mem::take(&mut self.spare));
-        self.done = Some(Done { line, value, duplicates, members, end });
+        self.done = Some(Done::new(line, &mut self.builder, end));
     }
 
     /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
@@ -343,51 +284,32 @@ impl Lines {
 
     fn value_ends(&mut self, end: &End, out: &mut dyn Output) {
         self.text.object_ends(end.place);
-        let Outer { at, array, objects, .. } = self.outer;
+        let Outer { at, array, .. } = self.outer;
         if !array && let Some(done) = &mut self.done {
             done.end = end.offset;
             let several = end.place.line > done.line.start.line && !end.closed_by_us;
             if several && !std::mem::replace(&mut self.pretty, true) {
-                self.order.found(rules::LINES_PRETTY, at, "an object over several lines", "read as one");
+                self.order.reports.found(
+                    rules::LINES_PRETTY,
+                    at,
+                    "an object over several lines",
+                    "read as one",
+                );
             }
         }
         self.item_ends(end.closed_by_us && self.finishing, out);
-        if objects {
-            self.gap_ends(end.offset, out);
-        }
-        let mut found = |rule, message: &str, repair: &str| {
-            self.told.add(Report::new(rule, at, end.offset, message).repaired(repair), out);
-        };
-        if !objects {
-            found(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out");
-        } else if array {
-            found(rules::LINES_IN_ARRAY, "events as items of an array", "read one after the other");
-        }
+        let wrong = self.outer.ends(end.offset).into_iter().flatten();
+        wrong.for_each(|report| self.told.add(report, out));
         self.flush(end.offset, out);
-    }
-
-    /// What stands between the objects of an array ends here.
-    fn gap_ends(&mut self, end: usize, out: &mut dyn Output) {
-        if std::mem::take(&mut self.outer.others) {
-            let message = "items that are no JSON objects";
-            let report = Report::new(rules::LINE_NOT_OBJECT, self.outer.gap, end, message);
-            self.told.add(report.repaired("left out"), out);
-        }
     }
 
     /// A string begins: the event's name, an id, or the text of a delta that can be handed on at once.
     fn string_begins(&mut self, out: &mut dyn Output) {
-        let line = &mut self.line;
-        line.naming = line.depth == 1 && line.top == "event" && !line.framed && line.name.is_empty();
-        line.id_string = line.is_field("id") && line.target.is_none();
-        if !line.is_field("text") {
+        if !self.line.string_begins() {
             return;
         }
-        if line.target.is_some() {
-            return;
-        }
-        let (at, id) = (line.at, line.id.as_ref());
-        let target = match line.name.trim() {
+        let (at, id) = (self.line.at, self.line.id.as_ref());
+        let target = match self.line.name.trim() {
             "final_delta" => {
                 self.told.begin(out);
                 self.order.final_delta(at, out)
@@ -398,9 +320,7 @@ impl Lines {
             }
             _ => return,
         };
-        line.target = Some(target);
-        line.text_depth = line.depth;
-        line.streaming = true;
+        self.line.stream(target);
         self.builder.forget_value();
     }
 
@@ -409,7 +329,7 @@ impl Lines {
         let Done { line, value, duplicates, mut members, end } = done;
         members.ended(end);
         for duplicate in duplicates {
-            let sent = line.late.contains(&duplicate.again.0.offset);
+            let sent = line.is_late(duplicate.again.0.offset);
             let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
             // The last value of an object was not known to end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
@@ -421,7 +341,7 @@ impl Lines {
                 streamed::rest(line.name.trim(), &line, &members, true, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
-                self.order.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
+                self.order.reports.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
             }
             return (line, members);
         };
@@ -440,92 +360,8 @@ impl Lines {
         }
     }
 
-    /// The end of the input, after the last object.
-    pub(super) fn end_text(&mut self, end: Place, out: &mut dyn Output) {
-        let ended = self.text.end_line(&mut self.told, out);
-        self.frame_ended(ended, out);
-        let named = self.text.named.take();
-        self.frame_ended(named, out);
-        self.flush(end.offset, out);
-    }
-
     /// Hands on the findings of an event, now that its end is known.
     fn flush(&mut self, end: usize, out: &mut dyn Output) {
-        for mut report in self.order.reports.drain(..) {
-            if report.end == report.place.offset {
-                report.end = end;
-            }
-            self.told.add(report, out);
-        }
-    }
-}
-
-/// Whether a value begins with an event.
-fn begins_value(event: &JsonEvent<'_>) -> bool {
-    use JsonEvent::{ArrayStart, Bool, Digits, Null, Number, ObjectStart, StringStart};
-    matches!(event, StringStart | Number(_) | Digits(_) | Bool(_) | Null | ObjectStart | ArrayStart)
-}
-
-/// Keys that are looked at for what came too late.
-const LATE: usize = 16;
-
-/// Bytes of a buffer that is used again.
-const BUFFER: usize = 256;
-
-impl Line {
-    /// The line of an object that begins here.
-    fn begin(&mut self, at: Place, framed: bool) {
-        *self = Line { at, start: at, depth: 1, framed, ..std::mem::take(self).cleared() };
-    }
-
-    /// No line, in the buffers of this one, where they are small.
-    fn cleared(self) -> Line {
-        let Line { mut top, mut sub, mut name, mut id_text, mut late, .. } = self;
-        for buffer in [&mut top, &mut sub, &mut name, &mut id_text] {
-            if buffer.capacity() > BUFFER {
-                *buffer = String::new();
-            }
-            buffer.clear();
-        }
-        late.clear();
-        Line { top, sub, name, id_text, late, ..Line::default() }
-    }
-
-    fn key(&mut self, text: &str, depth: usize, place: KeyPlace<'_>) {
-        let key = match depth {
-            1 => {
-                self.sub.clear();
-                &mut self.top
-            }
-            2 => &mut self.sub,
-            _ => return,
-        };
-        key.clear();
-        key.push_str(text);
-        if self.target.is_none() && text == "text" {
-            self.text_at = place.offset();
-        } else if self.target.is_some()
-            && matches!(text, "event" | "data" | "id" | "text")
-            && self.late.len() < LATE
-        {
-            self.late.push(place.offset());
-        }
-    }
-
-    fn string_ends(&mut self) {
-        self.naming = false;
-        self.streaming = false;
-        if std::mem::take(&mut self.id_string) {
-            self.id = Some(Value::from(std::mem::take(&mut self.id_text)));
-        }
-    }
-
-    /// Whether the value under way is that field of the event.
-    fn is_field(&self, name: &str) -> bool {
-        match self.depth {
-            1 => self.top == name && self.top != "event",
-            2 => self.top == "data" && self.sub == name && !self.framed,
-            _ => false,
-        }
+        self.order.reports.flush(end, &mut self.told, out);
     }
 }

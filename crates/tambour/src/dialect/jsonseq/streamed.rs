@@ -1,8 +1,8 @@
 //! A delta whose text was sent while it arrived: what else stands in its object is told.
 
 use super::event::{is_id, known, of_envelope};
+use super::line::Line;
 use super::order::Order;
-use super::parse::Line;
 use super::rules;
 use crate::finding::clip;
 use crate::repair::json::Members;
@@ -12,9 +12,9 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
     let at = line.at;
     if over {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
-        order.found(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
+        order.reports.found(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
     } else if !line.framed && members.of(&[]).any(|member| known(name).contains(&member.key.as_str())) {
-        order.found(
+        order.reports.found(
             rules::DATA_FLAT,
             at,
             "the fields stand beside `event`, not in `data`",
@@ -37,13 +37,19 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
         // One in the same place has a finding as a key that comes again.
         if key == "text" && stand.0.offset != line.text_at && (over || level != line.text_depth) {
             let repair = "left out, the first one was sent";
-            order.found_in(rules::FIELD_EXTRA, "J-051", stand, "the delta has a second `text`", repair);
+            order.reports.found_in(
+                rules::FIELD_EXTRA,
+                "J-051",
+                stand,
+                "the delta has a second `text`",
+                repair,
+            );
         } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_id(id)) {
-            order.found_in(rules::FIELD_TYPE, "J-009", stand, "`id` is not of its type", "left out");
+            order.reports.found_in(rules::FIELD_TYPE, "J-009", stand, "`id` is not of its type", "left out");
         } else if !field {
             let short = clip(key, 40);
             let message = format!("`{name}` has no field `{short}`");
-            order.found_in(rules::FIELD_EXTRA, "J-051", stand, message, "left out");
+            order.reports.found_in(rules::FIELD_EXTRA, "J-051", stand, message, "left out");
         }
     }
     if !line.filled {

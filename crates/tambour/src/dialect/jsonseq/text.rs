@@ -4,6 +4,7 @@ use super::rules;
 use super::told::Told;
 use crate::dialect::Output;
 use crate::finding::{Report, Rule};
+use crate::lex::fence::{Fence, is_json};
 use crate::span::Place;
 
 /// The line under way, outside of objects.
@@ -140,8 +141,8 @@ impl Between {
 
     /// Text of a line. Gives a frame that ends here without data, since the next one begins.
     fn judge(&mut self, text: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
-        if text.starts_with("```") || text.starts_with("~~~") {
-            self.fence(text, told, out);
+        if let Some((_, info)) = Fence::of(text) {
+            self.fence(text, info.trim_start(), told, out);
         } else if let Some(name) = text.strip_prefix("event:").filter(|_| !self.long) {
             self.framing(told, out);
             let named = Named { name: name.trim().to_owned(), at: self.start, end: self.end };
@@ -167,15 +168,12 @@ impl Between {
             }
     }
 
-    /// A line that begins like a fence. What stands behind its marks and the name of its language is text.
-    fn fence(&mut self, text: &str, told: &mut Told, out: &mut dyn Output) {
-        let marks = text.bytes().take_while(|byte| *byte == text.as_bytes()[0]).count();
-        let info = text[marks..].trim_start();
+    /// A line that begins like a fence, with `info` behind it. What is not the name of its language is text.
+    fn fence(&mut self, text: &str, info: &str, told: &mut Told, out: &mut dyn Output) {
         let language = info.split(char::is_whitespace).next().unwrap_or("");
         let opens = !std::mem::replace(&mut self.fenced, true);
         // The first fence is told whole, with whatever language it names.
-        let json = language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
-        let known = opens || json && language.len() < 8;
+        let known = opens || is_json(language);
         let mark = text.len() - info.len() + if known { language.len() } else { 0 };
         let rest = text[mark..].trim_start();
         if opens {

@@ -2,7 +2,9 @@
 //! its findings wait, and a reply without events, which is the answer as it stands, has none of them.
 
 use crate::dialect::Output;
-use crate::finding::Report;
+use crate::finding::{Report, Rule};
+use crate::repair::json::Stand;
+use crate::span::Place;
 
 /// Findings that wait for the first event, or go straight on.
 #[derive(Debug)]
@@ -47,6 +49,51 @@ impl Told {
     pub(super) fn begin(&mut self, out: &mut dyn Output) {
         if let Some(waiting) = self.waiting.take() {
             waiting.into_iter().for_each(|report| out.report(report));
+        }
+    }
+}
+
+/// Findings on the event under way, whose end is not known yet.
+#[derive(Debug, Default)]
+pub(super) struct Reports(Vec<Report>);
+
+impl Reports {
+    /// A finding on the event, and on the first row of the rule.
+    pub(super) fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
+        self.found_on(rule, rule.rows[0], at, message, repair);
+    }
+
+    /// As `found`, on another row of the rule.
+    pub(super) fn found_on(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        at: Place,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.found_in(rule, row, (at, at.offset), message, repair);
+    }
+
+    /// As `found_on`, about a part of the event; an empty one is the event.
+    pub(super) fn found_in(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        (at, end): Stand,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.0.push(Report::new(rule, at, end, message).row(row).repaired(repair));
+    }
+
+    /// Hands them on, now that the end of the event is known.
+    pub(super) fn flush(&mut self, end: usize, told: &mut Told, out: &mut dyn Output) {
+        for mut report in self.0.drain(..) {
+            if report.end == report.place.offset {
+                report.end = end;
+            }
+            told.add(report, out);
         }
     }
 }

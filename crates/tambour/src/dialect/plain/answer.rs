@@ -14,6 +14,7 @@ use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::code::{Code, Inside, Stop};
 use crate::lex::comment::Comment;
+use crate::lex::fence;
 use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
@@ -143,7 +144,7 @@ impl Answer {
         }
         // Runs of fence characters must not join.
         if std::mem::take(&mut self.cut)
-            && matches!(self.last, b'`' | b'~')
+            && fence::is_mark(self.last)
             && token.raw().as_bytes().first() == Some(&self.last)
         {
             self.text(" ", || at, out);

@@ -1,6 +1,7 @@
 //! Text outside the elements: held until it is known whether a structure makes it superfluous (X-013, T-015), and
 //! the fence around a reply (T-018).
 
+use crate::lex::fence::Fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
@@ -68,11 +69,10 @@ struct Run {
     at: Place,
 }
 
-/// The opening of a fence around the reply.
+/// The line that opens a fence around the reply.
 #[derive(Clone, Debug)]
-pub(super) struct Fence {
-    pub(super) mark: char,
-    pub(super) len: usize,
+pub(super) struct FenceLine {
+    marks: Fence,
     pub(super) place: Place,
     pub(super) end: usize,
     /// Whether it has been reported.
@@ -247,15 +247,13 @@ impl Outside {
     }
 
     /// Removes a fence that opens on the last line, and returns it.
-    pub(super) fn take_fence(&mut self) -> Option<Fence> {
+    pub(super) fn take_fence(&mut self) -> Option<FenceLine> {
         let line_at = self.reach.line;
         let line = self.last_line()?.trim_end();
         let indent = line.len() - line.trim_start().len();
         let line = line.trim_start();
-        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-        let len = line.chars().take_while(|&c| c == mark).count();
-        let info = line[len..].trim();
-        if len < 3 || info.contains(mark) || info.contains(char::is_whitespace) {
+        let (marks, info) = Fence::of(line)?;
+        if info.contains(char::from(marks.mark)) || info.trim().contains(char::is_whitespace) {
             return None;
         }
         let place = self.place(line_at + indent);
@@ -263,7 +261,7 @@ impl Outside {
         let mut reach = Reach::default();
         reach.add(&self.text[..line_at], 0);
         self.split_off(line_at, place, reach);
-        Some(Fence { mark, len, place, end, told: false })
+        Some(FenceLine { marks, place, end, told: false })
     }
 
     /// The place of a byte of the text.
@@ -283,9 +281,8 @@ impl Outside {
     }
 
     /// Removes the line that closes `fence`; whether there was one.
-    pub(super) fn take_closing(&mut self, fence: &Fence) -> bool {
-        let line = self.text.lines().next().unwrap_or("").trim();
-        let closes = line.len() >= fence.len && line.chars().all(|c| c == fence.mark);
+    pub(super) fn take_closing(&mut self, fence: &FenceLine) -> bool {
+        let closes = fence.marks.is_closed_by_line(self.text.lines().next().unwrap_or(""));
         if closes {
             let mut skip = self.text.find('\n').map_or(self.text.len(), |at| at + 1);
             let old = self.take();

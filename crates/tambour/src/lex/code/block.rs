@@ -1,6 +1,8 @@
 //! Where a line stands: the quotations and list items it is in, and what begins in them. As CommonMark has it, without
 //! HTML and definitions of links.
 
+use crate::lex::fence::Fence;
+
 /// Follows the blocks of a Markdown text, byte by byte up to where the content of each line begins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
@@ -22,12 +24,6 @@ pub(super) struct Block {
     quoted: bool,
     marker: Marker,
     rule: Rule,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fence {
-    mark: u8,
-    len: usize,
 }
 
 /// What is known of the current line.
@@ -168,10 +164,11 @@ impl Block {
     /// The run of fence characters that began the line is over; returns whether it was text.
     pub(super) fn end_mark(&mut self, mark: u8, len: usize) -> bool {
         if let Some(fence) = self.fence {
-            self.line = if len >= fence.len { Line::Closing } else { Line::Inline };
+            let closes = Fence::new(mark, len).is_some_and(|run| fence.is_closed_by(run));
+            self.line = if closes { Line::Closing } else { Line::Inline };
             return false;
         }
-        if len >= 3 {
+        if Fence::new(mark, len).is_some() {
             self.line = Line::Info { mark, len };
             return false;
         }
@@ -221,7 +218,7 @@ impl Block {
             Line::Start => self.end_blank(),
             Line::Info { mark, len } => {
                 self.no_paragraph();
-                self.fence = Some(Fence { mark, len });
+                self.fence = Fence::new(mark, len);
             }
             Line::Closing => self.fence = None,
             Line::Mark { .. } | Line::Inline => {}

@@ -8,6 +8,7 @@ use super::find::Found;
 use super::keys::Duplicate;
 use super::make::Make;
 use crate::finding::Report;
+use crate::lex::fence::Fence;
 use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::{Place, Span};
@@ -372,12 +373,9 @@ fn gap(text: &str) -> Gap {
             b',' | b';' => (Gap::Comma, 1),
             b'}' | b']' | b')' => (Gap::Brackets, 1),
             b'`' | b'~' => {
-                let marks = rest.bytes().take_while(|&mark| mark == byte).count();
-                if marks < 3 {
-                    return Gap::Prose;
-                }
-                let tag = |&byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(&byte);
-                (Gap::Fence, marks + rest.as_bytes()[marks..].iter().take_while(|byte| tag(byte)).count())
+                let Some((fence, info)) = Fence::of(rest) else { return Gap::Prose };
+                let tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(byte);
+                (Gap::Fence, fence.len + info.bytes().take_while(tag).count())
             }
             _ => return Gap::Prose,
         };

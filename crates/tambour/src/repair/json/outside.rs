@@ -1,5 +1,6 @@
 //! Text around values: where the next value starts, fences, thinking.
 
+use crate::lex::fence::Fence;
 use crate::lex::json::{self, PROSE};
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 
@@ -18,8 +19,8 @@ const COMMENT_END: &[u8] = b"-->";
 /// What is known about the text outside of values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outside {
-    /// The open fence: its character, length and what it is for.
-    pub(super) fence: Option<(u8, usize, Origin)>,
+    /// The open fence, and what it is for.
+    pub(super) fence: Option<(Fence, Origin)>,
     /// Only white space came since the text, its fence or its thinking began.
     pub(super) fresh: bool,
     /// Only white space came since the line began.
@@ -65,7 +66,7 @@ impl Default for Outside {
 
 impl Outside {
     pub(super) fn origin(&self) -> Origin {
-        self.fence.map_or(Origin::Bare, |(_, _, origin)| origin)
+        self.fence.map_or(Origin::Bare, |(_, origin)| origin)
     }
 
     /// Whether a comment has begun that is not closed.
@@ -344,16 +345,16 @@ impl Reader {
             length += 1;
         }
         let tilde_inside = byte == b'~' && !self.outside.line;
-        if length < 3 || tilde_inside {
+        let Some(run) = Fence::new(byte, length).filter(|_| !tilde_inside) else {
             // A short run is passed as a whole: its later characters are no fence either.
             self.outside.passed(b"x");
             if byte == b'`' {
                 self.outside.quoting = self.base.offset + at + length;
             }
             return Ok(if length > 1 { Found::Marker(length) } else { Found::Nothing });
-        }
-        if let Some((open, least, _)) = self.outside.fence {
-            if open == byte && length >= least {
+        };
+        if let Some((open, _)) = self.outside.fence {
+            if open.is_closed_by(run) {
                 self.outside.fence = None;
                 self.outside.line = false;
             }
@@ -371,7 +372,7 @@ impl Reader {
             _ => Origin::OtherFence,
         };
         end += word.len();
-        self.outside.fence = Some((byte, length, origin));
+        self.outside.fence = Some((run, origin));
         self.outside.fresh = true;
         Ok(Found::Marker(end - at))
     }

@@ -213,7 +213,7 @@ impl Reader {
 
     /// Whether the value stands in a fence of this character.
     fn in_fence(&self, byte: u8) -> bool {
-        self.chatty() && self.outside.fence.is_some_and(|(open, ..)| open == byte)
+        self.chatty() && self.outside.fence.is_some_and(|(open, _)| open.mark == byte)
     }
 
     /// A fence between tokens ends a value that stands in one; another is left out with its tag.

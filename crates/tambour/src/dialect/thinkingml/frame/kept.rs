@@ -2,7 +2,7 @@
 //! summary behind text may be an example in it: it waits until a structure begins.
 
 use super::super::context::{self, Line};
-use super::super::outside::{Fence, Outside};
+use super::super::outside::{FenceLine, Outside};
 use super::super::rules;
 use super::super::serp::{self, Outcome};
 use super::super::structure::Name;
@@ -16,7 +16,7 @@ use crate::span::Place;
 pub(super) struct Prose {
     /// The text outside before it, and the fence around the reply.
     before: Outside,
-    fence: Option<Fence>,
+    fence: Option<FenceLine>,
     raw: String,
     /// Whether it began a line.
     line_start: bool,
@@ -30,7 +30,7 @@ pub(super) struct Waiting {
     end: usize,
     /// The text outside without it, and the fence that was taken off.
     clean: Outside,
-    fence: Option<Fence>,
+    fence: Option<FenceLine>,
     /// Bytes of the text outside up to its end.
     len: usize,
     reports: Vec<Report>,

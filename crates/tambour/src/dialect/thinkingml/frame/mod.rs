@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::block::Block;
 use super::context::{Context, Line};
 use super::late::Late;
-use super::outside::{Fence, Outside};
+use super::outside::{FenceLine, Outside};
 use super::serp::Serp;
 use super::structure::{self, Name, Seen};
 use super::think::Think;
@@ -31,7 +31,7 @@ pub(super) struct Frame {
     seen: Seen,
     outside: Outside,
     /// The fence around the reply.
-    fence: Option<Fence>,
+    fence: Option<FenceLine>,
     /// Whether an HTML comment is open; its inside is text (T-027).
     in_comment: bool,
     think: Think,

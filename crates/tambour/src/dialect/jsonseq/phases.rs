@@ -1,0 +1,102 @@
+//! The phases of a model: how it numbers them, and to which of them a delta belongs (J-008, J-011, J-017).
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::rules;
+use super::told::Reports;
+use crate::dialect::{Intent, Output};
+use crate::finding::clip;
+use crate::span::Place;
+
+/// The phases so far.
+#[derive(Default)]
+pub(super) struct Phases {
+    ids: HashSet<u64>,
+    /// How many the model itself began.
+    real: u32,
+    current: Option<u64>,
+    /// The id of that phase as it was written.
+    written: Option<Value>,
+    last_id: u64,
+}
+
+impl Phases {
+    /// How many the model itself began.
+    pub(super) fn count(&self) -> u32 {
+        self.real
+    }
+
+    /// A phase begins with this id.
+    pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut Reports) {
+        self.real += 1;
+        let number = self.number(id, at, reports);
+        self.last_id = number;
+        self.ids.insert(number);
+        self.current = Some(number);
+        self.written = id.cloned();
+    }
+
+    /// A phase begins where there can be none.
+    pub(super) fn start_late(&mut self) {
+        self.real += 1;
+        self.current = None;
+    }
+
+    /// The model's number of a phase; an unusable one counts as the next.
+    fn number(&mut self, value: Option<&Value>, at: Place, reports: &mut Reports) -> u64 {
+        let due = self.last_id.saturating_add(1);
+        let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
+            let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let shown = clip(&shown, 40);
+            let message = format!("the id of a phase is a positive integer, not {shown}");
+            reports.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
+            return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
+        };
+        if id <= self.last_id {
+            let message = format!("phase {id} comes after phase {}", self.last_id);
+            reports.found(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
+        } else if id != due {
+            let message = format!("phase {id} where phase {due} is due");
+            reports.found(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
+        }
+        id
+    }
+
+    /// Text for the phase with this id begins. Without any phase before it, one begins.
+    pub(super) fn delta(&mut self, value: &Value, at: Place, reports: &mut Reports, out: &mut dyn Output) {
+        let same = self.current.filter(|_| self.written.as_ref() == Some(value));
+        let id = same.or_else(|| lenient_id(Some(value))).unwrap_or(0);
+        match self.current {
+            None => {
+                let message = format!("phase {id} has not started");
+                let repair = "a phase with the fallback title";
+                reports.found_on(rules::DELTA_UNKNOWN, "J-017", at, message, repair);
+                self.current = Some(id);
+                self.written = Some(value.clone());
+                self.last_id = self.last_id.max(id);
+                out.intent(Intent::Phase("".into(), at));
+            }
+            Some(current) if current == id && self.ids.contains(&id) => {}
+            Some(current) => {
+                let started = self.ids.contains(&id);
+                let rule = if started { rules::DELTA_NOT_CURRENT } else { rules::DELTA_UNKNOWN };
+                let message = format!("a delta for phase {id} while phase {current} is the last one");
+                reports.found(rule, at, message, "text of the last phase");
+            }
+        }
+    }
+}
+
+/// A positive integer, also where it is written as a string or as `1.0`.
+pub(super) fn lenient_id(value: Option<&Value>) -> Option<u64> {
+    let id = match value? {
+        Value::Number(number) => {
+            number.as_u64().or_else(|| number.as_f64().filter(|id| id.fract() == 0.0).map(|id| id as u64))
+        }
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    id.filter(|&id| id > 0)
+}
