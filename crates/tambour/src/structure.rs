@@ -233,6 +233,15 @@ impl Expected {
         self.elements.iter().find(|element| element.name == name)
     }
 
+    /// All names of the elements, such as for [`Names`](crate::lex::markup::Names).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let of = |element| {
+            let Element { name, aliases, .. }: &Element = element;
+            std::iter::once(name).chain(aliases)
+        };
+        self.elements.iter().flat_map(of).map(|name| &**name)
+    }
+
     /// The element that a tag name means: as it is, in other letter case, or by another of its names.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Known<'_>> {

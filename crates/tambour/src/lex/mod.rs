@@ -4,6 +4,7 @@
 pub mod code;
 pub mod comment;
 pub mod entity;
+pub mod fence;
 pub mod json;
 pub mod marks;
 pub mod markup;

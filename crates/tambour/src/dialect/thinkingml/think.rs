@@ -5,7 +5,7 @@ use super::rules;
 use super::structure::{self, Name};
 use crate::dialect::draft::mismatched;
 use crate::dialect::{Intent, Output};
-use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
+use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
@@ -220,10 +220,7 @@ impl Reader {
     pub(super) fn is_half_think_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
             || self.think.told.open.is_some() && "</final>".starts_with(carry)
-            || self.think.open.mark() != marks::THINK
-                && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
-                && !marks::has_attributes(carry)
-                && marks::at(carry.as_bytes()) == Seen::Part
+            || self.think.open.mark() != marks::THINK && marks::is_half_close(carry)
     }
 }
 

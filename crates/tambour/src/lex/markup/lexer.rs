@@ -56,6 +56,11 @@ impl Markup {
         Markup { comments: false, ..self }
     }
 
+    /// Most bytes of a tag, and whether `<!--` begins a comment.
+    pub(super) fn reads(&self) -> (usize, bool) {
+        (self.syntax.limit, self.comments)
+    }
+
     /// Reads `text`; `out` gets each token with the place it starts at.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {

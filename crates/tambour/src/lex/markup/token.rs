@@ -1,5 +1,6 @@
 //! What the lexers of markup hand out.
 
+use super::slip::Slips;
 use crate::lex::marks::{Mark, is_name};
 use crate::lex::space::is_space;
 
@@ -39,12 +40,14 @@ impl<'a> Token<'a> {
 /// A complete tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// As it was written, from `<` to `>`.
+    /// As it was written, from bracket to bracket; without the last if that is missing.
     pub raw: &'a str,
     /// Its name, case as written.
     pub name: &'a str,
     /// Opening, closing or both.
     pub kind: TagKind,
+    /// What is wrong with it. Told by a tolerant lexer only.
+    pub slips: Slips,
 }
 
 /// Opening, closing or both.
@@ -82,15 +85,32 @@ impl<'a> Tag<'a> {
         } else {
             TagKind::Open
         };
-        Tag { raw, name: &raw[start..start + len], kind }
+        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
+    }
+
+    /// A tag that is not written as it should be, with a name of `len` bytes.
+    pub(super) fn loose(raw: &'a str, close: bool, len: usize) -> Tag<'a> {
+        let start = raw.find(|c: char| c.is_ascii_alphabetic()).unwrap_or_default();
+        let inner = raw.strip_suffix(['>', '＞']).unwrap_or(raw).trim_end_matches(is_space);
+        let kind = match close {
+            true => TagKind::Close,
+            false if inner.ends_with(['/', '／']) => TagKind::SelfClosing,
+            false => TagKind::Open,
+        };
+        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
     }
 
     /// What stands between the name and the end of the tag, as it was written.
     #[must_use]
     pub fn rest(&self) -> &'a str {
         let start = self.raw.find(self.name).map_or(0, |at| at + self.name.len());
-        let end = self.raw.len() - if self.kind == TagKind::SelfClosing { 2 } else { 1 };
-        &self.raw[start..end.max(start)]
+        let rest = &self.raw[start..];
+        let rest = rest.strip_suffix(['>', '＞']).unwrap_or(rest);
+        if self.kind != TagKind::SelfClosing {
+            return rest;
+        }
+        let inner = rest.trim_end_matches(is_space);
+        inner.strip_suffix(['/', '／']).unwrap_or(inner)
     }
 
     /// The attributes in order.
