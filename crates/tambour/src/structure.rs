@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::lex::markup::is_name;
 
 /// A name of an element.
 pub type Name = Cow<'static, str>;
@@ -301,10 +302,4 @@ fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
         name.map(str::to_owned).ok_or_else(wrong)
     };
     list.iter().map(name).collect()
-}
-
-/// Whether a tag can be called so (T-028).
-fn is_name(name: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(inner)
 }

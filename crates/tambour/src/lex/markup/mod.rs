@@ -14,7 +14,7 @@ mod token;
 mod tolerant;
 
 pub use lexer::Markup;
-pub use names::Names;
+pub use names::{Names, is_name};
 pub use slip::{Slip, Slips};
 pub use token::{Attribute, Tag, TagKind, Token};
 pub use tolerant::Tolerant;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::slip::{Slip, Slips};
-use crate::lex::marks::is_name;
+use crate::lex::marks;
 
 /// Names of tags, such as those of an expected structure.
 #[derive(Clone, Debug)]
@@ -33,12 +33,10 @@ impl Fit {
 }
 
 impl Names {
-    /// Those names. What can be no name of a tag (T-028) is left out.
+    /// Those names. What no tag can be called is left out.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
-        let can =
-            |name: &&str| name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(is_name);
         let name = |name: &str| Name { small: name.to_ascii_lowercase().into(), own: name.into() };
-        let mut names: Vec<Name> = names.into_iter().filter(can).map(name).collect();
+        let mut names: Vec<Name> = names.into_iter().filter(|name| is_name(name)).map(name).collect();
         names.sort();
         Names(names.into())
     }
@@ -75,4 +73,10 @@ impl Names {
     pub(super) fn is_whole(&self, fit: Fit) -> bool {
         fit.len > 0 && self.0[fit.first].small.len() == fit.len
     }
+}
+
+/// Whether a tag can be called so (T-028).
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(marks::is_name)
 }
