@@ -50,13 +50,13 @@ pub(super) struct Syntax {
 impl State {
     /// One byte of an unfinished token that is `len` bytes long.
     #[inline]
-    pub(super) fn step(self, byte: u8, len: usize, syntax: &Syntax) -> Step {
+    pub(super) fn step(&self, byte: u8, len: usize, syntax: &Syntax) -> Step {
         let inside_character = (0x80..0xC0).contains(&byte);
         if len >= syntax.limit && !inside_character {
             return Step::Text;
         }
         let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-        match self {
+        match *self {
             State::Text => Step::Text,
             State::Lt => match byte {
                 b'/' => Step::Go(State::Slash),
@@ -101,9 +101,9 @@ impl State {
             State::Space | State::AfterAttributeName => match byte {
                 b'>' => Step::Tag,
                 b'/' => Step::Go(State::SelfSlash),
-                b'=' if self == State::AfterAttributeName => Step::Go(State::Equals),
+                b'=' if *self == State::AfterAttributeName => Step::Go(State::Equals),
                 b if is_attribute_start(b) => Step::Go(State::AttributeName),
-                _ if space => Step::Go(self),
+                _ if space => Step::Go(*self),
                 _ => Step::Text,
             },
             State::AttributeName => match byte {
@@ -124,7 +124,7 @@ impl State {
             State::Quoted(quote) => match byte {
                 b if b == quote => Step::Go(State::Space),
                 b'<' => Step::Text,
-                _ => Step::Go(self),
+                _ => Step::Go(*self),
             },
             State::Unquoted => match byte {
                 b'>' => Step::Tag,
