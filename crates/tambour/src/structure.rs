@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::lex::markup::is_name;
 
 /// A name of an element.
 pub type Name = Cow<'static, str>;
@@ -233,6 +234,15 @@ impl Expected {
         self.elements.iter().find(|element| element.name == name)
     }
 
+    /// All names of the elements, such as for [`Names`](crate::lex::markup::Names).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let of = |element| {
+            let Element { name, aliases, .. }: &Element = element;
+            std::iter::once(name).chain(aliases)
+        };
+        self.elements.iter().flat_map(of).map(|name| &**name)
+    }
+
     /// The element that a tag name means: as it is, in other letter case, or by another of its names.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Known<'_>> {
@@ -292,10 +302,4 @@ fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
         name.map(str::to_owned).ok_or_else(wrong)
     };
     list.iter().map(name).collect()
-}
-
-/// Whether a tag can be called so (T-028).
-fn is_name(name: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(inner)
 }

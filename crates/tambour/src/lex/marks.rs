@@ -139,6 +139,15 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
+/// Whether a token that is unfinished at the end of a reply is the beginning of a mark that closes.
+#[must_use]
+pub fn is_half_close(carry: &str) -> bool {
+    // What may be attributes is text that would be lost.
+    ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
+        && !has_attributes(carry)
+        && at(carry.as_bytes()) == Seen::Part
+}
+
 /// Whether a mark, as it is written so far, has attributes.
 #[must_use]
 pub fn has_attributes(mark: &str) -> bool {

@@ -12,4 +12,5 @@ pub mod scan;
 pub mod seam;
 pub mod space;
 pub mod sse;
+pub mod unfenced;
 pub mod utf8;

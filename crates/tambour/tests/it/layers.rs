@@ -182,7 +182,7 @@ fn every_module_has_its_place() {
 #[test]
 fn finds_edges_against_the_order() {
     let complaints = |path, source| check(path, source).len();
-    assert_eq!(complaints("lex/markup.rs", "use crate::span::Place;\nuse super::space::is_space;\n"), 0);
+    assert_eq!(complaints("lex/seam.rs", "use crate::span::Place;\nuse super::space::is_space;\n"), 0);
     assert_eq!(complaints("policy/mod.rs", "use crate::dialect::{Intent, Written};\n"), 0);
     assert_eq!(complaints("contract/check.rs", "use crate::sequence::Sequencer;\n"), 1);
     assert_eq!(complaints("pipeline.rs", "use crate::contract::Checker;\n"), 1);
@@ -191,7 +191,7 @@ fn finds_edges_against_the_order() {
     assert_eq!(complaints("tool/mod.rs", "use crate::schema::Schema;\n"), 0);
     assert_eq!(complaints("schema/mod.rs", "use crate::tool::Tool;\n"), 1);
     assert_eq!(complaints("dialect/mod.rs", "/// As [`crate::pipeline`] says.\nmod plain;\n"), 0);
-    assert_eq!(complaints("lex/markup.rs", "use crate::dialect::Intent;\n"), 1);
+    assert_eq!(complaints("lex/seam.rs", "use crate::dialect::Intent;\n"), 1);
     assert_eq!(complaints("lex/code/mod.rs", "use crate::{span::Place, sequence::{Trim, Sequencer}};\n"), 1);
     assert_eq!(complaints("repair/json/mod.rs", "fn f() -> crate::pipeline::End {\n"), 1);
     assert_eq!(complaints("dialect/plain/parse.rs", "use super::super::super::sequence::Trim;\n"), 1);

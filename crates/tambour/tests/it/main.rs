@@ -36,6 +36,7 @@ mod stream;
 mod structure;
 mod thinkingml;
 mod tokens;
+mod tolerant;
 mod tool_loop;
 mod updates;
 mod verdicts;

@@ -62,6 +62,10 @@ fn names_are_known_as_they_are_written() {
     // F-205, T-021: letter case and other names; one letter wrong only where it is mandatory and clear.
     let mut expected = filament();
     expected.elements[0].aliases.push("reply".into());
+    assert_eq!(
+        expected.names().collect::<Vec<_>>(),
+        ["content", "reply", "thought", "variable_update", "choice"]
+    );
     let written = |name: &str| expected.find_near(name).map(|known| (&*known.element.name, known.written));
     assert_eq!(written("content"), Some(("content", Written::Exact)));
     assert_eq!(written("Content"), Some(("content", Written::Case)));

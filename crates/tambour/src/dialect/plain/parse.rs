@@ -7,7 +7,7 @@ use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
-use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
+use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::options::Options;
@@ -287,11 +287,7 @@ impl Reader {
 
     /// Whether an unfinished token at the very end is the beginning of a mark that closes.
     pub(super) fn is_half_mark(&self, carry: &str) -> bool {
-        let due = matches!(self.part, Part::Reasoning | Part::Aside);
-        // What may be attributes is text that would be lost.
-        due && !marks::has_attributes(carry)
-            && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
-            && marks::at(carry.as_bytes()) == Seen::Part
+        matches!(self.part, Part::Reasoning | Part::Aside) && marks::is_half_close(carry)
     }
 
     pub(super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn Output) {

@@ -6,7 +6,7 @@ use super::structure::{self, Name};
 use crate::dialect::draft::mismatched;
 use crate::dialect::{Intent, Output};
 use crate::lex::entity::Entities;
-use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
+use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
@@ -232,10 +232,7 @@ impl Think {
     pub(super) fn is_half_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
             || self.told.open.is_some() && "</final>".starts_with(carry)
-            || self.open.mark() != marks::THINK
-                && ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
-                && !marks::has_attributes(carry)
-                && marks::at(carry.as_bytes()) == Seen::Part
+            || self.open.mark() != marks::THINK && marks::is_half_close(carry)
     }
 }
 

@@ -1,0 +1,185 @@
+//! A tag of a known name, however it is written, character by character.
+//!
+//! It stands on one line, with `<` or `＜`, `/` or `／`, `>` or `＞`, blanks between them, a name in any letter case, and in an opening
+//! tag attributes that have values: words without one are prose. It holds no second `<` or `＜`.
+//!
+//! Its closing bracket may be missing where a line break or the next `<` or `＜` follows the name, the attributes or the
+//! slash, blanks between them or not: always in a closing tag; in an opening one only if nothing but blanks and tags stand
+//! before it on its line. So prose that names a tag holds none.
+
+use super::names::{Fit, Names};
+use super::slip::{Slip, Slips};
+use crate::lex::marks::is_name;
+
+/// What has come of the tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    part: Part,
+    /// Whether it closes an element.
+    pub(super) close: bool,
+    pub(super) slips: Slips,
+    /// Whether nothing but blanks and tags stand before it on its line.
+    leads: bool,
+    /// Whether an attribute has a value.
+    valued: bool,
+    fit: Fit,
+}
+
+/// Where in the tag the last character stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Bracket,
+    Slash,
+    Name,
+    /// Behind the name, or the value of an attribute, and blanks.
+    Space,
+    Attribute,
+    AfterAttribute,
+    Equals,
+    Quoted(char),
+    Unquoted,
+    SelfSlash,
+}
+
+/// What a character does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Go,
+    /// It ends the tag and belongs to it.
+    End,
+    /// It ends the tag, which has no bracket.
+    Missing,
+    /// It does not fit: what came before it is text.
+    Text,
+}
+
+impl Names {
+    /// Whether a token that is unfinished at the end of a reply is the beginning of a tag of one of those names: a bracket, and
+    /// behind it at least a slash or a letter of the name. Words without a value behind the name are prose.
+    #[must_use]
+    pub fn begin(&self, carry: &str) -> bool {
+        let mut chars = carry.chars();
+        let Some(bracket) = chars.next().filter(|c| matches!(c, '<' | '＜')) else { return false };
+        let mut head = Head::new(bracket, false, self);
+        chars.all(|c| head.step(c, self) == Next::Go) && head.is_half()
+    }
+}
+
+impl Head {
+    /// After its first bracket.
+    pub(super) fn new(bracket: char, leads: bool, names: &Names) -> Head {
+        let head = Head {
+            part: Part::Bracket,
+            close: false,
+            slips: Slips::NONE,
+            leads,
+            valued: false,
+            fit: names.fit(),
+        };
+        head.wide(bracket)
+    }
+
+    /// The next character.
+    pub(super) fn step(&mut self, c: char, names: &Names) -> Next {
+        let space = matches!(c, ' ' | '\t');
+        match self.part {
+            Part::Bracket | Part::Slash if space => {
+                self.slips = self.slips.with(Slip::Blanks);
+                Next::Go
+            }
+            Part::Bracket if is_slash(c) => {
+                self.close = true;
+                self.go(Part::Slash, c)
+            }
+            Part::Bracket | Part::Slash => self.name(c, names),
+            Part::Name if u8::try_from(c).is_ok_and(is_name) => self.name(c, names),
+            Part::Name if !names.is_whole(self.fit) => Next::Text,
+            Part::Name | Part::Space => match c {
+                '/' | '／' if !self.close => self.go(Part::SelfSlash, c),
+                '_' | ':' if !self.close => self.go(Part::Attribute, c),
+                c if c.is_ascii_alphabetic() && !self.close => self.go(Part::Attribute, c),
+                _ if space => self.go(Part::Space, c),
+                _ => self.end(c),
+            },
+            Part::Attribute if u8::try_from(c).is_ok_and(is_name) => Next::Go,
+            Part::Attribute | Part::AfterAttribute => match c {
+                '=' => self.go(Part::Equals, c),
+                _ if space => self.go(Part::AfterAttribute, c),
+                _ => Next::Text,
+            },
+            Part::Equals => match c {
+                '"' | '\'' => self.go(Part::Quoted(c), c),
+                '>' | '＞' | '<' | '＜' | '=' | '`' | '\n' | '\r' => Next::Text,
+                _ if space => Next::Go,
+                _ => self.go(Part::Unquoted, ' '),
+            },
+            Part::Quoted(quote) => match c {
+                c if c == quote => self.go(Part::Space, c),
+                '<' | '＜' | '\n' | '\r' => Next::Text,
+                _ => Next::Go,
+            },
+            Part::Unquoted => match c {
+                '"' | '\'' | '=' | '`' => Next::Text,
+                '>' | '＞' | '<' | '＜' | '\n' | '\r' => self.end(c),
+                _ if space => self.go(Part::Space, c),
+                _ => Next::Go,
+            },
+            Part::SelfSlash if space => {
+                self.slips = self.slips.with(Slip::Blanks);
+                Next::Go
+            }
+            Part::SelfSlash => self.end(c),
+        }
+    }
+
+    /// Bytes of the name.
+    pub(super) fn name_len(&self) -> usize {
+        self.fit.len()
+    }
+
+    fn is_half(&self) -> bool {
+        match self.part {
+            Part::Bracket => false,
+            Part::Attribute | Part::AfterAttribute => self.valued,
+            _ => true,
+        }
+    }
+
+    fn go(&mut self, part: Part, c: char) -> Next {
+        *self = Head { part, valued: self.valued || part == Part::Equals, ..self.wide(c) };
+        Next::Go
+    }
+
+    fn name(&mut self, c: char, names: &Names) -> Next {
+        match names.go_on(self.fit, c) {
+            Some(fit) => {
+                (self.part, self.fit) = (Part::Name, fit);
+                Next::Go
+            }
+            None => Next::Text,
+        }
+    }
+
+    fn end(&mut self, c: char) -> Next {
+        match c {
+            '>' | '＞' => {
+                *self = self.wide(c);
+                Next::End
+            }
+            '\n' | '\r' | '<' | '＜' if self.close || self.leads => {
+                self.slips = self.slips.with(Slip::MissingBracket);
+                Next::Missing
+            }
+            _ => Next::Text,
+        }
+    }
+
+    fn wide(self, c: char) -> Head {
+        let wide = matches!(c, '＜' | '＞' | '／');
+        Head { slips: if wide { self.slips.with(Slip::FullWidth) } else { self.slips }, ..self }
+    }
+}
+
+fn is_slash(c: char) -> bool {
+    matches!(c, '/' | '／')
+}

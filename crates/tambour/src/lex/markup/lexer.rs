@@ -1,0 +1,285 @@
+//! The lexer: finds where tokens begin, reads them byte by byte, and keeps the unfinished one.
+
+use super::step::{State, Step, Syntax};
+use super::token::{COMMENT_CLOSE, Tag, Token};
+use crate::lex::marks::{self, Word};
+use crate::lex::scan;
+use crate::span::{At, Counter, Place};
+
+/// The lexer.
+#[derive(Clone, Debug)]
+pub struct Markup {
+    state: State,
+    syntax: Syntax,
+    carry: String,
+    /// Start of the unfinished token, or the place after the last token.
+    place: Counter,
+    /// Whether `<!--` begins a comment.
+    comments: bool,
+}
+
+impl Markup {
+    /// A lexer at the start of a reply. `mark` is a literal that begins with `<<`, or empty; a tag longer than
+    /// `limit` bytes is text.
+    #[must_use]
+    pub fn new(mark: &'static str, limit: usize) -> Markup {
+        Markup::at(Place::START, mark, limit)
+    }
+
+    /// A lexer that goes on at `place`.
+    #[must_use]
+    pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
+        Markup {
+            state: State::Text,
+            syntax: Syntax { mark, limit, reasoning: false, in_comment: false },
+            carry: String::new(),
+            place: Counter::new(place),
+            comments: true,
+        }
+    }
+
+    /// Tells marks of reasoning that are no tags, such as `[THINK]`, as [`Token::Reasoning`].
+    #[must_use]
+    pub fn with_reasoning(mut self) -> Markup {
+        self.syntax.reasoning = true;
+        self
+    }
+
+    /// From now on such marks are text.
+    pub fn leave_reasoning(&mut self) {
+        self.syntax.reasoning = false;
+    }
+
+    /// Reads what follows `<!--` like any text.
+    #[must_use]
+    pub fn without_comments(self) -> Markup {
+        Markup { comments: false, ..self }
+    }
+
+    /// Most bytes of a tag, and whether `<!--` begins a comment.
+    pub(super) fn reads(&self) -> (usize, bool) {
+        (self.syntax.limit, self.comments)
+    }
+
+    /// Reads `text`; `out` gets each token with the place it starts at.
+    #[inline]
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        let bytes = text.as_bytes();
+        // `from` is where the token under way starts in this chunk; a carried one starts before it.
+        let mut from = 0;
+        let mut at = 0;
+        loop {
+            if matches!(self.state, State::Text) {
+                let Some(found) = self.find(&bytes[at..]) else {
+                    self.text(&text[from..], out);
+                    return;
+                };
+                at += found;
+                self.text(&text[from..at], out);
+                from = at;
+                self.state = match bytes[at] {
+                    b'<' => State::Lt,
+                    b'-' => State::Dashes(1),
+                    byte => State::Word(Word::default().after(byte)),
+                };
+                at += 1;
+            }
+            let Some(&byte) = bytes.get(at) else {
+                self.carry.push_str(&text[from..]);
+                return;
+            };
+            match self.state.step(byte, self.carry.len() + at - from, &self.syntax) {
+                Step::Go(state) => {
+                    self.state = state;
+                    at += 1;
+                }
+                Step::Text => {
+                    let first = self.carry.bytes().next().unwrap_or(bytes[from]);
+                    let literal = matches!(self.state, State::Mark(_) | State::Word(_));
+                    self.state = State::Text;
+                    // A word may fail inside of a character.
+                    at = text.floor_char_boundary(at);
+                    if literal && first == b'<' {
+                        (from, at) = self.split_mark(text, from, at, out);
+                    } else {
+                        self.token(&text[from..at], out, text_token);
+                        from = at;
+                    }
+                }
+                done => {
+                    at += 1;
+                    self.state = State::Text;
+                    self.emit(&done, &text[from..at], out);
+                    from = at;
+                }
+            }
+        }
+    }
+
+    /// Where the next token but text may begin.
+    #[inline]
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        match (self.syntax.in_comment, self.syntax.reasoning) {
+            (false, false) => find_tag(bytes),
+            (false, true) => find_mark(bytes),
+            (true, _) => scan::find2(b'<', b'-', bytes),
+        }
+    }
+
+    /// A failed literal mark: its first `<` is text, a later one may begin a tag or a mark again.
+    fn split_mark(
+        &mut self,
+        text: &str,
+        from: usize,
+        at: usize,
+        out: &mut impl FnMut(Token<'_>, At<'_>),
+    ) -> (usize, usize) {
+        if self.carry.is_empty() {
+            self.text(&text[from..=from], out);
+            return (from + 1, from + 1);
+        }
+        // At most the mark's length is read again, and only its own characters.
+        let mut held = std::mem::take(&mut self.carry);
+        held.push_str(&text[from..at]);
+        self.text(&held[..1], out);
+        self.push(&held[1..], out);
+        (at, at)
+    }
+
+    /// Ends the input. An unfinished token is text; `out` gets it as the last token.
+    pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        if matches!(self.state, State::Mark(_)) {
+            // Half a mark may hold a whole tag: `<<ParsingError>`.
+            let held = std::mem::take(&mut self.carry);
+            self.state = State::Text;
+            self.text(&held[..1], out);
+            self.push(&held[1..], out);
+        }
+        self.state = State::Text;
+        self.syntax.in_comment = false;
+        self.token("", out, text_token);
+    }
+
+    /// The unfinished token.
+    #[must_use]
+    pub fn carry(&self) -> &str {
+        &self.carry
+    }
+
+    /// Forgets the unfinished token and returns its start.
+    pub fn drop_carry(&mut self) -> Place {
+        let start = self.place.settle();
+        self.place.add(&std::mem::take(&mut self.carry));
+        self.state = State::Text;
+        start
+    }
+
+    /// The place after the last token.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.place.get()
+    }
+
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        if !text.is_empty() {
+            out(Token::Text(text), At::counted(&mut self.place));
+            self.place.add(text);
+        }
+    }
+
+    /// Hands on the carried bytes and `tail` as one token.
+    fn token(
+        &mut self,
+        tail: &str,
+        out: &mut impl FnMut(Token<'_>, At<'_>),
+        make: impl for<'t> Fn(&'t str) -> Token<'t>,
+    ) {
+        if self.carry.is_empty() {
+            if !tail.is_empty() {
+                out(make(tail), At::counted(&mut self.place));
+                self.place.add(tail);
+            }
+        } else {
+            let mut whole = std::mem::take(&mut self.carry);
+            whole.push_str(tail);
+            out(make(&whole), At::counted(&mut self.place));
+            self.place.add(&whole);
+            whole.clear();
+            self.carry = whole;
+        }
+    }
+
+    fn emit(&mut self, done: &Step, tail: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        match done {
+            Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
+            Step::CommentOpen => {
+                self.syntax.in_comment = self.comments;
+                self.token(tail, out, |_| Token::CommentOpen);
+            }
+            Step::CommentClose => {
+                self.syntax.in_comment = false;
+                // More than two dashes: the surplus is text of the comment.
+                let surplus = self.carry.len() + tail.len() - COMMENT_CLOSE.len();
+                if surplus > 0 {
+                    let mut whole = std::mem::take(&mut self.carry);
+                    whole.push_str(tail);
+                    self.text(&whole[..surplus], out);
+                    self.token(COMMENT_CLOSE, out, |_| Token::CommentClose);
+                } else {
+                    self.token(tail, out, |_| Token::CommentClose);
+                }
+            }
+            Step::Mark => self.token(tail, out, mark_token),
+            Step::Reasoning(mark) => {
+                let mark = *mark;
+                self.token(tail, out, |raw| Token::Reasoning(raw, mark));
+            }
+            Step::Go(_) | Step::Text => {}
+        }
+    }
+}
+
+fn text_token(raw: &str) -> Token<'_> {
+    Token::Text(raw)
+}
+
+fn mark_token(raw: &str) -> Token<'_> {
+    Token::Mark(raw)
+}
+
+/// Where a tag or a comment may begin.
+#[inline]
+fn find_tag(bytes: &[u8]) -> Option<usize> {
+    let mut at = scan::find(b'<', bytes)?;
+    while is_less(bytes, at) {
+        at += 1 + scan::find(b'<', &bytes[at + 1..])?;
+    }
+    Some(at)
+}
+
+/// Whether the `<` at `at` is text whatever comes before it or is taken out around it, so that it does not cut the text.
+/// Text that begins with `<` is a token of its own: what came to no end begins with it.
+fn is_less(bytes: &[u8], at: usize) -> bool {
+    at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
+}
+
+/// Where a tag, a comment or a mark of reasoning may begin.
+fn find_mark(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += marks::find(&bytes[at..])?;
+        let next = bytes.get(at + 1);
+        let begins = match bytes[at] {
+            b'<' => !is_less(bytes, at),
+            // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
+            // is a token of its own.
+            b'[' => matches!(next, None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
+            _ => bytes[at..].starts_with("◁".as_bytes()),
+        };
+        if begins {
+            return Some(at);
+        }
+        at += 1;
+    }
+}

@@ -1,0 +1,151 @@
+//! What the lexers of markup hand out.
+
+use super::slip::Slips;
+use crate::lex::marks::{Mark, is_name};
+use crate::lex::space::is_space;
+
+pub(super) const COMMENT_OPEN: &str = "<!--";
+pub(super) const COMMENT_CLOSE: &str = "-->";
+
+/// One token, borrowed from the chunk or from the lexer's own small buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token<'a> {
+    /// A run of text; neighbouring runs belong together.
+    Text(&'a str),
+    /// A complete tag.
+    Tag(Tag<'a>),
+    /// `<!--`
+    CommentOpen,
+    /// `-->` inside a comment.
+    CommentClose,
+    /// The literal mark the lexer was given.
+    Mark(&'a str),
+    /// A mark of reasoning that is no tag, outside of comments.
+    Reasoning(&'a str, Mark),
+}
+
+impl<'a> Token<'a> {
+    /// The token as it was written.
+    #[must_use]
+    pub fn raw(&self) -> &'a str {
+        match self {
+            Token::Text(text) | Token::Mark(text) | Token::Reasoning(text, _) => text,
+            Token::Tag(tag) => tag.raw,
+            Token::CommentOpen => COMMENT_OPEN,
+            Token::CommentClose => COMMENT_CLOSE,
+        }
+    }
+}
+
+/// A complete tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag<'a> {
+    /// As it was written, from bracket to bracket; without the last if that is missing.
+    pub raw: &'a str,
+    /// Its name, case as written.
+    pub name: &'a str,
+    /// Opening, closing or both.
+    pub kind: TagKind,
+    /// What is wrong with it. Told by a tolerant lexer only.
+    pub slips: Slips,
+}
+
+/// Opening, closing or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagKind {
+    /// `<name ...>`
+    Open,
+    /// `</name>`
+    Close,
+    /// `<name ... />`
+    SelfClosing,
+}
+
+/// One attribute of a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value without quotes; `None` for a bare name.
+    pub value: Option<&'a str>,
+    /// The quote around the value, if there is one.
+    pub quote: Option<char>,
+}
+
+impl<'a> Tag<'a> {
+    /// Reads a tag out of text that is known to be exactly one.
+    pub(super) fn of(raw: &'a str) -> Tag<'a> {
+        let close = raw.as_bytes()[1] == b'/';
+        let start = 1 + usize::from(close);
+        let len = raw[start..].bytes().take_while(|&b| is_name(b)).count();
+        let kind = if close {
+            TagKind::Close
+        } else if raw.ends_with("/>") {
+            TagKind::SelfClosing
+        } else {
+            TagKind::Open
+        };
+        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
+    }
+
+    /// A tag that is not written as it should be, with a name of `len` bytes.
+    pub(super) fn loose(raw: &'a str, close: bool, len: usize) -> Tag<'a> {
+        let start = raw.find(|c: char| c.is_ascii_alphabetic()).unwrap_or_default();
+        let inner = raw.strip_suffix(['>', '＞']).unwrap_or(raw).trim_end_matches(is_space);
+        let kind = match close {
+            true => TagKind::Close,
+            false if inner.ends_with(['/', '／']) => TagKind::SelfClosing,
+            false => TagKind::Open,
+        };
+        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
+    }
+
+    /// What stands between the name and the end of the tag, as it was written.
+    #[must_use]
+    pub fn rest(&self) -> &'a str {
+        let start = self.raw.find(self.name).map_or(0, |at| at + self.name.len());
+        let rest = &self.raw[start..];
+        let rest = rest.strip_suffix(['>', '＞']).unwrap_or(rest);
+        if self.kind != TagKind::SelfClosing {
+            return rest;
+        }
+        let inner = rest.trim_end_matches(is_space);
+        inner.strip_suffix(['/', '／']).unwrap_or(inner)
+    }
+
+    /// The attributes in order.
+    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> {
+        let mut rest = self.rest();
+        std::iter::from_fn(move || {
+            rest = rest.trim_start_matches(is_space);
+            let len = rest.bytes().take_while(|&b| is_attribute_name(b)).count();
+            if len == 0 {
+                return None;
+            }
+            let name = &rest[..len];
+            rest = rest[len..].trim_start_matches(is_space);
+            let Some(value) = rest.strip_prefix('=') else {
+                return Some(Attribute { name, value: None, quote: None });
+            };
+            let value = value.trim_start_matches(is_space);
+            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+            let end;
+            (end, rest) = match quote {
+                Some(quote) => {
+                    let end = value[1..].find(quote).map_or(value.len(), |at| at + 1);
+                    (&value[1..end], value.get(end + 1..).unwrap_or(""))
+                }
+                None => value.split_at(value.find(is_space).unwrap_or(value.len())),
+            };
+            Some(Attribute { name, value: Some(end), quote })
+        })
+    }
+}
+
+pub(super) fn is_attribute_start(b: u8) -> bool {
+    b.is_ascii_alphabetic() || matches!(b, b'_' | b':')
+}
+
+pub(super) fn is_attribute_name(b: u8) -> bool {
+    is_name(b)
+}

@@ -1,0 +1,225 @@
+//! The tolerant lexer: reads the text that the strict one leaves once more, for tags of known names that are written wrongly.
+//!
+//! So each tag of the strict syntax stays one, whatever its name, and no byte is read more than twice. In comments only
+//! those count.
+
+use super::head::{Head, Next};
+use super::lexer::Markup;
+use super::names::Names;
+use super::token::{Tag, Token};
+use crate::lex::scan;
+use crate::span::{At, Counter, Place};
+
+/// A lexer that also takes for tags, each with its [`Slips`](super::Slips), what can only be meant so: tags of known names with blanks
+/// inside, in other letter case, with full-width brackets and slashes, and without the closing bracket.
+#[derive(Clone, Debug)]
+pub struct Tolerant {
+    strict: Markup,
+    reader: Reader,
+}
+
+/// Reads the tokens of the strict lexer. Of both only one has an unfinished token at a time.
+#[derive(Clone, Debug)]
+struct Reader {
+    names: Names,
+    limit: usize,
+    comments: bool,
+    in_comment: bool,
+    /// The tag under way, and what of it came with earlier text.
+    head: Option<Head>,
+    carry: String,
+    /// Whether nothing but blanks and tags came on this line, up to the last token.
+    leads: bool,
+    /// Start of the unfinished token, or the place after the last token.
+    place: Counter,
+}
+
+impl Markup {
+    /// Reads on tolerantly where tags of those names are concerned. Marks of reasoning that are no tags are text.
+    #[must_use]
+    pub fn tolerant(mut self, names: Names) -> Tolerant {
+        self.leave_reasoning();
+        let (limit, comments) = self.reads();
+        let place = Counter::new(self.place());
+        let reader = Reader {
+            names,
+            limit,
+            comments,
+            in_comment: false,
+            head: None,
+            carry: String::new(),
+            leads: true,
+            place,
+        };
+        Tolerant { strict: self, reader }
+    }
+}
+
+impl Tolerant {
+    /// Reads `text`; `out` gets each token with the place it starts at.
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        let Tolerant { strict, reader } = self;
+        strict.push(text, &mut |token, _| reader.token(token, out));
+        if !strict.carry().is_empty() {
+            reader.stop(out);
+        }
+    }
+
+    /// Ends the input. An unfinished token is text; `out` gets it as the last token.
+    pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        let Tolerant { strict, reader } = self;
+        strict.finish(&mut |token, _| reader.token(token, out));
+        reader.fail(out);
+        reader.in_comment = false;
+    }
+
+    /// The unfinished token.
+    #[must_use]
+    pub fn carry(&self) -> &str {
+        if self.reader.carry.is_empty() { self.strict.carry() } else { &self.reader.carry }
+    }
+
+    /// The unfinished token if it is the beginning of a tag of a known name: at the end of a reply it is no text (F-204).
+    #[must_use]
+    pub fn half(&self) -> Option<&str> {
+        let half = self.carry();
+        (!self.reader.in_comment && self.reader.names.begin(half)).then_some(half)
+    }
+
+    /// Forgets the unfinished token and returns its start.
+    pub fn drop_carry(&mut self) -> Place {
+        let start = self.reader.place.settle();
+        self.reader.place.add(self.strict.carry());
+        self.strict.drop_carry();
+        self.reader.place.add(&std::mem::take(&mut self.reader.carry));
+        self.reader.head = None;
+        start
+    }
+
+    /// The place after the last token.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.reader.place.get()
+    }
+}
+
+impl Reader {
+    fn token(&mut self, token: Token<'_>, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        match token {
+            Token::Text(text) if !self.in_comment => return self.text(text, out),
+            Token::CommentOpen => self.in_comment = self.comments,
+            Token::CommentClose => self.in_comment = false,
+            _ => {}
+        }
+        self.stop(out);
+        let token = match token {
+            Token::Tag(tag) => Token::Tag(Tag { slips: self.names.case(tag.name), ..tag }),
+            other => other,
+        };
+        self.emit(token, out);
+    }
+
+    fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        // What has not gone out, and in it the tag under way; one that is carried starts before it.
+        let (mut from, mut begin, mut at) = (0, 0, 0);
+        loop {
+            let Some(head) = &mut self.head else {
+                let Some(found) = find(&text[at..]) else { return self.plain(&text[from..], out) };
+                begin = at + found;
+                let bracket = if text.as_bytes()[begin] == b'<' { '<' } else { '＜' };
+                let leads = leads(self.leads, &text[from..begin]);
+                self.head = Some(Head::new(bracket, leads, &self.names));
+                at = begin + bracket.len_utf8();
+                continue;
+            };
+            let Some(c) = text[at..].chars().next() else {
+                self.plain(&text[from..begin], out);
+                self.carry.push_str(&text[begin..]);
+                return;
+            };
+            let (next, len) = (head.step(c, &self.names), self.carry.len() + at - begin + c.len_utf8());
+            match next {
+                Next::Go | Next::End if len > self.limit => self.fail(out),
+                Next::Go => at += c.len_utf8(),
+                Next::Text => self.fail(out),
+                Next::End | Next::Missing => {
+                    at += if next == Next::End { c.len_utf8() } else { 0 };
+                    self.plain(&text[from..begin], out);
+                    self.tag(&text[begin..at], out);
+                    (from, begin) = (at, at);
+                }
+            }
+        }
+    }
+
+    /// Something follows that begins with `<`.
+    fn stop(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        match self.head.as_mut().map(|head| head.step('<', &self.names)) {
+            Some(Next::Missing) => self.tag("", out),
+            _ => self.fail(out),
+        }
+    }
+
+    /// The tag under way is none. What of it came with earlier text goes out.
+    fn fail(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        self.head = None;
+        if !self.carry.is_empty() {
+            let mut text = std::mem::take(&mut self.carry);
+            self.plain(&text, out);
+            text.clear();
+            self.carry = text;
+        }
+    }
+
+    /// The tag under way ends with `tail`.
+    fn tag(&mut self, tail: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        let Some(head) = self.head.take() else { return };
+        let mut whole = std::mem::take(&mut self.carry);
+        let raw = if whole.is_empty() {
+            tail
+        } else {
+            whole.push_str(tail);
+            &whole
+        };
+        let mut tag = Tag::loose(raw, head.close, head.name_len());
+        tag.slips = head.slips.and(self.names.case(tag.name));
+        self.emit(Token::Tag(tag), out);
+        whole.clear();
+        self.carry = whole;
+    }
+
+    fn plain(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        if !text.is_empty() {
+            self.leads = leads(self.leads, text);
+            self.emit(Token::Text(text), out);
+        }
+    }
+
+    fn emit(&mut self, token: Token<'_>, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+        let raw = token.raw();
+        out(token, At::counted(&mut self.place));
+        self.place.add(raw);
+    }
+}
+
+/// Whether only blanks stand on the last line of `text`; `before` it does, if that line has begun there.
+fn leads(before: bool, text: &str) -> bool {
+    match text.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t')) {
+        Some(last) => matches!(last, b'\n' | b'\r'),
+        None => before,
+    }
+}
+
+/// Where a bracket stands.
+fn find(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        at += scan::find2(b'<', "＜".as_bytes()[0], &bytes[at..])?;
+        if bytes[at] == b'<' || text[at..].starts_with('＜') {
+            return Some(at);
+        }
+        // Many signs of Chinese text begin with the same byte.
+        at += "＜".len();
+    }
+}

@@ -1,0 +1,511 @@
+//! Tags of known names that are written wrongly, and the fence around a whole reply.
+
+use tambour::lex::markup::{Markup, Names, Slip, Slips, TagKind, Token, Tolerant};
+use tambour::lex::unfenced::{Fenced, Part};
+use tambour::lex::utf8::Utf8;
+use tambour::span::{At, Place};
+use tambour::structure::{Element, Expected};
+use tambour_fixtures::random::Random;
+
+const LIMIT: usize = 1024;
+
+fn names() -> Names {
+    let mut expected = Expected::new(["thought", "content", "choice", "media"].map(Element::new).into());
+    expected.elements[0].aliases.push("think".into());
+    Names::new(expected.names())
+}
+
+fn lexer(limit: usize) -> Tolerant {
+    Markup::new("", limit).tolerant(names())
+}
+
+/// A token as a test names it: text as it is, tags as `<name>` with what else is told of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    raw: String,
+    /// Nothing for text.
+    tag: Option<String>,
+    at: Place,
+}
+
+fn say(token: &Token<'_>, at: Place) -> Said {
+    let tag = match token {
+        Token::Text(_) => None,
+        Token::Tag(tag) => {
+            let (slash, end) = match tag.kind {
+                TagKind::Open => ("", ""),
+                TagKind::Close => ("/", ""),
+                TagKind::SelfClosing => ("", "/"),
+            };
+            let slips: String = tag.slips.iter().map(|slip| format!(" {slip:?}")).collect();
+            Some(format!("<{slash}{}{end}>{slips}", tag.name))
+        }
+        other => Some(format!("{other:?}")),
+    };
+    Said { raw: token.raw().to_owned(), tag, at }
+}
+
+/// Tokens of a text that comes in these pieces, text joined, and the most bytes held back. A half tag is told as one.
+fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, usize) {
+    let (mut lexer, mut utf8, mut read, mut held) = (lexer(limit), Utf8::default(), Vec::<Said>::new(), 0);
+    let mut put = |said: Said| match read.last_mut() {
+        Some(Said { raw, tag: None, .. }) if said.tag.is_none() => raw.push_str(&said.raw),
+        _ => read.push(said),
+    };
+    for piece in pieces {
+        utf8.push(piece, &mut |text, _| {
+            lexer.push(text, &mut |token, at: At<'_>| put(say(&token, at.get())));
+            held = held.max(lexer.carry().len());
+        });
+    }
+    if let Some(half) = lexer.half().map(str::to_owned) {
+        put(Said { raw: half, tag: Some("half".to_owned()), at: lexer.drop_carry() });
+    }
+    lexer.finish(&mut |token, at| put(say(&token, at.get())));
+    let raw: String = read.iter().map(|said| said.raw.as_str()).collect();
+    assert_eq!(lexer.place(), Place::START.after(&raw));
+    (read, held)
+}
+
+/// The same for every cut and byte by byte.
+fn tokens(text: &str) -> Vec<Said> {
+    let bytes = text.as_bytes();
+    let (whole, _) = read(LIMIT, [bytes]);
+    for at in 0..bytes.len() {
+        let (first, second) = bytes.split_at(at);
+        assert_eq!(read(LIMIT, [first, second]).0, whole, "{text:?} cut at {at}");
+    }
+    assert_eq!(read(LIMIT, bytes.chunks(1)).0, whole, "{text:?} byte by byte");
+    let raw: String = whole.iter().map(|said| said.raw.as_str()).collect();
+    assert_eq!(raw, text);
+    let mut place = Place::START;
+    for said in &whole {
+        assert_eq!(said.at, place, "{said:?} of {text:?}");
+        place.advance(&said.raw);
+    }
+    whole
+}
+
+/// Tokens as the table has them: text as it is, `raw => tag`.
+fn table(text: &str) -> Vec<String> {
+    let line = |said: Said| match said.tag {
+        Some(tag) => format!("{} => {tag}", said.raw),
+        None => said.raw,
+    };
+    tokens(text).into_iter().map(line).collect()
+}
+
+#[test]
+fn tags_of_known_names_are_read_however_they_are_written() {
+    for (text, told) in [
+        ("<content>", &["<content> => <content>"][..]),
+        ("<content >", &["<content > => <content>"]),
+        ("<media src='a' />", &["<media src='a' /> => <media/>"]),
+        ("< content >", &["< content > => <content> Blanks"]),
+        ("<\tcontent>", &["<\tcontent> => <content> Blanks"]),
+        ("</ content>", &["</ content> => </content> Blanks"]),
+        ("< / content>a", &["< / content> => </content> Blanks", "a"]),
+        ("<media / >", &["<media / > => <media/> Blanks"]),
+        ("<Content>a</CONTENT>", &["<Content> => <Content> Case", "a", "</CONTENT> => </CONTENT> Case"]),
+        ("<Think>", &["<Think> => <Think> Case"]),
+        ("＜content＞", &["＜content＞ => <content> FullWidth"]),
+        ("＜／content＞", &["＜／content＞ => </content> FullWidth"]),
+        ("＜content>", &["＜content> => <content> FullWidth"]),
+        ("<content＞", &["<content＞ => <content> FullWidth"]),
+        ("<／content>", &["<／content> => </content> FullWidth"]),
+        ("</content＞", &["</content＞ => </content> FullWidth"]),
+        ("＜media src=\"a\"／＞", &["＜media src=\"a\"／＞ => <media/> FullWidth"]),
+        ("＜ Content ＞", &["＜ Content ＞ => <Content> Blanks Case FullWidth"]),
+        ("你好，＜／content＞！", &["你好，", "＜／content＞ => </content> FullWidth", "！"]),
+        ("a</content\nb", &["a", "</content => </content> MissingBracket", "\nb"]),
+        ("a</content \r\nb", &["a", "</content  => </content> MissingBracket", "\r\nb"]),
+        ("a</content<choice>", &["a", "</content => </content> MissingBracket", "<choice> => <choice>"]),
+        (
+            "a＜／content＜choice＞",
+            &["a", "＜／content => </content> FullWidth MissingBracket", "＜choice＞ => <choice> FullWidth"],
+        ),
+        (
+            "</content<!-- a -->",
+            &["</content => </content> MissingBracket", "<!-- => CommentOpen", " a ", "--> => CommentClose"],
+        ),
+        ("<content\n你好", &["<content => <content> MissingBracket", "\n你好"]),
+        ("a\n <content\nHe went, and", &["a\n ", "<content => <content> MissingBracket", "\nHe went, and"]),
+        (
+            "</thought> <content<b>",
+            &["</thought> => </thought>", " ", "<content => <content> MissingBracket", "<b> => <b>"],
+        ),
+        ("<choice id='1'\n你", &["<choice id='1' => <choice> MissingBracket", "\n你"]),
+        ("<choice id=1＜b＞", &["<choice id=1 => <choice> MissingBracket", "＜b＞"]),
+    ] {
+        assert_eq!(table(text), told, "{text:?}");
+    }
+}
+
+#[test]
+fn what_may_be_meant_otherwise_is_text() {
+    for text in [
+        "a < b and c > d",
+        "a < b\n",
+        "a<b＞",
+        "＜名＞ ＜b＞ ＜conten＞ ＜contents＞",
+        "< b >",
+        "< /b>",
+        "</ b\n",
+        // An opening tag without its bracket counts only where it begins its line.
+        "use <content\nas a tag",
+        "a <content<",
+        // Words behind the name are prose, and so is what follows it directly.
+        "<content is a tag, you know",
+        "< content is a tag >",
+        "<content你",
+        "`<content` and `</content`",
+        "</content, it says",
+        "＜content is＞",
+        // A closing tag has no attributes; a tag that is written wrongly stands on one line.
+        "</content id='1'＞",
+        "＜choice id='1\n'＞",
+        "<\ncontent>",
+        "＜choice id='＜'＞",
+        "＜choice id==1＞",
+        "〈content〉《content》",
+        "<",
+        "＜",
+        "a < ",
+    ] {
+        assert_eq!(table(text), [text], "{text:?}");
+    }
+}
+
+#[test]
+fn attributes_are_read_from_tags_that_are_written_wrongly() {
+    let mut read = Vec::new();
+    let mut lexer = lexer(LIMIT);
+    let text = "＜choice id = \"a＞b\" kind='c' n=1 ／ ＞\n<choice id=\"a\"\n你";
+    lexer.push(text, &mut |token, _| {
+        if let Token::Tag(tag) = token {
+            read.push(
+                tag.attributes()
+                    .map(|a| format!("{}={}", a.name, a.value.unwrap_or("?")))
+                    .collect::<Vec<_>>(),
+            );
+        }
+    });
+    assert_eq!(read, [&["id=a＞b", "kind=c", "n=1"][..], &["id=a"]]);
+}
+
+#[test]
+fn comments_hold_strict_tags_only() {
+    assert_eq!(
+        table("<!-- ＜content＞ <Content> -->＜content＞"),
+        [
+            "<!-- => CommentOpen",
+            " ＜content＞ ",
+            "<Content> => <Content> Case",
+            " ",
+            "--> => CommentClose",
+            "＜content＞ => <content> FullWidth",
+        ]
+    );
+    let mut tags = 0;
+    let mut lexer = Markup::new("", LIMIT).without_comments().tolerant(names());
+    lexer.push("<!-- ＜content＞", &mut |token, _| tags += usize::from(matches!(token, Token::Tag(_))));
+    assert_eq!(tags, 1);
+}
+
+#[test]
+fn half_a_tag_at_the_end_is_told_from_text() {
+    for half in [
+        "</",
+        "＜／",
+        "< /",
+        "<c",
+        "<conte",
+        "<content",
+        "</content",
+        "</content ",
+        "＜／Cont",
+        "<content ",
+        "<choice id=",
+        "<choice id='a",
+        "<choice id='a' cla",
+        "<media src='a' /",
+        "<t",
+        "< cont",
+    ] {
+        let told = table(&format!("a{half}"));
+        assert_eq!(told, ["a".to_owned(), format!("{half} => half")], "{half:?}");
+        assert!(names().begin(half), "{half:?}");
+    }
+    for text in ["<", "＜", "< ", "<b", "<contents", "<content is", "</b", "a", "", "<!-", "<!-- <conte"] {
+        assert!(table(text).iter().all(|said| !said.ends_with("=> half")), "{text:?}");
+        assert!(!names().begin(text), "{text:?}");
+    }
+}
+
+#[test]
+fn a_tolerated_tag_ends_at_the_limit() {
+    // X-007
+    let tag = |text: &str| read(22, text.as_bytes().chunks(1)).0[0].tag.is_some();
+    assert!(tag("＜choice id='abcdef'>")); // 22 bytes
+    assert!(!tag("＜choice id='abcdefg'>"));
+    assert!(tag("＜choice id='abcd'＞")); // 22
+    assert!(!tag("＜choice id='abcde'＞"));
+}
+
+/// What tolerant reading looks at.
+const PIECES: &[&str] = &[
+    "<",
+    "<",
+    "＜",
+    "＜",
+    ">",
+    "＞",
+    "/",
+    "／",
+    " ",
+    "\n",
+    "content",
+    "Content",
+    "choice",
+    "thought",
+    "think",
+    "c",
+    "b",
+    "id=",
+    "'",
+    "\"",
+    "x",
+    "=",
+    "<content",
+    "</content",
+    "＜／content＞",
+    "< / content >",
+    "<!--",
+    "-->",
+    "-",
+    "你",
+    "，",
+    "<content>",
+    "</b>",
+    "\r\n",
+    "!",
+    "<<",
+    "\u{FEFF}",
+    "＝",
+];
+
+fn soup(random: &mut Random) -> String {
+    (0..1 + random.below(14)).map(|_| *random.pick::<&str>(PIECES)).collect()
+}
+
+#[test]
+fn no_byte_is_lost_however_a_text_is_cut() {
+    let mut random = Random::new(205);
+    for _ in 0..20_000 {
+        let text = soup(&mut random);
+        let bytes = text.as_bytes();
+        let limit = if random.below(4) == 0 { 12 } else { LIMIT };
+        let (whole, held) = read(limit, [bytes]);
+        let raw: String = whole.iter().map(|said| said.raw.as_str()).collect();
+        assert_eq!(raw, text);
+        let (single, most) = read(limit, bytes.chunks(1));
+        assert_eq!(single, whole, "{text:?} byte by byte");
+        assert!(held.max(most) <= limit, "{most} bytes of {text:?} are held");
+        let mut cuts = random.cuts(bytes.len());
+        cuts.push(bytes.len());
+        let mut from = 0;
+        let pieces = cuts.iter().map(|&at| &bytes[std::mem::replace(&mut from, at)..at]);
+        assert_eq!(read(limit, pieces).0, whole, "{text:?} cut at {cuts:?}");
+    }
+}
+
+#[test]
+fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
+    // T-028
+    let mut random = Random::new(28);
+    for _ in 0..20_000 {
+        let text = soup(&mut random);
+        let (mut strict, mut tolerant) = (Vec::new(), Vec::new());
+        let mut lexer = Markup::new("", LIMIT);
+        lexer.push(&text, &mut |token, at| strict.extend(marked(&token, at)));
+        lexer.finish(&mut |token, at| strict.extend(marked(&token, at)));
+        let mut lexer = self::lexer(LIMIT);
+        lexer.push(&text, &mut |token, at| tolerant.extend(marked(&token, at)));
+        lexer.finish(&mut |token, at| tolerant.extend(marked(&token, at)));
+        assert!(strict.iter().all(|(.., slips)| slips.is_none()));
+        let is_strict = |at: &Place, raw: &str| strict.iter().any(|(a, r, _)| a == at && r == raw);
+        let own = |slip| [Slip::Blanks, Slip::FullWidth, Slip::MissingBracket].contains(&slip);
+        for (at, raw, slips) in &tolerant {
+            assert_eq!(is_strict(at, raw), !slips.iter().any(own), "{raw:?} of {text:?}");
+        }
+        let kept = tolerant.iter().filter(|(at, raw, _)| is_strict(at, raw)).count();
+        assert_eq!(kept, strict.len(), "{text:?}");
+    }
+}
+
+/// A token that is no text: its place, its text, and what is wrong with it.
+fn marked(token: &Token<'_>, at: At<'_>) -> Option<(Place, String, Slips)> {
+    let slips = match token {
+        Token::Text(_) => return None,
+        Token::Tag(tag) => tag.slips,
+        _ => Slips::NONE,
+    };
+    Some((at.get(), token.raw().to_owned(), slips))
+}
+
+#[test]
+fn work_on_hostile_text_is_linear() {
+    // X-007: bytes allocated, bytes held and tokens; each character is read at most twice, which these do not show.
+    let patterns = [
+        "＜",
+        "<",
+        "< ",
+        "＜ ",
+        "<content ",
+        "<content\n",
+        "</content<",
+        "＜content＜",
+        "<c＜",
+        "＜choice id='",
+        "<choice id=＜",
+        " ",
+        "<content a ",
+        "，",
+        "<content x=\"",
+        "</ ",
+        "＜／",
+        "<!--＜content",
+        "<b x='＜content＞",
+        "<choice a=1 b=2\n",
+        "\n <content",
+        "／",
+    ];
+    for pattern in patterns {
+        for chunk in [1, 4, usize::MAX] {
+            let cost = |size: usize| {
+                let text = pattern.repeat(size / pattern.len());
+                let (mut sent, mut held) = (0, 0);
+                let allocations = allocation_counter::measure(|| {
+                    let (mut lexer, mut utf8) = (lexer(LIMIT), Utf8::default());
+                    for piece in text.as_bytes().chunks(chunk) {
+                        utf8.push(piece, &mut |text, _| lexer.push(text, &mut |_, _| sent += 1));
+                        held = held.max(lexer.carry().len());
+                    }
+                    lexer.finish(&mut |_, _| sent += 1);
+                });
+                (allocations.bytes_total, sent, held)
+            };
+            let (small, large) = (cost(8 << 10), cost(64 << 10));
+            assert!(
+                large.0 <= 16 * small.0 + (64 << 10),
+                "{pattern:?} in {chunk}: {} then {}",
+                small.0,
+                large.0
+            );
+            assert!(large.1 <= (64 << 10) + 1, "{pattern:?} in {chunk}: {} tokens", large.1);
+            assert!(large.2 <= LIMIT, "{pattern:?} in {chunk}: {} bytes held", large.2);
+        }
+    }
+}
+
+/// Parts of a reply that comes in these pieces, text joined.
+fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(char, String)> {
+    let mut parts: Vec<(char, String)> = Vec::new();
+    let mut end = Place::START;
+    let mut out = |part: Part<'_>, at: At<'_>| {
+        let (kind, raw) = match part {
+            Part::Text(raw) => ('t', raw),
+            Part::Open(raw) => ('o', raw),
+            Part::Close(raw) => ('c', raw),
+        };
+        assert_eq!(at.get(), end);
+        end.advance(raw);
+        match parts.last_mut() {
+            Some(('t', text)) if kind == 't' => text.push_str(raw),
+            _ => parts.push((kind, raw.to_owned())),
+        }
+    };
+    let mut fenced = Fenced::new(limit);
+    for piece in pieces {
+        fenced.push(piece, &mut out);
+        assert!(fenced.held() <= limit);
+    }
+    fenced.finish(&mut out);
+    assert_eq!(fenced.held(), 0);
+    parts
+}
+
+/// The same for every cut.
+fn fenced(limit: usize, text: &str) -> Vec<(char, String)> {
+    let whole = parts(limit, [text]);
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+        let (first, second) = text.split_at(at);
+        assert_eq!(parts(limit, [first, second]), whole, "{text:?} cut at {at}");
+    }
+    assert_eq!(parts(limit, text.split("").filter(|c| !c.is_empty())), whole, "{text:?}");
+    assert_eq!(whole.iter().map(|(_, raw)| raw.as_str()).collect::<String>(), text);
+    whole
+}
+
+#[test]
+fn a_fence_around_a_whole_reply_is_taken_off() {
+    for (text, open, inner, close) in [
+        ("```xml\n<content>a</content>\n```", "```xml\n", "<content>a</content>\n", "```"),
+        ("\n ~~~\na\n~~~~ \n\n", "\n ~~~\n", "a\n", "~~~~ \n\n"),
+        ("```\na\n```js\nb\n```\nc\n  ```\r\n", "```\n", "a\n```js\nb\n```\nc\n", "  ```\r\n"),
+        ("```\n```\n```", "```\n", "```\n", "```"),
+        ("``` 代码 \n你\n```\n \n ````\n", "``` 代码 \n", "你\n```\n \n", " ````\n"),
+        ("````\n```\n````", "````\n", "```\n", "````"),
+        ("```\na\n``\n~~~\n", "```\n", "a\n``\n~~~\n", ""),
+        ("```\na\n``` b\n", "```\n", "a\n``` b\n", ""),
+        ("````\na\n```", "````\n", "a\n```", ""),
+        ("```\n```\nb", "```\n", "```\nb", ""),
+        ("```\n", "```\n", "", ""),
+    ] {
+        let told: Vec<(char, &str)> = [('o', open), ('t', inner), ('c', close)]
+            .into_iter()
+            .filter(|(_, raw)| !raw.is_empty())
+            .collect();
+        let read = fenced(LIMIT, text);
+        assert_eq!(
+            read.iter().map(|(kind, raw)| (*kind, raw.as_str())).collect::<Vec<_>>(),
+            told,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn what_begins_with_no_fence_passes() {
+    for text in [
+        "a\n```\nb\n```",
+        "``\na",
+        "``` two words\na\n```",
+        "```a```\n",
+        "~~~ a~\n",
+        "```xml",
+        " \n",
+        "`",
+        "",
+    ] {
+        let read = fenced(LIMIT, text);
+        assert!(read.iter().all(|(kind, _)| *kind == 't'), "{text:?}: {read:?}");
+    }
+    // What is longer than the limit is no line of a fence.
+    let kinds = |text: &str| fenced(8, text).iter().map(|(kind, _)| *kind).collect::<String>();
+    assert_eq!(kinds("```abcd\na\n``````\n\n"), "otc");
+    assert_eq!(kinds("```abcde\na\n"), "t");
+    assert_eq!(kinds("```\na\n``````\n\n\n"), "ot");
+    assert_eq!(kinds("```\na\n         ```"), "ot");
+}
+
+#[test]
+fn fences_are_found_however_a_text_is_cut() {
+    let pieces = ["```", "`", "~~~", "\n", "\n", " ", "a", "xml", "你", "````"];
+    let mut random = Random::new(213);
+    for _ in 0..3000 {
+        let text: String = (0..random.below(12)).map(|_| *random.pick::<&str>(&pieces)).collect();
+        let limit = if random.below(3) == 0 { 6 } else { LIMIT };
+        fenced(limit, &("```\n".repeat(random.below(2)) + &text));
+    }
+}
