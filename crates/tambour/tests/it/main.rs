@@ -9,6 +9,7 @@ mod dialogue;
 mod encode;
 mod errors;
 mod examples;
+mod fence;
 mod findings;
 mod fixtures;
 mod frames;

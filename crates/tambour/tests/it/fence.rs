@@ -1,0 +1,109 @@
+//! The fence around a whole reply.
+
+use tambour::lex::fence::{Fenced, Part};
+use tambour::span::{At, Place};
+use tambour_fixtures::random::Random;
+
+const LIMIT: usize = 1024;
+
+/// Parts of a reply that comes in these pieces, text joined.
+fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(char, String)> {
+    let mut parts: Vec<(char, String)> = Vec::new();
+    let mut end = Place::START;
+    let mut out = |part: Part<'_>, at: At<'_>| {
+        let (kind, raw) = match part {
+            Part::Text(raw) => ('t', raw),
+            Part::Open(raw) => ('o', raw),
+            Part::Close(raw) => ('c', raw),
+        };
+        assert_eq!(at.get(), end);
+        end.advance(raw);
+        match parts.last_mut() {
+            Some(('t', text)) if kind == 't' => text.push_str(raw),
+            _ => parts.push((kind, raw.to_owned())),
+        }
+    };
+    let mut fenced = Fenced::new(limit);
+    for piece in pieces {
+        fenced.push(piece, &mut out);
+        assert!(fenced.held() <= limit);
+    }
+    fenced.finish(&mut out);
+    assert_eq!(fenced.held(), 0);
+    parts
+}
+
+/// The same for every cut.
+fn fenced(limit: usize, text: &str) -> Vec<(char, String)> {
+    let whole = parts(limit, [text]);
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+        let (first, second) = text.split_at(at);
+        assert_eq!(parts(limit, [first, second]), whole, "{text:?} cut at {at}");
+    }
+    assert_eq!(parts(limit, text.split("").filter(|c| !c.is_empty())), whole, "{text:?}");
+    assert_eq!(whole.iter().map(|(_, raw)| raw.as_str()).collect::<String>(), text);
+    whole
+}
+
+#[test]
+fn a_fence_around_a_whole_reply_is_taken_off() {
+    for (text, open, inner, close) in [
+        ("```xml\n<content>a</content>\n```", "```xml\n", "<content>a</content>\n", "```"),
+        ("\n ~~~\na\n~~~~ \n\n", "\n ~~~\n", "a\n", "~~~~ \n\n"),
+        ("```\na\n```js\nb\n```\nc\n  ```\r\n", "```\n", "a\n```js\nb\n```\nc\n", "  ```\r\n"),
+        ("```\n```\n```", "```\n", "```\n", "```"),
+        ("``` 代码 \n你\n```\n \n ````\n", "``` 代码 \n", "你\n```\n \n", " ````\n"),
+        ("````\n```\n````", "````\n", "```\n", "````"),
+        ("```\na\n``\n~~~\n", "```\n", "a\n``\n~~~\n", ""),
+        ("```\na\n``` b\n", "```\n", "a\n``` b\n", ""),
+        ("````\na\n```", "````\n", "a\n```", ""),
+        ("```\n```\nb", "```\n", "```\nb", ""),
+        ("```\n", "```\n", "", ""),
+    ] {
+        let told: Vec<(char, &str)> = [('o', open), ('t', inner), ('c', close)]
+            .into_iter()
+            .filter(|(_, raw)| !raw.is_empty())
+            .collect();
+        let read = fenced(LIMIT, text);
+        assert_eq!(
+            read.iter().map(|(kind, raw)| (*kind, raw.as_str())).collect::<Vec<_>>(),
+            told,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn what_begins_with_no_fence_passes() {
+    for text in [
+        "a\n```\nb\n```",
+        "``\na",
+        "``` two words\na\n```",
+        "```a```\n",
+        "~~~ a~\n",
+        "```xml",
+        " \n",
+        "`",
+        "",
+    ] {
+        let read = fenced(LIMIT, text);
+        assert!(read.iter().all(|(kind, _)| *kind == 't'), "{text:?}: {read:?}");
+    }
+    // What is longer than the limit is no line of a fence.
+    let kinds = |text: &str| fenced(8, text).iter().map(|(kind, _)| *kind).collect::<String>();
+    assert_eq!(kinds("```abcd\na\n``````\n\n"), "otc");
+    assert_eq!(kinds("```abcde\na\n"), "t");
+    assert_eq!(kinds("```\na\n``````\n\n\n"), "ot");
+    assert_eq!(kinds("```\na\n         ```"), "ot");
+}
+
+#[test]
+fn fences_are_found_however_a_text_is_cut() {
+    let pieces = ["```", "`", "~~~", "\n", "\n", " ", "a", "xml", "你", "````"];
+    let mut random = Random::new(213);
+    for _ in 0..3000 {
+        let text: String = (0..random.below(12)).map(|_| *random.pick::<&str>(&pieces)).collect();
+        let limit = if random.below(3) == 0 { 6 } else { LIMIT };
+        fenced(limit, &("```\n".repeat(random.below(2)) + &text));
+    }
+}
