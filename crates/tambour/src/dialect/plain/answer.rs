@@ -241,12 +241,19 @@ impl Answer {
             return true;
         };
         let rest = &raw[kept..];
-        self.begin(lead.end_before(rest), out);
-        if kept == 0 {
+        let mut begun = lead.end_before(rest);
+        if !matches!(token, Token::Text(_)) {
+            self.begin(begun, out);
             return false;
         }
-        if !rest.is_empty() {
-            let fate = self.token(&Token::Text(rest), None, at.after(&raw[..kept]), out);
+        let rest_at = at.after(&raw[..kept]);
+        let joined = begun.tail.is_empty() && !begun.text.is_empty() && !is_unfinished(rest);
+        if joined {
+            begun.text.push_str(rest);
+        }
+        self.begin(begun, out);
+        if !joined && !rest.is_empty() {
+            let fate = self.token(&Token::Text(rest), None, rest_at, out);
             debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
         }
         true
