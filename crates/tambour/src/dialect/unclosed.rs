@@ -4,7 +4,7 @@
 //! lines of their own, with nothing but fences between and after them, and one of them has a field of the structure, the
 //! reasoning ends where they begin. What would act in them does not.
 
-use crate::lex::fence;
+use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, JsonSink, Reader};
 use crate::span::Place;
@@ -215,7 +215,7 @@ impl JsonSink for Finder {
 
 /// Whether a line is the mark of a fence with its language.
 fn is_fence(line: &str) -> bool {
-    fence::behind(line).is_some_and(|info| !info.trim().contains(char::is_whitespace))
+    Fence::of(line).is_some_and(|(_, info)| !info.trim().contains(char::is_whitespace))
 }
 
 /// Whether a line that begins so may be a fence or a comma.

@@ -50,13 +50,6 @@ pub fn is_mark(byte: u8) -> bool {
     matches!(byte, b'`' | b'~')
 }
 
-/// What stands behind a fence, or what looks like one: a line that begins with backticks and tildes, of either kind.
-#[must_use]
-pub fn behind(line: &str) -> Option<&str> {
-    let len = line.bytes().take_while(|&byte| is_mark(byte)).count();
-    (len >= LEAST).then(|| &line[len..])
-}
-
 /// Whether a language is JSON or a kind of it, such as `jsonl` and `JSON5`.
 #[must_use]
 pub fn is_json(language: &str) -> bool {

@@ -67,6 +67,9 @@ fn past_limits() -> Vec<(&'static str, String)> {
             }
         }
     }
+    for behind in ["~~~", "~", "``", "x", " ~~~"] {
+        replies.push(("plain", format!("<<ParsingError>></think>{behind}")));
+    }
     replies
 }
 

@@ -1,7 +1,6 @@
 //! Tags of known names that are written wrongly.
 
 use tambour::lex::markup::{Markup, Names, Slip, Slips, TagKind, Token, Tolerant};
-use tambour::lex::unfenced::{Fenced, Part};
 use tambour::lex::utf8::Utf8;
 use tambour::span::{At, Place};
 use tambour::structure::{Element, Expected};

@@ -1,6 +1,6 @@
 //! What stands outside of the objects: prose, and the marks of code fences.
 
-use crate::lex::fence;
+use crate::lex::fence::{self, Fence};
 use crate::span::Place;
 
 /// Watches the text between objects, line by line.
@@ -88,5 +88,5 @@ impl Around {
 /// Whether a line is blank, or the mark of a fence that is for JSON, or for nothing in particular.
 fn is_mark(line: &str) -> bool {
     let json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
-    line.is_empty() || fence::behind(line).is_some_and(|language| language.is_empty() || json(language))
+    line.is_empty() || Fence::of(line).is_some_and(|(_, language)| language.is_empty() || json(language))
 }

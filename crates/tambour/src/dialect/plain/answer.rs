@@ -247,7 +247,7 @@ impl Answer {
             return false;
         }
         let rest_at = at.after(&raw[..kept]);
-        let joined = begun.tail.is_empty() && !begun.text.is_empty() && !is_unfinished(rest);
+        let joined = begun.tail.is_empty() && !begun.text.is_empty() && !is_unfinished(rest) && !self.cut;
         if joined {
             begun.text.push_str(rest);
         }

@@ -125,6 +125,7 @@ impl Think {
 
     /// It ends at `end` without its closing mark.
     pub(super) fn left_open(&mut self, end: usize, out: &mut dyn Output) {
+        self.flush(out);
         if let Some((raw, _)) = self.pending.take() {
             out.intent(Intent::Draft(&raw));
         }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::finding::Report;
+use crate::lex::fence::Fence;
 use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::{Place, Span};
@@ -196,9 +197,9 @@ impl<M: Make> JsonSink for Strict<M> {
 fn scalar<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     let mut inner = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     // In a fence of its own.
-    if let Some(rest) = inner.strip_prefix("```") {
+    if let Some((fence, rest)) = Fence::of(inner) {
         let tag = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        inner = rest[tag..].trim_end_matches('`').trim();
+        inner = rest[tag..].trim_end_matches(char::from(fence.mark)).trim();
     }
     let quoted = inner.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || inner.starts_with("\\\"");
     let quotes = inner.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();

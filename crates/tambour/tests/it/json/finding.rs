@@ -77,6 +77,8 @@ fn finds_scalars_only_when_they_are_all() {
         (" -0.5e1\n", json!(-5.0)),
         ("\"a [b] c\"", json!("a [b] c")),
         ("```json\nnull\n```", Value::Null),
+        ("````json\ntrue\n````", json!(true)),
+        ("~~~\n42\n~~~", json!(42)),
         ("True", json!(true)),
         ("\"cut of", json!("cut of")),
         ("'single'", json!("single")),

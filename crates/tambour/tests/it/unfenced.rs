@@ -1,6 +1,6 @@
 //! The fence around a whole reply.
 
-use tambour::lex::fence::{Fenced, Part};
+use tambour::lex::unfenced::{Fenced, Part};
 use tambour::span::{At, Place};
 use tambour_fixtures::random::Random;
 
