@@ -88,7 +88,7 @@ impl Seam {
     pub fn tag(&mut self, out: &mut impl FnMut(Joined<'_>)) {
         let last = self.lexer.carry();
         if last.starts_with("<<") || !(last.is_empty() || last.contains('=')) {
-            return self.end(out);
+            return self.finish(out);
         }
         open(&mut self.before, &mut self.sent, self.before_at, out);
         if !last.is_empty() {
@@ -98,7 +98,7 @@ impl Seam {
     }
 
     /// Something follows that goes out as it is, or the text ends: nothing joins.
-    pub fn end(&mut self, out: &mut impl FnMut(Joined<'_>)) {
+    pub fn finish(&mut self, out: &mut impl FnMut(Joined<'_>)) {
         if !self.lexer.carry().is_empty() {
             // Half a mark may hold a whole tag.
             let Seam { lexer, at, before, before_at, sent, .. } = self;

@@ -141,7 +141,7 @@ fn text_is_read_again_from_an_unfinished_tag_on() {
             });
             at.advance(piece);
         }
-        seam.end(&mut |joined| out.push(format!("{joined:?}")));
+        seam.finish(&mut |joined| out.push(format!("{joined:?}")));
         out
     };
     assert_eq!(read(&["a ", "<scr", "ipt>", " b"]), ["a ", "[2-10: <script>]", " b"]);

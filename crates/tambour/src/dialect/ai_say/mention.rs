@@ -16,7 +16,7 @@ pub(super) struct Before {
 
 /// A mark that waits for the text behind it.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
+pub(super) struct Pending {
     pub(super) text: String,
     pub(super) place: Place,
     before: Before,
@@ -48,9 +48,9 @@ impl Before {
     }
 }
 
-impl Mark {
-    pub(super) fn new(text: &str, place: Place, before: Before) -> Mark {
-        Mark { text: text.to_owned(), place, before, behind: String::new() }
+impl Pending {
+    pub(super) fn new(text: &str, place: Place, before: Before) -> Pending {
+        Pending { text: text.to_owned(), place, before, behind: String::new() }
     }
 
     /// Text behind the mark; how much of it was needed, and what the mark is now.

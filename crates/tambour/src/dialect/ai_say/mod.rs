@@ -3,13 +3,13 @@
 //! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `response` tells what stands
 //! beside it, `fields` reads the rest, `around` watches the text outside. What the answer leads to is decided in `dialogue`.
 
-mod around;
 mod fields;
 mod mention;
 mod message;
 mod object;
 mod options;
 mod other;
+mod outside;
 mod parse;
 mod placeholder;
 mod prompt;

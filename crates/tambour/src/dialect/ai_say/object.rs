@@ -8,7 +8,7 @@ use crate::span::Place;
 
 /// What is known of the value under way.
 #[derive(Debug, Default)]
-pub(super) struct Object {
+pub(super) struct AnswerObject {
     pub(super) at: Place,
     pub(super) origin: Origin,
     pub(super) depth: usize,
@@ -47,9 +47,9 @@ pub(super) struct Object {
 /// Keys that came again of which the places are kept.
 const KEPT: usize = 16;
 
-impl Object {
-    pub(super) fn new(start: &Start, late: bool) -> Object {
-        Object { at: start.place, origin: start.origin, late, ..Object::default() }
+impl AnswerObject {
+    pub(super) fn new(start: &Start, late: bool) -> AnswerObject {
+        AnswerObject { at: start.place, origin: start.origin, late, ..AnswerObject::default() }
     }
 
     /// A bracket opens or closes.

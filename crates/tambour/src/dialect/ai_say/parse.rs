@@ -6,13 +6,13 @@
 
 use serde_json::Value;
 
-use super::around::Around;
 use super::fields::{ASSESSMENT, Response, TOP, Whole};
-use super::mention::{Before, Mark, Reading};
+use super::mention::{Before, Pending, Reading};
 use super::message::{Ended, Message, Stand};
-use super::object::Object;
+use super::object::AnswerObject;
 use super::options;
 use super::other::{self, Standing};
+use super::outside::Outside;
 use super::rules;
 use crate::dialect::draft::{LeadingThink, Rules};
 use crate::dialect::front::Body;
@@ -29,14 +29,14 @@ use crate::span::Place;
 
 /// The objects of one reply.
 pub(super) struct Answers {
-    pub(super) around: Around,
+    pub(super) outside: Outside,
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
     pub(super) thoughts: Thoughts,
     /// Whether an object was cut before it could look like an answer.
     pub(super) cut: bool,
     pub(super) message: Message,
-    pub(super) object: Object,
+    pub(super) object: AnswerObject,
     builder: Builder,
     /// The answer; until a message was sent, the first object that looks like one.
     pub(super) answer: Option<Whole>,
@@ -46,7 +46,7 @@ pub(super) struct Answers {
     pub(super) behind: Option<String>,
     pub(super) before: Before,
     /// A mark behind the answer that waits for what follows it.
-    mark: Option<Mark>,
+    mark: Option<Pending>,
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
@@ -66,11 +66,11 @@ impl Body for Answers {
 
     fn start_at(&mut self, place: Place, draft: &LeadingThink) {
         self.thoughts.found_in_draft(draft.found());
-        self.around.start_at(place);
+        self.outside.start_at(place);
     }
 
     fn in_thought(&mut self, place: Place) {
-        self.around.start_at(place);
+        self.outside.start_at(place);
     }
 
     #[inline]
@@ -92,11 +92,11 @@ impl Body for Answers {
             JsonEvent::Text(text) => return self.text(text),
             JsonEvent::Comment(text) => return self.comment(text),
             JsonEvent::ValueStart(start) => {
-                self.around.end_line();
+                self.outside.end_line();
                 if start.commented {
                     self.thoughts.found_in_draft(true);
                 }
-                self.object = Object::new(start, self.message.is_sent());
+                self.object = AnswerObject::new(start, self.message.is_sent());
                 self.pending.clear();
                 self.message.forget();
             }
@@ -176,12 +176,12 @@ impl Body for Answers {
 impl Answers {
     pub(super) fn new(options: &Options) -> Answers {
         Answers {
-            around: Around::default(),
+            outside: Outside::default(),
             begun: false,
             thoughts: Thoughts::new(rules::DRAFT, &options.limits),
             cut: false,
             message: Message::new(options.limits.hold),
-            object: Object::default(),
+            object: AnswerObject::default(),
             builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
             answer: None,
             pending: Vec::new(),
@@ -199,13 +199,13 @@ impl Answers {
 
     /// Text outside of the objects.
     fn text(&mut self, text: &str) {
-        self.around.push(text);
+        self.outside.push(text);
         self.outside(text);
     }
 
     /// A comment outside of the objects.
     fn comment(&mut self, text: &str) {
-        self.around.comment(text);
+        self.outside.comment(text);
         self.outside(text);
     }
 
@@ -223,7 +223,7 @@ impl Answers {
         if self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
             return false;
         }
-        self.mark = Some(Mark::new(mark.text, mark.place, self.before));
+        self.mark = Some(Pending::new(mark.text, mark.place, self.before));
         true
     }
 
@@ -263,10 +263,10 @@ impl Answers {
     fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
             _ if self.mark.is_some() => {}
-            JsonEvent::ThoughtStart(mark) => self.around.cut(mark.place.offset),
+            JsonEvent::ThoughtStart(mark) => self.outside.cut(mark.place.offset),
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == Closing::Unopened {
-                    self.around.end_line();
+                    self.outside.end_line();
                     // Behind a message that was sent it is dropped, unless another answer follows: then it ended a
                     // draft.
                     if let Some(answer) = &mut self.answer {
@@ -275,7 +275,7 @@ impl Answers {
                     }
                     self.was_thought(out);
                 }
-                self.around.start_at(mark.end());
+                self.outside.start_at(mark.end());
             }
             _ => {}
         }
@@ -284,13 +284,13 @@ impl Answers {
     /// The text before a mark that closes nothing was reasoning: a draft, or an aside behind the answer.
     fn was_thought(&mut self, out: &mut dyn Output) {
         if !self.begun {
-            self.around.take(0);
+            self.outside.take(0);
         } else if let Some(text) = &mut self.behind {
             if !text.trim().is_empty() {
                 out.intent(Intent::Aside { kind: AsideKind::Thought, text });
             }
             text.clear();
-            self.around.take(0);
+            self.outside.take(0);
         }
     }
 
@@ -299,7 +299,7 @@ impl Answers {
         self.object.known = true;
         let first = !std::mem::replace(&mut self.begun, true);
         // Text before it ends here.
-        self.around.cut(self.object.at.offset);
+        self.outside.cut(self.object.at.offset);
         if self.object.late {
             return;
         }
@@ -320,7 +320,7 @@ impl Answers {
 
     /// Reports the text around the answer up to `end`.
     pub(super) fn left_out(&mut self, end: usize, message: &str, out: &mut dyn Output) {
-        for (place, end) in self.around.take(end) {
+        for (place, end) in self.outside.take(end) {
             let report = Report::new(&repairs::TEXT_AROUND, place, end, message);
             out.report(report.row("S-053").repaired("left out"));
         }

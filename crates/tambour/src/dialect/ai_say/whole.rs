@@ -20,7 +20,7 @@ impl Answers {
     /// A whole value.
     pub(super) fn value(&mut self, built: Built, out: &mut dyn Output) {
         let Built { value, end, duplicates, members, .. } = built;
-        self.around.start_at(end.place);
+        self.outside.start_at(end.place);
         self.before = Before::default();
         let (at, end_at) = (self.object.at, end.offset);
         if self.object.late && self.object.known {
@@ -51,7 +51,7 @@ impl Answers {
         if !self.object.known || self.object.late {
             // What is no answer is not used.
             if !std::mem::take(&mut self.object).known {
-                self.around.prose(at);
+                self.outside.prose(at);
             }
             self.behind = None;
             return;
@@ -202,7 +202,7 @@ impl Answers {
     ) -> Answer {
         self.settled(Reading::End, preface, out);
         self.behind = None;
-        self.around.end_line();
+        self.outside.end_line();
         let mut reports = Vec::new();
         let Some(whole) = self.answer.take() else { return Answer::default() };
         let mut said = fields::read(&whole, &self.limits, &mut reports);

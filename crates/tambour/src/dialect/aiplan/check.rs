@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::around::join;
 use super::modes::{Calls, Mode, Text, mode, modes};
 use super::options;
+use super::outside::join;
 use super::rules;
 use crate::dialect::Call;
 use crate::finding::Report;

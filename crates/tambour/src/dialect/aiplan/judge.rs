@@ -1,7 +1,7 @@
 //! A whole object with its repairs, its end and what it stands in: whether it may be used (P-026, P-027).
 
 use super::check::{Checked, Stand, check};
-use super::object::Object;
+use super::object::PlanObject;
 use super::rules;
 use super::wrapped::{Wrapper, unwrap};
 use crate::finding::Report;
@@ -20,10 +20,10 @@ pub(super) fn too_large(start: Place, end: usize, options: &Options) -> Report {
 }
 
 /// Holds an object against the contract, its repairs and its end included.
-pub(super) fn judge(built: Built, object: &mut Object, options: &Options) -> Checked {
+pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) -> Checked {
     let end = built.end;
     let (value, wrapper) = unwrap(built.value);
-    let Object { frame, reports, guessed, sent, replaced, allowed, .. } = object;
+    let PlanObject { frame, reports, guessed, sent, replaced, allowed, .. } = object;
     let (frame, sent) = (&*frame, *sent && *allowed == Some(true));
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner } else { &object.places };

@@ -5,7 +5,6 @@
 //! of the reply, and come only of a plan that is complete, valid and not cut. A reply that is prose answers as it stands.
 
 mod args;
-mod around;
 mod calls;
 mod check;
 mod fallback;
@@ -13,6 +12,7 @@ mod judge;
 mod modes;
 mod object;
 mod options;
+mod outside;
 mod parse;
 mod prompt;
 mod rules;
@@ -81,7 +81,7 @@ impl AiPlan {
             checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
             checked.valid = false;
         }
-        self.front.body.around.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
+        self.front.body.outside.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
         checked.reports.into_iter().for_each(|report| out.report(report));
         for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
@@ -120,7 +120,7 @@ impl AiPlan {
             rules::MARKER.declare(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
-        if !self.front.body.around.is_prose() || self.front.body.cut {
+        if !self.front.body.outside.is_prose() || self.front.body.cut {
             return self.conclude(cut, out);
         }
         out.intent(Intent::FinalText(preface));
@@ -141,7 +141,7 @@ impl AiPlan {
         let (at, end) = self.front.span();
         let plans = &mut self.front.body;
         if let Some(Aside { start, end, behind }) = plans.aside {
-            plans.around.finish_aside(start, behind, &mut |report| out.report(report));
+            plans.outside.finish_aside(start, behind, &mut |report| out.report(report));
             let message = "the plan stands in a thought; no call of it may run";
             let report = Report::new(rules::REPAIR_UNSAFE, start, end, message);
             out.report(report.repaired("the safe fallback"));

@@ -1,9 +1,9 @@
 //! The object under way: its strings stream while they may, everything else is watched.
 
-use super::around::Frame;
 use super::check::{FIELDS, Places};
 use super::modes::{Text, mode};
 use super::options;
+use super::outside::Frame;
 use super::wrapped::LEAST;
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
@@ -14,7 +14,7 @@ use crate::repair::json::{JsonEvent, TopKey};
 use crate::span::Place;
 
 /// The object under way.
-pub(super) struct Object {
+pub(super) struct PlanObject {
     pub(super) frame: Frame,
     pub(super) places: Places,
     /// Those of an object in it, which may be the plan.
@@ -55,10 +55,10 @@ enum Target {
 /// Bytes of a mode that are kept while it arrives.
 const MODE: usize = 64;
 
-impl Object {
+impl PlanObject {
     /// An object that begins at `start`; nothing of an `idle` one is used.
-    pub(super) fn new(frame: Frame, start: Place, idle: bool) -> Object {
-        Object {
+    pub(super) fn new(frame: Frame, start: Place, idle: bool) -> PlanObject {
+        PlanObject {
             frame,
             places: Places::starting_at(start),
             inner: Places::starting_at(start),

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::around::{Around, Frame, Left, join};
 use super::check::{Checked, FIELDS};
 use super::judge::{judge, too_large};
 use super::modes::{Text, mode};
-use super::object::Object;
+use super::object::PlanObject;
 use super::options;
+use super::outside::{Frame, Left, Outside, join};
 use super::rules;
 use crate::dialect::draft::{LeadingThink, Rules};
 use crate::dialect::front::Body;
@@ -30,11 +30,11 @@ use crate::span::Place;
 /// The objects of one reply.
 pub(super) struct Plans {
     options: Arc<Options>,
-    pub(super) around: Around,
+    pub(super) outside: Outside,
     builder: Builder,
     top: TopKey,
     /// The object under way.
-    object: Option<Object>,
+    object: Option<PlanObject>,
     /// Whether something that looks like a plan has begun.
     pub(super) begun: bool,
     thoughts: Thoughts,
@@ -90,17 +90,17 @@ impl Body for Plans {
     }
 
     fn start_at(&mut self, place: Place, draft: &LeadingThink) {
-        self.around = Around::starting_at(place);
+        self.outside = Outside::starting_at(place);
         if let Some(place) = draft.opened() {
-            self.around.led_by(place);
+            self.outside.led_by(place);
         }
         if draft.found() {
-            self.around.in_thought(place);
+            self.outside.in_thought(place);
         }
     }
 
     fn in_thought(&mut self, place: Place) {
-        self.around.in_thought(place);
+        self.outside.in_thought(place);
     }
 
     #[inline]
@@ -160,7 +160,7 @@ impl Plans {
     pub(super) fn new(options: &Arc<Options>) -> Plans {
         Plans {
             options: Arc::clone(options),
-            around: Around::default(),
+            outside: Outside::default(),
             builder: Builder::limited(options.limits.value, options.limits.items),
             top: TopKey::default(),
             object: None,
@@ -184,11 +184,11 @@ impl Plans {
             return self.around_thought(event);
         }
         match event {
-            JsonEvent::Text(text) => return self.around.text(text),
-            JsonEvent::Comment(text) => return self.around.comment(text),
+            JsonEvent::Text(text) => return self.outside.text(text),
+            JsonEvent::Comment(text) => return self.outside.comment(text),
             JsonEvent::ValueStart(start) => {
-                let frame = self.around.value(start);
-                self.object = Some(Object::new(frame, start.place, self.chosen.is_some()));
+                let frame = self.outside.value(start);
+                self.object = Some(PlanObject::new(frame, start.place, self.chosen.is_some()));
             }
             _ => {}
         }
@@ -207,7 +207,7 @@ impl Plans {
             object.likely |= FIELDS.contains(text);
         }
         if let JsonEvent::ValueEnd(end) = event {
-            self.around.value_end(end);
+            self.outside.value_end(end);
             let (start, likely) = (object.frame.begins(), object.likely);
             self.object = None;
             self.unused(start, end.offset, likely);
@@ -219,17 +219,17 @@ impl Plans {
         match event {
             JsonEvent::ThoughtStart(mark) => self.thought_at = mark.place,
             JsonEvent::ThoughtEnd(mark, Closing::Unopened) => {
-                self.around.thought(None, mark.end());
+                self.outside.thought(None, mark.end());
                 if self.begun {
                     self.all_thought();
                 } else {
                     self.first = None;
-                    self.around.drafted();
+                    self.outside.drafted();
                 }
             }
             JsonEvent::ThoughtEnd(mark, _) => {
                 let early = !self.begun;
-                self.around.thought(early.then_some(self.thought_at), mark.end());
+                self.outside.thought(early.then_some(self.thought_at), mark.end());
             }
             _ => {}
         }
@@ -250,17 +250,17 @@ impl Plans {
                 let aside = acting.map(|read| Aside {
                     start: read.start,
                     end: read.end.offset,
-                    behind: self.around.behind(),
+                    behind: self.outside.behind(),
                 });
                 for read in [chosen.take(), self.first.take()].into_iter().flatten() {
-                    self.around.passed_value(&read.frame, read.end.offset);
+                    self.outside.passed_value(&read.frame, read.end.offset);
                 }
                 if let Some((start, end)) = self.others.take() {
-                    self.around.passed(start, end);
+                    self.outside.passed(start, end);
                 }
-                self.around.forget();
+                self.outside.forget();
                 if aside.is_some() {
-                    self.around.set_aside();
+                    self.outside.set_aside();
                     self.aside = aside;
                 }
             }
@@ -273,7 +273,7 @@ impl Plans {
         if likely {
             self.others = join(self.others, Some((start, end)));
         } else {
-            self.around.passed(start, end);
+            self.outside.passed(start, end);
         }
     }
 
@@ -281,14 +281,14 @@ impl Plans {
     fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
         let start = object.places.start;
-        self.around.value_end(&end);
+        self.outside.value_end(&end);
         object.places.ends(end.offset);
         object.inner.ends(end.offset);
         let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
         // Brackets that hold no object and are never closed stand in prose.
         let items = built.as_ref().and_then(|built| built.value.as_array());
         if end.closed_by_us && items.is_some_and(|items| !items.iter().any(holds_object)) {
-            self.around.prose();
+            self.outside.prose();
         }
         self.cut |= end.closed_by_us && is_object && object.places.may_begin();
         let mut checked = match built {
@@ -313,21 +313,21 @@ impl Plans {
             Some(true) if !object.sent => std::mem::take(&mut object.held),
             _ => String::new(),
         };
-        let Object { frame, mut reports, likely, sent, .. } = object;
+        let PlanObject { frame, mut reports, likely, sent, .. } = object;
         reports.append(&mut checked.reports);
         checked.reports = reports;
         let mut read = Read { frame, start, end, others: None, sent, unsent, likely, checked };
         if !likely {
-            self.around.passed_value(&read.frame, end.offset);
+            self.outside.passed_value(&read.frame, end.offset);
         }
         if read.checked.valid || read.sent {
             let first = self.first.take().filter(|first| first.likely);
             read.others =
                 join(first.map(|first| (first.frame.begins(), first.end.offset)), self.others.take());
-            self.around.split();
+            self.outside.split();
             self.chosen = Some(read);
         } else if self.first.as_ref().is_none_or(|first| likely && !first.likely) {
-            self.around.split();
+            self.outside.split();
             self.first = Some(read);
         } else if likely {
             self.unused(read.frame.begins(), end.offset, true);
@@ -335,7 +335,7 @@ impl Plans {
     }
 
     /// A plan in a list or under a key is told when it is known to be alone there.
-    fn tell_wrapped(&mut self, object: &mut Object, checked: &Checked, out: &mut dyn Output) {
+    fn tell_wrapped(&mut self, object: &mut PlanObject, checked: &Checked, out: &mut dyn Output) {
         let text = |field: &str| checked.plan.get(field).and_then(Value::as_str).unwrap_or_default();
         if self.thought && !self.answered {
             out.intent(Intent::PhaseText("\n\n"));

@@ -9,13 +9,13 @@ mod line;
 mod opening;
 mod order;
 mod outer;
+mod outside;
 mod parse;
 mod phases;
 mod prompt;
 mod rules;
 mod schema;
 mod streamed;
-mod text;
 mod told;
 mod write;
 

@@ -6,7 +6,7 @@ use super::event::{self, Whole};
 use super::line::{Done, Line};
 use super::order::Order;
 use super::outer::Outer;
-use super::text::{Between, Named};
+use super::outside::{Named, Outside};
 use super::told::Told;
 use super::{rules, streamed};
 use crate::dialect::draft::{LeadingThink, Rules};
@@ -23,7 +23,7 @@ use crate::span::Place;
 /// The lines of one reply.
 pub(super) struct Lines {
     pub(super) order: Order,
-    text: Between,
+    text: Outside,
     told: Told,
     thoughts: Thoughts,
     /// Whether the input has ended.
@@ -131,7 +131,7 @@ impl Lines {
         let limits = &options.limits;
         Lines {
             order: Order::new(options),
-            text: Between::default(),
+            text: Outside::default(),
             told: Told::new(limits.findings.max(FEW)),
             thoughts: Thoughts::new(rules::DRAFT, limits),
             finishing: false,

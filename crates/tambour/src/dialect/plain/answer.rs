@@ -29,7 +29,7 @@ pub(super) struct Answer {
     /// Unfinished markup directly before this place, and where it starts.
     tail: String,
     tail_at: Place,
-    hold: Option<Hold>,
+    hold: Option<Waiting>,
     /// Whether marks behind an open backtick are no code, since that was found out before.
     decided: bool,
     /// The last byte that went out, and whether something was taken out since.
@@ -44,7 +44,7 @@ pub(super) struct Answer {
 }
 
 /// A mark behind an open backtick, and what follows it.
-struct Hold {
+struct Waiting {
     found: Candidate,
     at: Place,
     text: String,
@@ -306,7 +306,7 @@ impl Answer {
                 let mark = before + raw.len();
                 let at = if before > 0 { self.tail_at } else { at };
                 self.line_break(raw);
-                self.hold = Some(Hold { found, at, text: text + raw, before, mark, runs, code });
+                self.hold = Some(Waiting { found, at, text: text + raw, before, mark, runs, code });
                 None
             }
             Inside::Text | Inside::Undecided(_) => {
@@ -420,7 +420,7 @@ impl Answer {
 
     /// The mark that waits is code, and so is all that came behind it.
     fn is_code(&mut self, out: &mut dyn Output) {
-        if let Some(Hold { text, at, .. }) = self.hold.take() {
+        if let Some(Waiting { text, at, .. }) = self.hold.take() {
             self.send(&text, || at, out);
         }
     }
@@ -428,7 +428,7 @@ impl Answer {
     /// The mark that waits is no code; `rest` comes behind what waits with it. `decided`: nor are the marks behind it.
     fn not_code(&mut self, decided: bool, rest: &str, out: &mut dyn Output) -> Fate {
         let hold = self.hold.take().expect("a mark waits");
-        let Hold { found, at, text, before, mark, code, .. } = hold;
+        let Waiting { found, at, text, before, mark, code, .. } = hold;
         self.code = code;
         text[..before].clone_into(&mut self.tail);
         self.tail_at = at;

@@ -81,7 +81,7 @@ impl Escape {
         let Escape { seam, filter, comment } = self;
         let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
         if matches!(marked.kind, Kind::CommentOpen) {
-            seam.end(&mut go);
+            seam.finish(&mut go);
         } else {
             seam.tag(&mut go);
         }
@@ -91,7 +91,7 @@ impl Escape {
     /// Lets go what waits: nothing follows that could change it.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         let Escape { seam, filter, comment } = self;
-        seam.end(&mut |joined| pass(joined, filter, comment, out));
+        seam.finish(&mut |joined| pass(joined, filter, comment, out));
         filter.finish(&mut |piece| send(piece, comment, out));
     }
 }

@@ -99,7 +99,7 @@ impl Serp {
     /// Takes the text, and where the summary stands.
     pub(super) fn take(&mut self) -> (String, Place) {
         let Serp { text, seam, .. } = self;
-        seam.end(&mut |joined| add(text, joined));
+        seam.finish(&mut |joined| add(text, joined));
         (std::mem::take(text), self.at)
     }
 
@@ -125,7 +125,7 @@ impl Serp {
     fn keep(&mut self, raw: &str, at: Place) {
         let raw = self.room_for(raw, at);
         let Serp { text: kept, seam, .. } = self;
-        seam.end(&mut |joined| add(kept, joined));
+        seam.finish(&mut |joined| add(kept, joined));
         kept.push_str(raw);
     }
 

@@ -100,7 +100,7 @@ fn escape_tags(text: &str) -> String {
     lexer.push(text, &mut |token, at| writer.token(token, at.get()));
     lexer.finish(&mut |token, at| writer.token(token, at.get()));
     let Writer { seam, filter, comment, out, .. } = &mut writer;
-    seam.end(&mut |joined| pass(joined, filter, comment, out));
+    seam.finish(&mut |joined| pass(joined, filter, comment, out));
     filter.finish(&mut |piece| put(&piece, comment, out));
     writer.out
 }
@@ -141,7 +141,7 @@ impl Writer {
                 return seam.text(token.raw(), at, &mut go);
             }
             Token::CommentOpen => {
-                seam.end(&mut go);
+                seam.finish(&mut go);
                 Kind::CommentOpen
             }
             Token::Tag(_) | Token::Mark(_) => {

@@ -10,7 +10,7 @@ use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::span::Place;
 
 /// Everything since a `<final>` inside `<thinking>`.
-pub(in super::super) struct Hold {
+pub(in super::super) struct EarlyFinal {
     quote: Quote,
     /// Whether it stands in the middle of a line, so that one at the start of a line goes before it.
     mentioned: bool,
@@ -20,7 +20,7 @@ pub(in super::super) struct Hold {
     closed_thinking: bool,
 }
 
-impl Hold {
+impl EarlyFinal {
     pub(super) fn len(&self) -> usize {
         self.quote.raw.len()
     }
@@ -88,7 +88,8 @@ impl Thinking {
     fn hold_from(&mut self, raw: &str, at: Place, mentioned: bool) {
         let direct = self.part == Part::Direct;
         let quote = Quote { raw: raw.to_owned(), tag_len: raw.len(), at };
-        self.hold = Some(Hold { quote, mentioned, direct, closed_phase: direct, closed_thinking: false });
+        self.hold =
+            Some(EarlyFinal { quote, mentioned, direct, closed_phase: direct, closed_thinking: false });
         self.in_comment = false;
     }
 
@@ -196,7 +197,7 @@ impl Thinking {
     }
 
     /// What was held has been read again as text.
-    pub(in super::super) fn released(&mut self, hold: Hold) {
+    pub(in super::super) fn released(&mut self, hold: EarlyFinal) {
         self.again = false;
         // Once thinking went on, a mention in the rest of the phase is text.
         self.literal = self.part != Part::Direct;
@@ -222,7 +223,7 @@ impl Thinking {
 
     /// A held `<final>` is the answer, and closes what is open.
     fn take_answer(&mut self, context: &Context, out: &mut dyn Output) -> Option<Quote> {
-        let Hold { quote, direct, closed_phase, closed_thinking, .. } = self.hold.take()?;
+        let EarlyFinal { quote, direct, closed_phase, closed_thinking, .. } = self.hold.take()?;
         let place = if direct { "`<thinking>`" } else { "a phase" };
         let message = format!("`<final>` begins inside {place}");
         let at = quote.at;

@@ -11,7 +11,7 @@ use crate::finding::{Report, Rule};
 use crate::lex::entity::Entities;
 use crate::lex::markup::{Tag, TagKind, Token};
 use crate::span::Place;
-pub(super) use early_final::Hold;
+pub(super) use early_final::EarlyFinal;
 
 /// What a token comes to in `<thinking>`.
 pub(super) enum Outcome<'a> {
@@ -24,7 +24,7 @@ pub(super) enum Outcome<'a> {
     /// The `<final>` that was held is the answer, and it is over. What follows is still to be read.
     Answer { answer: Quote, rest: (Token<'a>, Place) },
     /// What was held is to be read again as text, then the rest.
-    Release { hold: Hold, rest: (Token<'a>, Place) },
+    Release { hold: EarlyFinal, rest: (Token<'a>, Place) },
     /// A `<final>` is held from here on: the blanks behind it and the rest are still to be read.
     Held { blanks: (String, Place), rest: (Token<'a>, Place) },
     /// A summary begins, too late.
@@ -61,7 +61,7 @@ pub(super) struct Thinking {
     /// Whether `<final>` closed it; a closing tag that comes later belongs to it.
     forgotten: bool,
     /// A `<final>` in a phase and what followed it.
-    hold: Option<Hold>,
+    hold: Option<EarlyFinal>,
     /// Whether `<final>` in the middle of a line of the phase under way is known to be text.
     literal: bool,
     /// Whether every `<final>` is, since it is read again.
@@ -155,7 +155,7 @@ impl Thinking {
             Part::Direct | Part::Text => 0,
         };
         let lone = self.lone.as_ref().map_or(0, |(raw, _)| raw.len());
-        self.entities.held() + part + lone + self.hold.as_ref().map_or(0, Hold::len)
+        self.entities.held() + part + lone + self.hold.as_ref().map_or(0, EarlyFinal::len)
     }
 
     /// Whether text is text of a phase.

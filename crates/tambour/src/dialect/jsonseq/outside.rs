@@ -9,7 +9,7 @@ use crate::span::Place;
 
 /// The line under way, outside of objects.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Between {
+pub(super) struct Outside {
     /// Its beginning, from the first character that is not blank on.
     line: String,
     /// Whether more came than is kept, and whether that is more than blanks.
@@ -51,7 +51,7 @@ pub(super) struct Begins {
 /// Bytes of a line that tell what it is.
 const KEPT: usize = 256;
 
-impl Between {
+impl Outside {
     pub(super) fn start_at(&mut self, place: Place) {
         self.at = place;
     }

@@ -5,7 +5,7 @@ use crate::span::Place;
 
 /// Watches the text between objects, line by line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct Outside {
     /// The beginning of the line under way, and where it starts.
     line: String,
     /// Whether there is more of it.
@@ -23,7 +23,7 @@ const PLACES: usize = 64;
 /// Bytes of a line that tell whether it is a fence.
 const KEPT: usize = 64;
 
-impl Around {
+impl Outside {
     pub(super) fn start_at(&mut self, place: Place) {
         self.start = place;
         self.at = place;

@@ -19,7 +19,7 @@ pub(super) fn join(a: Left, b: Left) -> Left {
 
 /// Follows the text outside of JSON values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct Outside {
     /// Backticks or tildes seen in a row.
     run: (char, usize),
     run_at: Place,
@@ -72,9 +72,9 @@ impl Frame {
 /// Bytes of a fence's language that are kept.
 const LANGUAGE: usize = 32;
 
-impl Around {
-    pub(super) fn starting_at(place: Place) -> Around {
-        Around { at: place, line_start: true, ..Around::default() }
+impl Outside {
+    pub(super) fn starting_at(place: Place) -> Outside {
+        Outside { at: place, line_start: true, ..Outside::default() }
     }
 
     /// Says that a draft came first.
