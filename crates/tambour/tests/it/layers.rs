@@ -1,4 +1,4 @@
-//! The direction of the library's modules, and what none of them may touch. See "Direction" in `ARCHITECTURE.md`.
+//! The direction of the library's modules, and what none of them may touch. See `ARCHITECTURE.md`.
 
 use std::path::Path;
 
