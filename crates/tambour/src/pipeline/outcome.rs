@@ -32,13 +32,23 @@ impl Outcome {
             Event::Completed(completed) => self.metadata.clone_from(&completed.metadata),
             Event::Error(failure) => self.failure = Some(failure.clone()),
             Event::Extension(extension) => match &**extension {
-                Extension::ToolCall(call) => self.calls.push(call.clone()),
-                Extension::ExitDecision(decision) => self.metadata.exit_decision = Some(decision.clone()),
-                Extension::Notice(notice) if self.metadata.notices.len() < NOTICES => {
-                    self.metadata.notices.push(notice.clone());
+                Extension::ToolCall(_) | Extension::ExitDecision(_) | Extension::Notice(_) => {
+                    self.keep(Extension::clone(extension));
                 }
                 _ => {}
             },
+            _ => {}
+        }
+    }
+
+    /// What stands beside the contract and nobody else wants.
+    pub(super) fn keep(&mut self, extension: Extension) {
+        match extension {
+            Extension::ToolCall(call) => self.calls.push(call),
+            Extension::ExitDecision(decision) => self.metadata.exit_decision = Some(decision),
+            Extension::Notice(notice) if self.metadata.notices.len() < NOTICES => {
+                self.metadata.notices.push(notice);
+            }
             _ => {}
         }
     }

@@ -55,9 +55,10 @@ impl Stages {
     /// What is known whole, of the reply or from elsewhere.
     pub(super) fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
         let Stages { sequencer, extensions, outcome, .. } = self;
-        sequencer.extension(extension, &mut |event| {
-            outcome.observe(&event);
-            if *extensions || event.kind() != EventKind::Extension {
+        sequencer.extension(extension, &mut |event| match event {
+            Event::Extension(extension) if !*extensions => outcome.keep(*extension),
+            event => {
+                outcome.observe(&event);
                 sink.event(event);
             }
         });
@@ -134,12 +135,12 @@ impl Output for ToSink<'_> {
 
     fn act(&mut self, action: Action) {
         let ToSink { stages, sink } = self;
-        let mut told = Vec::new();
-        stages.policy.act(&action, &mut |extension| told.push(extension));
-        told.into_iter().for_each(|extension| stages.extension(extension, *sink));
-        if let Action::Answer(answer) = action {
-            stages.outcome.answer = Some(answer);
+        if let Action::Answer(answer) = &action {
+            stages.outcome.answer = Some(answer.clone());
         }
+        let mut told = Vec::new();
+        stages.policy.act(action, &mut |extension| told.push(extension));
+        told.into_iter().for_each(|extension| stages.extension(extension, *sink));
     }
 
     fn report(&mut self, report: Report) {

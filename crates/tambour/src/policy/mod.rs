@@ -66,20 +66,19 @@ impl Policy {
     }
 
     /// What is told of an action, in order.
-    pub fn act(&mut self, action: &Action, tell: &mut dyn FnMut(Extension)) {
+    pub fn act(&mut self, action: Action, tell: &mut dyn FnMut(Extension)) {
         match action {
             Action::Plan(Plan { plan, calls, is_fallback }) => {
-                let (plan, executable) = (plan.clone(), !calls.is_empty());
-                tell(PlanOutcome { plan, executable, is_fallback: *is_fallback }.into());
+                tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
                 for Call { name, args } in calls {
                     self.called += 1;
                     let call_id = format!("call_{}", self.called);
-                    tell(ToolCall { call_id, name: name.clone(), args: args.clone() }.into());
+                    tell(ToolCall { call_id, name, args }.into());
                 }
             }
             Action::Answer(answer) => {
                 if let Some(Round { round, max_rounds, criteria }) = &self.round {
-                    tell(decide(*round, *max_rounds, criteria, answer, self.language).into());
+                    tell(decide(*round, *max_rounds, criteria, &answer, self.language).into());
                 }
             }
         }
