@@ -21,6 +21,9 @@ pub(super) struct Breakage {
     /// The tests that must fail, by parts of their names; any of the package when there are none.
     #[serde(default)]
     pub(super) fails: Vec<String>,
+    /// Whether these are unit tests of the package, instead of its integration tests.
+    #[serde(default)]
+    pub(super) unit: bool,
     /// The list it is from.
     #[serde(skip)]
     list: String,

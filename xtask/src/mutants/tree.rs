@@ -61,14 +61,16 @@ impl Tree {
 
     /// Runs the tests of these breakages as they are; they must pass.
     pub(super) fn whole(&self, breakages: &[Breakage]) -> anyhow::Result<()> {
-        let mut packages: Vec<&str> = breakages.iter().map(Breakage::package).collect();
+        let mut packages: Vec<(&str, bool)> =
+            breakages.iter().map(|breakage| (breakage.package(), breakage.unit)).collect();
         packages.sort_unstable();
         packages.dedup();
-        for package in packages {
-            let of_package = || breakages.iter().filter(|breakage| breakage.package() == package);
+        for (package, unit) in packages {
+            let of_package =
+                || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, unit));
             let all = of_package().any(|breakage| breakage.fails.is_empty());
             let filters: Vec<String> = of_package().flat_map(|breakage| breakage.fails.clone()).collect();
-            let program = self.build(package)?.with_context(|| format!("{package} does not build"))?;
+            let program = self.build(package, unit)?.with_context(|| format!("{package} does not build"))?;
             let passed = self.passes(package, &program, if all { &[] } else { &filters })?;
             anyhow::ensure!(passed, "the tests of {package} fail without any breakage");
         }
@@ -87,24 +89,16 @@ impl Tree {
 
     fn outcome(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
         let package = breakage.package();
-        let Some(program) = self.build(package)? else { return Ok(Outcome::Unbuilt) };
+        let Some(program) = self.build(package, breakage.unit)? else { return Ok(Outcome::Unbuilt) };
         let passed = self.passes(package, &program, &breakage.fails)?;
         Ok(if passed { Outcome::Survived } else { Outcome::Caught })
     }
 
-    /// Builds the tests of a package; `None` when that does not work.
-    fn build(&self, package: &str) -> anyhow::Result<Option<PathBuf>> {
+    /// Builds the tests of a package, or its unit tests; `None` when that does not work.
+    fn build(&self, package: &str, unit: bool) -> anyhow::Result<Option<PathBuf>> {
         let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "test",
-            "--quiet",
-            "--package",
-            package,
-            "--test",
-            "it",
-            "--no-run",
-            "--message-format=json",
-        ]);
+        build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);
+        build.args(if unit { &["--lib"][..] } else { &["--test", "it"] });
         build.args(CONFIG.iter().flat_map(|config| ["--config", config]));
         build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "-Awarnings");
         let output = build.stderr(Stdio::null()).output()?;
