@@ -5,6 +5,7 @@
 
 use self::Kind::{Close, CloseOwn, Open as Begin};
 use self::Way::*;
+use super::scan;
 use super::space::is_space;
 
 /// Most bytes of a mark where there is no lexer of tags, attributes included.
@@ -211,10 +212,7 @@ impl Open {
 #[inline]
 #[must_use]
 pub fn find(bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < 12 {
-        return bytes.iter().position(|byte| matches!(byte, b'<' | b'[' | 0xE2));
-    }
-    memchr::memchr3(b'<', b'[', 0xE2, bytes)
+    scan::find3(b'<', b'[', 0xE2, bytes)
 }
 
 /// What stands at the beginning of a text.

@@ -36,7 +36,8 @@ impl Trim {
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let empty = !self.begun && self.held.is_empty();
         let text = if empty { text.trim_start_matches(is_space) } else { text };
-        let mut inner = text.trim_end_matches(is_space);
+        let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
+        let mut inner = &text[..last.map_or(0, |last| last + 1)];
         if !self.begun && inner.trim().is_empty() {
             // An indentation with U+3000 is text as soon as something follows it.
             inner = "";

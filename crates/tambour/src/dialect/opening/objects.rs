@@ -50,27 +50,31 @@ fn objects(text: &str, full: bool) -> Vec<Found> {
 
 /// The objects of a text, and whether it ends in reasoning; `unmarked` when marks of that are text.
 fn read_objects(text: &str, full: bool, unmarked: bool) -> (Vec<Found>, bool) {
-    struct Objects<'a>(Vec<Found>, &'a str, bool);
+    struct Objects<'a> {
+        text: &'a str,
+        found: Vec<Found>,
+        thinking: bool,
+    }
     impl JsonSink for Objects<'_> {
         fn event(&mut self, event: JsonEvent<'_>) {
             match event {
-                JsonEvent::ThoughtStart(_) => self.2 = true,
-                JsonEvent::ThoughtEnd(..) => self.2 = false,
+                JsonEvent::ThoughtStart(_) => self.thinking = true,
+                JsonEvent::ThoughtEnd(..) => self.thinking = false,
                 JsonEvent::ValueStart(start) => {
-                    let before = &self.1[..start.place.offset];
+                    let before = &self.text[..start.place.offset];
                     let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]).trim_end();
                     // A mark of reasoning or a fence ends what stood before it.
                     let alone = line.trim().is_empty() || line.ends_with(['>', ']', '▷', '`', '~']);
                     let alone = alone || start.origin != Origin::Bare;
-                    self.0.push(Found { keys: Vec::new(), alone, complete: false });
+                    self.found.push(Found { keys: Vec::new(), alone, complete: false });
                 }
                 JsonEvent::Key { text, depth: 1, .. } => {
-                    if let Some(found) = self.0.last_mut() {
+                    if let Some(found) = self.found.last_mut() {
                         found.keys.push(text.to_owned());
                     }
                 }
                 JsonEvent::ValueEnd(end) => {
-                    if let Some(found) = self.0.last_mut() {
+                    if let Some(found) = self.found.last_mut() {
                         found.complete = !end.closed_by_us;
                     }
                 }
@@ -79,7 +83,7 @@ fn read_objects(text: &str, full: bool, unmarked: bool) -> (Vec<Found>, bool) {
         }
         fn report(&mut self, _: Report) {}
     }
-    let mut objects = Objects(Vec::new(), text, false);
+    let mut objects = Objects { text, found: Vec::new(), thinking: false };
     let mut reader = json::Reader::chat(&Limits::default()).seeking(&KEYS);
     if unmarked {
         reader = reader.without_thoughts();
@@ -88,5 +92,5 @@ fn read_objects(text: &str, full: bool, unmarked: bool) -> (Vec<Found>, bool) {
     if full {
         reader.finish(&mut objects);
     }
-    (objects.0, objects.2)
+    (objects.found, objects.thinking)
 }

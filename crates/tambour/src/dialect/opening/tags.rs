@@ -23,10 +23,10 @@ pub(super) fn markup(text: &str, full: bool) -> Seen {
 
 /// The dialect that a tag tells, and where.
 fn told_by(name: &str) -> Option<(&'static str, When)> {
-    let tags = DIALECTS
-        .iter()
-        .flat_map(|entry| entry.opening.tags.iter().map(|(tag, when)| (entry.name, *tag, *when)));
-    tags.filter(|(_, tag, _)| *tag == name).map(|(dialect, _, when)| (dialect, when)).next()
+    DIALECTS.iter().find_map(|entry| {
+        let (_, when) = entry.opening.tags.iter().find(|(tag, _)| *tag == name)?;
+        Some((entry.name, *when))
+    })
 }
 
 /// The dialect whose structure begins with `<thinking>`.

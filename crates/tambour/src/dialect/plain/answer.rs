@@ -5,6 +5,8 @@
 //! were none in between. Where something is taken out its neighbours make no new markup, so that the answer, written
 //! down and read again, is the same.
 
+mod wait;
+
 use super::late::Late;
 use super::lead::{Ended, Lead};
 use super::parse::Candidate;
@@ -19,6 +21,7 @@ use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
 use crate::span::Place;
+use wait::Waiting;
 
 pub(super) struct Answer {
     code: Code,
@@ -41,19 +44,6 @@ pub(super) struct Answer {
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
     tag: usize,
     line: usize,
-}
-
-/// A mark behind an open backtick, and what follows it.
-struct Waiting {
-    found: Candidate,
-    at: Place,
-    text: String,
-    /// Bytes of unfinished markup before the mark, and of both.
-    before: usize,
-    mark: usize,
-    /// Backtick runs that are open, and the state before the mark.
-    runs: usize,
-    code: Code,
 }
 
 /// A mark that is taken out of the answer.
@@ -110,8 +100,13 @@ impl Answer {
     /// Whether text goes out with nothing to think of.
     #[inline]
     pub(super) fn passes(&self, text: &str) -> bool {
-        let begins = matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2));
-        !begins && !self.cut && self.lead.is_none() && self.hold.is_none() && self.tail.is_empty()
+        !matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2)) && self.goes_on()
+    }
+
+    /// Whether text in which no markup begins does.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        !self.cut && self.lead.is_none() && self.hold.is_none() && self.tail.is_empty()
     }
 
     /// Text of the answer that goes out.
@@ -154,7 +149,7 @@ impl Answer {
         }
         match (token, found) {
             (_, Some(found)) => self.mark(found, token.raw(), at, out),
-            (Token::Text(text), None) if is_unfinished(text) || self.goes_on(text) => {
+            (Token::Text(text), None) if is_unfinished(text) || self.continues(text) => {
                 if self.tail.len() + text.len() > self.tag {
                     self.end_tail(out);
                     if !is_unfinished(text) {
@@ -182,7 +177,7 @@ impl Answer {
     }
 
     /// Whether text goes on with a mark that has begun directly before it.
-    fn goes_on(&self, text: &str) -> bool {
+    fn continues(&self, text: &str) -> bool {
         let short = !self.tail.is_empty() && self.tail.len() + text.len() <= marks::LONGEST;
         short && marks::at([&self.tail, text].concat().as_bytes()) == Seen::Part
     }
@@ -350,92 +345,6 @@ impl Answer {
         }
         self.cut = true;
         Fate { found, raw: raw.to_owned(), at, behind, decided: self.decided }
-    }
-
-    /// A token while a mark waits.
-    fn wait(
-        &mut self,
-        token: &Token<'_>,
-        found: Option<Candidate>,
-        at: Place,
-        out: &mut dyn Output,
-    ) -> Option<Fate> {
-        let raw = token.raw();
-        let hold = self.hold.as_mut()?;
-        if let Some(found) = found {
-            if hold.text.len() + raw.len() > self.line {
-                return Some(self.not_code(true, raw, out));
-            }
-            if let Some(fate) = self.stop_mark(found, raw, at, out) {
-                return fate;
-            }
-            return None;
-        }
-        let mut rest = raw;
-        while let Some(hold) = self.hold.as_mut().filter(|_| !rest.is_empty()) {
-            // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = rest.floor_char_boundary(self.line.saturating_sub(hold.text.len()));
-            if room == 0 {
-                return Some(self.not_code(true, rest, out));
-            }
-            let (read, stop) = self.code.text(&rest[..room], false);
-            hold.text.push_str(&rest[..read]);
-            rest = &rest[read..];
-            match stop {
-                Some(Stop::Closed(run)) if run < hold.runs => self.is_code(out),
-                Some(Stop::LineEnd) => return Some(self.not_code(false, rest, out)),
-                _ => {}
-            }
-        }
-        if !rest.is_empty() {
-            let at = at.after(&raw[..raw.len() - rest.len()]);
-            return self.token(&Token::Text(rest), None, at, out);
-        }
-        None
-    }
-
-    /// Another mark while one waits. `None` when it waits too.
-    fn stop_mark(
-        &mut self,
-        found: Candidate,
-        raw: &str,
-        at: Place,
-        out: &mut dyn Output,
-    ) -> Option<Option<Fate>> {
-        let before = self.code.clone();
-        let stop = self.code.boundary();
-        let hold = self.hold.as_mut()?;
-        if matches!(stop, Some(Stop::Closed(run)) if run < hold.runs) {
-            self.code = before;
-            self.is_code(out);
-            return Some(self.mark(found, raw, at, out));
-        }
-        hold.text.push_str(raw);
-        self.line_break(raw);
-        if raw.contains('\n') {
-            return Some(Some(self.not_code(false, "", out)));
-        }
-        None
-    }
-
-    /// The mark that waits is code, and so is all that came behind it.
-    fn is_code(&mut self, out: &mut dyn Output) {
-        if let Some(Waiting { text, at, .. }) = self.hold.take() {
-            self.send(&text, || at, out);
-        }
-    }
-
-    /// The mark that waits is no code; `rest` comes behind what waits with it. `decided`: nor are the marks behind it.
-    fn not_code(&mut self, decided: bool, rest: &str, out: &mut dyn Output) -> Fate {
-        let hold = self.hold.take().expect("a mark waits");
-        let Waiting { found, at, text, before, mark, code, .. } = hold;
-        self.code = code;
-        text[..before].clone_into(&mut self.tail);
-        self.tail_at = at;
-        let behind = [&text[mark..], rest].concat();
-        let mut fate = self.take_out(found, &text[before..mark], at.after(&text[..before]), behind, out);
-        fate.decided |= decided;
-        fate
     }
 
     /// The end of the reply: what waits is decided. Gives a mark that is taken out after all.

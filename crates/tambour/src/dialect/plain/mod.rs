@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
-use options::Reasoning;
+use options::{PlainOptions, Reasoning};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -49,7 +49,7 @@ struct Plain {
 
 impl Plain {
     fn new(options: &Options, detected: bool) -> Plain {
-        let own = options::of(options);
+        let own: PlainOptions = options.of();
         let marked = own.reasoning != Reasoning::None;
         Plain {
             lexer: lexer(Place::START, options.limits.tag, marked),
@@ -80,6 +80,10 @@ impl Dialect for Plain {
     fn text(&mut self, text: &str, out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
+        if reader.goes_on() && self.lexer.passes(text) {
+            reader.pass(text, || self.lexer.place(), out);
+            return self.lexer.pass(text);
+        }
         self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
     }
 

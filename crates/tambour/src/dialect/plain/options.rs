@@ -1,6 +1,6 @@
 //! Options of plain text.
 
-use crate::options::{Options, Set, Setting};
+use crate::options::{Set, Setting};
 
 /// How plain text is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +41,3 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
     },
 ];
-
-/// The options of plain text.
-pub(super) fn of(options: &Options) -> PlainOptions {
-    options.of()
-}

@@ -1,7 +1,7 @@
 //! Tokens to reasoning and answer.
 
 use super::answer::{Answer, Fate};
-use super::options::{self, Reasoning};
+use super::options::{PlainOptions, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, Output};
@@ -62,7 +62,7 @@ pub(super) struct Candidate {
 
 impl Reader {
     pub(super) fn new(options: &Options, detected: bool) -> Reader {
-        let mode = options::of(options).reasoning;
+        let mode = options.of::<PlainOptions>().reasoning;
         let part = if mode == Reasoning::Open { Part::Reasoning } else { Part::Start };
         Reader {
             part,
@@ -74,6 +74,26 @@ impl Reader {
             thinking: None,
             answer: Answer::new(options, detected),
             limit: options.limits.tag,
+        }
+    }
+
+    /// Whether text in which no token begins goes on with what is under way.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        let open = match self.part {
+            Part::Start => false,
+            Part::Reasoning | Part::Aside => true,
+            Part::Answer => self.answer.goes_on(),
+        };
+        open && self.thinking.is_none()
+    }
+
+    /// Text that does.
+    #[inline]
+    pub(super) fn pass(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
+        match self.part {
+            Part::Answer => self.answer.text(text, at, out),
+            _ => self.reason(text, out),
         }
     }
 

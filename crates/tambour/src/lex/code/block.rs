@@ -54,6 +54,14 @@ pub(super) enum Line {
     Inline,
 }
 
+impl Line {
+    /// Whether marks of containers and the like may come, and no content yet.
+    #[inline]
+    pub(super) fn is_beginning(self) -> bool {
+        !matches!(self, Line::Mark { .. } | Line::Info { .. } | Line::Closing | Line::Inline)
+    }
+}
+
 /// What may be the marker of a list item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marker {
@@ -137,6 +145,20 @@ impl Block {
             Line::Info { .. } | Line::Inline => {}
         }
         false
+    }
+
+    /// Reads the bytes before the content of a line. Stops before what ends the line, begins its content or may be a fence.
+    #[inline]
+    pub(super) fn beginning(&mut self, bytes: &[u8]) -> usize {
+        for (at, &byte) in bytes.iter().enumerate() {
+            if byte == b'\n' || self.byte(byte) {
+                return at;
+            }
+            if !self.line.is_beginning() {
+                return at + 1;
+            }
+        }
+        bytes.len()
     }
 
     /// Whether the line has come to its content, from `byte` on. Most lines begin with a letter: it begins no block.

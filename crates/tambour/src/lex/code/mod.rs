@@ -66,6 +66,13 @@ impl Code {
     /// read.
     #[inline]
     pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
+        let bytes = text.as_bytes();
+        // Most text is in the middle of a line.
+        let inline = !ampersand && self.run == 0 && matches!(self.block.line, Line::Inline);
+        if inline && scan::find2(b'`', b'\n', bytes).is_none() {
+            self.pass(bytes);
+            return (bytes.len(), None);
+        }
         self.read::<false>(text.as_bytes(), ampersand)
     }
 
@@ -90,6 +97,27 @@ impl Code {
                         return (at, Some(Stop::LineEnd));
                     }
                     continue;
+                }
+            }
+            if self.run == 0 && self.block.line.is_beginning() {
+                // The marks before the content of a line decide nothing but where that begins.
+                at += self.block.beginning(&bytes[at..]);
+                match bytes.get(at) {
+                    None => break,
+                    Some(b'\n') => {
+                        self.end_line();
+                        at += 1;
+                        if STOPS {
+                            return (at, Some(Stop::LineEnd));
+                        }
+                        continue;
+                    }
+                    // Content begins with it.
+                    Some(_) if matches!(self.block.line, Line::Inline) => {
+                        self.escaped = false;
+                        continue;
+                    }
+                    Some(_) => {}
                 }
             }
             if ampersand && bytes[at] == b'&' {
@@ -136,7 +164,7 @@ impl Code {
 
     /// Bytes that hold nothing that decides, but backslashes: only those before a backtick matter, and where text ends.
     #[inline]
-    pub(super) fn pass(&mut self, bytes: &[u8]) {
+    fn pass(&mut self, bytes: &[u8]) {
         if bytes.last() != Some(&b'\\') {
             self.escaped &= bytes.is_empty();
             return;

@@ -116,6 +116,19 @@ impl Markup {
         }
     }
 
+    /// The short way of most text, instead of [`Markup::push`]: whether `text` goes on with text and no other token begins in
+    /// it.
+    #[inline]
+    pub fn passes(&self, text: &str) -> bool {
+        matches!(self.state, State::Text) && self.find(text.as_bytes()).is_none()
+    }
+
+    /// Text that passes has been read.
+    #[inline]
+    pub fn pass(&mut self, text: &str) {
+        self.place.add(text);
+    }
+
     /// Where the next token but text may begin.
     #[inline]
     fn find(&self, bytes: &[u8]) -> Option<usize> {
@@ -265,10 +278,15 @@ fn is_less(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Where a tag, a comment or a mark of reasoning may begin.
+#[inline]
 fn find_mark(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
+    let found = marks::find(bytes)?;
+    begins_mark(bytes, found)
+}
+
+/// The same, from a sign on that may begin one.
+fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at += marks::find(&bytes[at..])?;
         let next = bytes.get(at + 1);
         let begins = match bytes[at] {
             b'<' => !is_less(bytes, at),
@@ -281,5 +299,6 @@ fn find_mark(bytes: &[u8]) -> Option<usize> {
             return Some(at);
         }
         at += 1;
+        at += marks::find(&bytes[at..])?;
     }
 }

@@ -67,6 +67,22 @@ pub(super) struct StringState {
     pub(super) open: (u32, u32),
 }
 
+impl StringState {
+    /// At the start of a string.
+    pub(super) fn new(quote: Quote, in_key: bool) -> StringState {
+        StringState {
+            quote,
+            in_key,
+            empty: true,
+            doubled: false,
+            inner: false,
+            control: false,
+            brackets: false,
+            open: (0, 0),
+        }
+    }
+}
+
 /// A place that may be asked for: counting lines waits until it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spot {

@@ -50,16 +50,7 @@ impl Reader {
         sink: &mut S,
     ) {
         self.newline = false;
-        self.string = StringState {
-            quote,
-            in_key,
-            empty: true,
-            doubled: false,
-            inner: false,
-            control: false,
-            brackets: false,
-            open: (0, 0),
-        };
+        self.string = StringState::new(quote, in_key);
         if in_key {
             self.key.clear();
             self.key_cut = false;

@@ -1,0 +1,109 @@
+//! A mark behind an open backtick: it waits for the end of the span, with the text behind it, or for the end of the line.
+
+use super::{Answer, Fate};
+use crate::dialect::Output;
+use crate::dialect::plain::parse::Candidate;
+use crate::lex::code::{Code, Stop};
+use crate::lex::markup::Token;
+use crate::span::Place;
+
+/// A mark behind an open backtick, and what follows it.
+pub(super) struct Waiting {
+    pub(super) found: Candidate,
+    pub(super) at: Place,
+    pub(super) text: String,
+    /// Bytes of unfinished markup before the mark, and of both.
+    pub(super) before: usize,
+    pub(super) mark: usize,
+    /// Backtick runs that are open, and the state before the mark.
+    pub(super) runs: usize,
+    pub(super) code: Code,
+}
+
+impl Answer {
+    /// A token while a mark waits.
+    pub(super) fn wait(
+        &mut self,
+        token: &Token<'_>,
+        found: Option<Candidate>,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> Option<Fate> {
+        let raw = token.raw();
+        let hold = self.hold.as_mut()?;
+        if let Some(found) = found {
+            if hold.text.len() + raw.len() > self.line {
+                return Some(self.not_code(true, raw, out));
+            }
+            if let Some(fate) = self.stop_mark(found, raw, at, out) {
+                return fate;
+            }
+            return None;
+        }
+        let mut rest = raw;
+        while let Some(hold) = self.hold.as_mut().filter(|_| !rest.is_empty()) {
+            // Cut at the limit itself, so that the result does not depend on the chunks.
+            let room = rest.floor_char_boundary(self.line.saturating_sub(hold.text.len()));
+            if room == 0 {
+                return Some(self.not_code(true, rest, out));
+            }
+            let (read, stop) = self.code.text(&rest[..room], false);
+            hold.text.push_str(&rest[..read]);
+            rest = &rest[read..];
+            match stop {
+                Some(Stop::Closed(run)) if run < hold.runs => self.is_code(out),
+                Some(Stop::LineEnd) => return Some(self.not_code(false, rest, out)),
+                _ => {}
+            }
+        }
+        if !rest.is_empty() {
+            let at = at.after(&raw[..raw.len() - rest.len()]);
+            return self.token(&Token::Text(rest), None, at, out);
+        }
+        None
+    }
+
+    /// Another mark while one waits. `None` when it waits too.
+    fn stop_mark(
+        &mut self,
+        found: Candidate,
+        raw: &str,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> Option<Option<Fate>> {
+        let before = self.code.clone();
+        let stop = self.code.boundary();
+        let hold = self.hold.as_mut()?;
+        if matches!(stop, Some(Stop::Closed(run)) if run < hold.runs) {
+            self.code = before;
+            self.is_code(out);
+            return Some(self.mark(found, raw, at, out));
+        }
+        hold.text.push_str(raw);
+        self.line_break(raw);
+        if raw.contains('\n') {
+            return Some(Some(self.not_code(false, "", out)));
+        }
+        None
+    }
+
+    /// The mark that waits is code, and so is all that came behind it.
+    pub(super) fn is_code(&mut self, out: &mut dyn Output) {
+        if let Some(Waiting { text, at, .. }) = self.hold.take() {
+            self.send(&text, || at, out);
+        }
+    }
+
+    /// The mark that waits is no code; `rest` comes behind what waits with it. `decided`: nor are the marks behind it.
+    pub(super) fn not_code(&mut self, decided: bool, rest: &str, out: &mut dyn Output) -> Fate {
+        let hold = self.hold.take().expect("a mark waits");
+        let Waiting { found, at, text, before, mark, code, .. } = hold;
+        self.code = code;
+        text[..before].clone_into(&mut self.tail);
+        self.tail_at = at;
+        let behind = [&text[mark..], rest].concat();
+        let mut fate = self.take_out(found, &text[before..mark], at.after(&text[..before]), behind, out);
+        fate.decided |= decided;
+        fate
+    }
+}
