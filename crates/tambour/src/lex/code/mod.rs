@@ -67,9 +67,11 @@ impl Code {
     #[inline]
     pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
         let bytes = text.as_bytes();
-        // Most text is in the middle of a line.
-        let inline = !ampersand && self.run == 0 && matches!(self.block.line, Line::Inline);
-        if inline && scan::find2(b'`', b'\n', bytes).is_none() {
+        // Most text is in the middle of a line, and outside of code.
+        let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
+        if inline
+            && (!ampersand || self.block.fence.is_none() && self.runs.is_empty())
+            && scan::find2(b'`', b'\n', bytes).is_none() {
             self.pass(bytes);
             return (bytes.len(), None);
         }
