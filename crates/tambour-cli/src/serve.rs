@@ -63,7 +63,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         writeln!(stdout, "listening on http://{}", server.address())?;
         stdout.flush()?;
         drop(stdout);
-        server.serve(stopped()).await;
+        server
+            .serve(async {
+                stopped().await;
+                // Who asks a second time does not want to wait.
+                tokio::spawn(async {
+                    stopped().await;
+                    std::process::exit(130);
+                });
+            })
+            .await;
         Ok(Outcome::Fine)
     })
 }

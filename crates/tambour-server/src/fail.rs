@@ -9,6 +9,11 @@ pub fn arm(hook: fn(&'static str)) {
     let _ = HOOK.set(hook);
 }
 
+/// Whether there is somebody who listens.
+pub(crate) fn is_armed() -> bool {
+    HOOK.get().is_some()
+}
+
 /// A fail point.
 pub(crate) fn point(name: &'static str) {
     if let Some(hook) = HOOK.get() {

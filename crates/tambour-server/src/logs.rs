@@ -12,6 +12,8 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(&config.log)
         .map_err(|error| ConfigError(format!("`log` is no filter: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost: to say so would be written to the same place, and panic there.
+    let lines = lines.log_internal_errors(false);
     // A second server of the process writes where the first one does.
     let _ = if config.log_json {
         lines.json().flatten_event(true).try_init()

@@ -262,7 +262,10 @@ pub(crate) async fn materialise(
     own: &Own,
 ) -> Result<&'static str, StoreError> {
     let (status, record) = fold(store, &row.id).await?.into_record(timings, &Again::of(row, own));
-    store.finish_message(&row.id, status, &record).await?;
+    // A log without an end is closed at the next start.
+    if status != "running" {
+        store.finish_message(row, status, &record)?;
+    }
     Ok(status)
 }
 
@@ -289,8 +292,7 @@ pub(crate) async fn close(
     if folded.end.is_some() {
         return Ok(());
     }
-    store.append(live, closing(folded, row, own, failure)).await?;
-    store.settle(live).await
+    store.append(live, closing(folded, row, own, failure)).await
 }
 
 /// The events that close a stream that was cut off, in the language of its request.

@@ -46,6 +46,9 @@ pub struct Server {
     load: Option<Load>,
 }
 
+/// How long runs and connections get to end once they have been told to.
+const HALT: Duration = Duration::from_secs(5);
+
 /// Makes a configuration.
 type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
@@ -111,6 +114,10 @@ impl Server {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
+                () = app.store.dead() => {
+                    tracing::error!("the store cannot go on; the server stops");
+                    break;
+                }
                 () = hang_ups.next() => {
                     if let Some(load) = &load {
                         reload.read_again(load).await;
@@ -135,11 +142,15 @@ impl Server {
         let drain = Duration::from_millis(app.loaded().config.drain_ms);
         if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
             app.halting.cancel();
-            let _ = tokio::time::timeout(Duration::from_secs(5), app.runs.wait()).await;
+            if tokio::time::timeout(HALT, app.runs.wait()).await.is_err() {
+                // They wait for room on the disk.
+                app.store.give_up();
+                let _ = tokio::time::timeout(HALT, app.runs.wait()).await;
+            }
         }
         hang_up.cancel();
         connections.close();
-        let _ = tokio::time::timeout(Duration::from_secs(5), connections.wait()).await;
+        let _ = tokio::time::timeout(HALT, connections.wait()).await;
         app.store.close().await;
     }
 }

@@ -52,14 +52,13 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
     let (row, live) = (run.row.clone(), run.live.clone());
     let mut timings = Timings::default();
     let reading = AssertUnwindSafe(read(&app, run, &mut timings)).catch_unwind().await;
-    // Nobody may be told that it has ended before the end is on the log.
-    let mut written = app.store.settle(&live).await;
+    let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message = live.id, "a run has panicked; its message is closed");
-        written = Box::pin(record::close(&app.store, &row, &live, failure, &app.own())).await;
+        closed = Box::pin(record::close(&app.store, &row, &live, failure, &app.own())).await;
     }
-    let stored = match written {
+    let stored = match closed {
         Ok(()) => Box::pin(record::materialise(&app.store, &row, timings, &app.own())).await,
         Err(error) => Err(error),
     };
@@ -71,7 +70,7 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
         }
     }
     app.desks.remove(&live.id);
-    let _ = app.store.end(&live).await;
+    app.store.end(&live).await;
     app.live.remove(&live.id);
 }
 

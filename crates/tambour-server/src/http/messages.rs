@@ -218,9 +218,15 @@ async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
         let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_running", detail);
         return Err(problem.retry_after(1));
     }
-    // The model is asked meanwhile; nothing of its answer is written before the row.
-    let written = app.store.insert_message(&run.row);
+    // Before the model is asked: what cannot be kept is not begun.
     let live = run.live.clone();
+    let written = match app.store.insert_message(&run.row) {
+        Ok(written) => written,
+        Err(error) => {
+            app.live.remove(&live.id);
+            return Err(error.into());
+        }
+    };
     app.runs.spawn(drive::run(app.clone(), run));
     if let Err(error) = written.await {
         live.cancel.cancel();

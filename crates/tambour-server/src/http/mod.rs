@@ -52,9 +52,9 @@ async fn ready(State(app): State<AppState>) -> Response {
     if app.closing.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "closing\n").into_response();
     }
-    match app.store.settings().await {
-        Ok(_) => "ready\n".into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response(),
+    match app.store.ready().await {
+        Ok(()) => "ready\n".into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }
 

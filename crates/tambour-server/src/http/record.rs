@@ -26,9 +26,6 @@ pub(super) async fn show(
         Some(record) => (row.status.clone(), record),
         // The end may be on the log already: a client that has seen it is told the same here.
         None => {
-            if let Some(live) = app.live.get(&id) {
-                app.store.settle(&live).await?;
-            }
             let again = Again::of(&row, &app.own());
             let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default(), &again);
             (status.to_owned(), record)

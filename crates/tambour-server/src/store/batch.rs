@@ -33,8 +33,6 @@ pub struct Batch {
     first: u64,
     last: u64,
     body: Vec<u8>,
-    /// It holds text of an event.
-    speaks: bool,
     /// It holds `completed` or `error`.
     ends: bool,
 }
@@ -43,13 +41,13 @@ impl Batch {
     /// A batch whose first entry will have number `first`.
     #[must_use]
     pub fn new(first: u64) -> Batch {
-        Batch { first, last: first - 1, body: Vec::new(), speaks: false, ends: false }
+        Batch { first, last: first - 1, body: Vec::new(), ends: false }
     }
 
     /// A batch as the store has it.
     #[must_use]
     pub(super) fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
-        Batch { first, last, body, speaks: false, ends: false }
+        Batch { first, last, body, ends: false }
     }
 
     /// Adds raw text.
@@ -66,7 +64,6 @@ impl Batch {
 
     /// Adds an event; `data` appends its JSON object in one line.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
-        self.speaks |= name.ends_with("_delta");
         self.ends |= matches!(name, "completed" | "error");
         self.body.extend_from_slice(b"E ");
         self.body.extend_from_slice(name.as_bytes());
@@ -101,11 +98,6 @@ impl Batch {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last < self.first
-    }
-
-    /// Whether text of an event is in it.
-    pub(super) fn speaks(&self) -> bool {
-        self.speaks
     }
 
     /// Whether the end of the message is in it.

@@ -1,71 +1,32 @@
 //! One commit: what goes into it, and how it is written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::{Connection, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
-use super::journal::record;
+use super::journal::Entries;
 use super::live::Taken;
-use super::{Live, MessageRow, StoreError};
+use super::writer::Work;
+use super::{Live, MessageRow, Shared};
 use crate::fail;
 
-/// Bytes of the journal after which all that is in it goes to the logs, and it is emptied.
-const JOURNAL: usize = 4 << 20;
 /// Bytes written after which another connection brings them from the write-ahead file to that of the database.
 const CHECKPOINT: usize = 8 << 20;
 /// Pages of the write-ahead file after which the writer does it itself, since the other has not kept up.
 const OVERDUE: i64 = 32 << 10;
-/// Bytes that a commit writes at least: whole pages.
-const LEAST: usize = 16 << 10;
+/// Bytes that a row writes besides its text, about: it touches pages of a table and of an index.
+const TOUCHED: usize = 8 << 10;
 /// Rows of one statement.
 const TOGETHER: usize = 16;
-
-pub(super) const EMPTY: &str = "delete from journal";
-
-/// What is written at once.
-pub(super) enum Work {
-    /// Entries of a message.
-    Entries(Arc<Live>),
-    /// Everything of a message, to the table of the log.
-    Settle(Arc<Live>, oneshot::Sender<()>),
-    /// A new message.
-    Message(Box<MessageRow>, Answer),
-    /// What came of a message.
-    Record(Box<Record>, Answer),
-    /// Everything that was handed over before.
-    Flush(oneshot::Sender<()>),
-    /// Lets go of the database after that.
-    Close(oneshot::Sender<()>),
-}
-
-pub(super) type Answer = oneshot::Sender<Result<(), StoreError>>;
-
-pub(super) struct Record {
-    pub(super) message: String,
-    pub(super) status: String,
-    pub(super) json: String,
-}
-
-/// A row of a log.
-pub(super) struct Row {
-    pub(super) message: String,
-    pub(super) first: u64,
-    pub(super) last: u64,
-    pub(super) body: Vec<u8>,
-}
+/// The version of the JSON of records.
+const RECORD: i64 = 1;
 
 /// What the task that writes keeps.
 pub(super) struct State {
-    connection: PoolConnection<Sqlite>,
-    /// Bytes in the journal.
-    journal: usize,
-    /// Messages that have entries there and nowhere else.
-    open: HashMap<String, Arc<Live>>,
+    shared: Arc<Shared>,
     /// Bytes written since a checkpoint was wanted last, about.
     written: usize,
     checkpoint: mpsc::Sender<()>,
@@ -76,163 +37,152 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Group {
     taken: Vec<(Arc<Live>, Taken)>,
-    rows: Vec<Row>,
-    journal: Vec<u8>,
-    /// The journal holds nothing any more that the logs do not.
-    empty: bool,
-    messages: Vec<(Box<MessageRow>, Answer)>,
-    records: Vec<(Box<Record>, Answer)>,
+    rows: Vec<Entries>,
+    messages: Vec<Arc<MessageRow>>,
+    records: Vec<Arc<MessageRow>>,
+    /// The last segment of the journal that holds nothing then that the database does not.
+    segment: Option<u64>,
     done: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
 }
 
-impl State {
-    pub(super) fn new(pool: &SqlitePool, connection: PoolConnection<Sqlite>) -> State {
-        let (checkpoint, wanted) = mpsc::channel(1);
-        let overdue = Arc::new(AtomicBool::new(false));
-        tokio::spawn(checkpoints(pool.clone(), wanted, overdue.clone()));
-        State { connection, journal: 0, open: HashMap::new(), written: 0, checkpoint, overdue }
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty()
     }
 
-    pub(super) fn add(&mut self, work: Work, group: &mut Group) {
+    /// How much is written, about.
+    pub(super) fn bytes(&self) -> usize {
+        let rows = self.rows.iter().map(|row| row.body.len()).sum::<usize>();
+        let messages = self.messages.iter().map(|row| row.request.len()).sum::<usize>();
+        let records =
+            self.records.iter().filter_map(|row| row.record.as_ref()).map(String::len).sum::<usize>();
+        let touched = self.rows.len() + self.messages.len() + self.records.len();
+        rows + messages + records + touched * TOUCHED
+    }
+}
+
+impl State {
+    pub(super) fn new(shared: Arc<Shared>) -> State {
+        let (checkpoint, wanted) = mpsc::channel(1);
+        let overdue = Arc::new(AtomicBool::new(false));
+        tokio::spawn(checkpoints(shared.pool.clone(), wanted, overdue.clone()));
+        State { shared, written: 0, checkpoint, overdue }
+    }
+
+    pub(super) fn add(&self, work: Work, group: &mut Group) {
         match work {
-            Work::Entries(live) => self.take(&live, false, group),
-            Work::Settle(live, done) => {
-                self.take(&live, true, group);
-                group.done.push(done);
+            Work::Entries(live) => take(&live, false, group),
+            Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
+            Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
+            Work::Segment(number) => {
+                self.take_all(group);
+                group.segment = group.segment.max(Some(number));
             }
-            Work::Message(row, answer) => group.messages.push((row, answer)),
-            Work::Record(record, answer) => group.records.push((record, answer)),
             Work::Flush(done) => group.done.push(done),
             Work::Close(done) => {
+                self.take_all(group);
+                group.segment = self.shared.journal.turn().ok().max(group.segment);
                 group.close = true;
                 group.done.push(done);
             }
         }
     }
 
-    pub(super) fn take(&mut self, live: &Arc<Live>, settle: bool, group: &mut Group) {
-        let Group { rows, journal, .. } = group;
-        let row = |first, last, body: &[u8]| {
-            rows.push(Row { message: live.id.clone(), first, last, body: body.to_vec() });
-            self.open.remove(&live.id);
-        };
-        let mut journaled = false;
-        let taken = live.take(settle, row, |first, last, body| {
-            journaled = true;
-            record(&live.id, first, last, body, journal);
-        });
-        if journaled && !self.open.contains_key(&live.id) {
-            self.open.insert(live.id.clone(), live.clone());
-        }
-        if let Some(taken) = taken {
-            group.taken.push((live.clone(), taken));
+    fn take_all(&self, group: &mut Group) {
+        for live in self.shared.pending.open() {
+            take(&live, true, group);
         }
     }
 
     /// Writes a group, and tells who waits for it.
-    pub(super) async fn write(&mut self, mut group: Group) {
-        if self.journal + group.journal.len() > JOURNAL {
-            let open: Vec<Arc<Live>> = self.open.values().cloned().collect();
-            for live in open {
-                self.take(&live, true, &mut group);
-            }
-            group.journal.clear();
-            group.empty = true;
-            self.journal = 0;
-        }
-        self.journal += group.journal.len();
-        if group.changes() {
-            fail::point("log.before");
-            // What cannot be written must not be seen: a disk that is full holds every run; they go on when there is room.
-            // Whoever asked for a row is told, and not held.
+    pub(super) async fn write(&mut self, group: Group) {
+        if !group.is_empty() {
+            // A disk that is full holds what comes behind the journal; it goes on when there is room.
             let mut wait = Duration::from_millis(50);
             while let Err(error) = self.insert(&group).await {
                 tracing::error!(%error, "the database cannot be written; trying again");
-                let failed = error.to_string();
-                let rows = group.messages.drain(..).map(|(_, answer)| answer);
-                for answer in rows.chain(group.records.drain(..).map(|(_, answer)| answer)) {
-                    let _ = answer.send(Err(StoreError::Database(sqlx::Error::Protocol(failed.clone()))));
+                self.shared.behind.store(true, Ordering::Relaxed);
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = self.shared.closing.cancelled() => return,
                 }
-                if group.changes() {
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(Duration::from_secs(5));
-                } else {
-                    break;
-                }
+                wait = (wait * 2).min(Duration::from_secs(2));
             }
-            fail::point("log.after");
-            self.written +=
-                LEAST + group.journal.len() + group.rows.iter().map(|row| row.body.len()).sum::<usize>();
+            self.shared.behind.store(false, Ordering::Relaxed);
+            self.written += group.bytes();
         }
         for (live, taken) in group.taken {
-            live.publish(taken);
+            live.stored(taken);
+            self.shared.pending.close(&live);
         }
-        let rows = group.messages.into_iter().map(|(_, answer)| answer);
-        for answer in rows.chain(group.records.into_iter().map(|(_, answer)| answer)) {
-            let _ = answer.send(Ok(()));
+        self.shared.pending.written(group.messages.iter().chain(&group.records));
+        if let Some(segment) = group.segment {
+            self.shared.journal.remove(segment);
         }
         for done in group.done {
+            // Who asked may have gone.
             let _ = done.send(());
         }
-        if self.written >= CHECKPOINT {
+        if self.written >= CHECKPOINT && self.checkpoint.try_send(()).is_ok() {
             self.written = 0;
-            let _ = self.checkpoint.try_send(());
-            if self.overdue.swap(false, Ordering::Relaxed) {
-                let _ = checkpoint(&mut self.connection).await;
-            }
+        }
+        if self.overdue.swap(false, Ordering::Relaxed)
+            && let Ok(mut connection) = self.shared.pool.acquire().await
+        {
+            let _ = checkpoint(&mut connection).await;
         }
     }
 
-    async fn insert(&mut self, group: &Group) -> sqlx::Result<()> {
-        const JOURNAL: &str = "insert into journal (body) values (?)";
-        // One statement is a transaction of its own.
-        if group.is_one() && !group.journal.is_empty() {
-            let query = sqlx::query(JOURNAL).bind(&group.journal);
-            return query.execute(&mut *self.connection).await.map(|_| ());
-        }
-        if let ([(row, _)], true) = (group.messages.as_slice(), group.is_one()) {
-            return insert_message(&mut self.connection, row, true).await;
-        }
-        if let ([(record, _)], true) = (group.records.as_slice(), group.is_one()) {
-            return update_record(&mut self.connection, record).await;
-        }
-        if let ([row], true) = (group.rows.as_slice(), group.is_one()) {
-            return insert_rows(&mut self.connection, std::slice::from_ref(row)).await;
-        }
-        let mut transaction = self.connection.begin().await?;
-        for (row, _) in &group.messages {
-            insert_message(&mut transaction, row, false).await?;
-        }
-        insert_rows(&mut transaction, &group.rows).await?;
-        if !group.journal.is_empty() {
-            sqlx::query(JOURNAL).bind(&group.journal).execute(&mut *transaction).await?;
-        }
-        if group.empty {
-            sqlx::query(EMPTY).execute(&mut *transaction).await?;
-        }
-        for (record, _) in &group.records {
-            update_record(&mut transaction, record).await?;
-        }
-        fail::point("log.amid");
-        transaction.commit().await
+    async fn insert(&self, group: &Group) -> sqlx::Result<()> {
+        let mut connection = self.shared.pool.acquire().await?;
+        begin(&mut connection).await?;
+        let written = write(&mut connection, group).await;
+        end(&mut connection, written).await?;
+        fail::point("database.after");
+        Ok(())
     }
 }
 
-impl Group {
-    /// How many changes there are.
-    fn count(&self) -> usize {
-        let journal = usize::from(!self.journal.is_empty()) + usize::from(self.empty);
-        self.rows.len() + self.messages.len() + self.records.len() + journal
+async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result<()> {
+    fail::point("database.before");
+    for row in &group.messages {
+        insert_message(connection, row).await?;
     }
+    insert_rows(connection, &group.rows).await?;
+    for row in &group.records {
+        insert_record(connection, row).await?;
+    }
+    fail::point("database.amid");
+    Ok(())
+}
 
-    fn changes(&self) -> bool {
-        self.count() > 0
-    }
+/// Begins a transaction. Not one of the library's: SQLite ends a transaction by itself when the disk is full, and the library
+/// would take the next one for a part of it.
+pub(super) async fn begin(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    sqlx::query("begin immediate").execute(connection).await.map(|_| ())
+}
 
-    fn is_one(&self) -> bool {
-        self.count() == 1
+/// Ends it: with all that was written, or with nothing.
+pub(super) async fn end(connection: &mut SqliteConnection, written: sqlx::Result<()>) -> sqlx::Result<()> {
+    let ended = match written {
+        Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    if ended.is_err() {
+        // There may be none any more.
+        let _ = sqlx::query("rollback").execute(connection).await;
     }
+    ended
+}
+
+/// Takes what the database does not have of a message.
+fn take(live: &Arc<Live>, all: bool, group: &mut Group) {
+    let rows = &mut group.rows;
+    let taken = live.take(all, |first, last, body| {
+        rows.push(Entries { message: live.id.clone(), first, last, body: body.to_vec() });
+    });
+    group.taken.extend(taken.map(|taken| (live.clone(), taken)));
 }
 
 /// Does the checkpoints that are wanted.
@@ -253,59 +203,35 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// A message and its conversation; all statements go to the database together. `alone`: as a transaction.
-async fn insert_message(
-    connection: &mut SqliteConnection,
-    row: &MessageRow,
-    alone: bool,
-) -> sqlx::Result<()> {
-    macro_rules! statements {
-        ($before:literal, $after:literal) => {
-            concat!(
-                $before,
-                "insert or ignore into conversations (id, owner, created) values (?, ?, ?); ",
-                "insert into messages (id, conversation_id, request_id, owner, created, status, request) ",
-                "values (?, ?, ?, ?, ?, ?, ?)",
-                $after
-            )
-        };
-    }
-    let query =
-        sqlx::query(if alone { statements!("begin immediate; ", "; commit") } else { statements!("", "") });
-    let written = query
-        .bind(&row.conversation_id)
-        .bind(&row.owner)
-        .bind(&row.created)
-        .bind(&row.id)
-        .bind(&row.conversation_id)
-        .bind(&row.request_id)
-        .bind(&row.owner)
-        .bind(&row.created)
-        .bind(&row.status)
-        .bind(&row.request)
-        .execute(&mut *connection)
-        .await
-        .map(|_| ());
-    if alone && written.is_err() {
-        // There may be none, if it did not begin.
-        let _ = sqlx::query("rollback").execute(connection).await;
-    }
-    written
+/// A message and its conversation; both statements go to the database together.
+pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
+         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request) \
+         values (?, ?, ?, ?, ?, ?, ?)",
+    );
+    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
+    let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
+    query.bind(&row.created).bind(&row.status).bind(&row.request).execute(connection).await.map(|_| ())
 }
 
-async fn update_record(connection: &mut SqliteConnection, record: &Record) -> sqlx::Result<()> {
-    let query = sqlx::query("update messages set status = ?, record = ? where id = ? and status = 'running'");
-    let query = query.bind(&record.status).bind(&record.json).bind(&record.message);
-    query.execute(connection).await.map(|_| ())
+/// How a message ended, and what came of it.
+async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "update messages set status = ? where id = ?; \
+         insert or ignore into records (message_id, version, body) values (?, ?, ?)",
+    );
+    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD);
+    query.bind(&row.record).execute(connection).await.map(|_| ())
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.
-pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Row]) -> sqlx::Result<()> {
-    const ONE: &str = "insert or ignore into log (message_id, first, last, body) values (?, ?, ?, ?)";
-    const MORE: &str = "insert or ignore into log (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\
+pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entries]) -> sqlx::Result<()> {
+    const ONE: &str = "insert or ignore into entries (message_id, first, last, body) values (?, ?, ?, ?)";
+    const MORE: &str = "insert or ignore into entries (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?)";
-    let mut insert = async |statement: &'static str, rows: &[Row]| {
+    let mut insert = async |statement: &'static str, rows: &[Entries]| {
         let mut query = sqlx::query(statement);
         for row in rows {
             let (first, last) = (row.first.cast_signed(), row.last.cast_signed());
@@ -316,11 +242,11 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Row])
     let (groups, rest) = rows.as_chunks::<TOGETHER>();
     for group in groups {
         insert(MORE, group).await?;
-        fail::point("log.amid");
+        fail::point("database.amid");
     }
     for row in rest {
         insert(ONE, std::slice::from_ref(row)).await?;
-        fail::point("log.amid");
+        fail::point("database.amid");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Batch;
@@ -12,8 +12,8 @@ use super::Batch;
 const WINDOW: usize = 16 << 10;
 /// Bytes after which what is only in the journal becomes a row of the log.
 const ROW: usize = 3 << 10;
-/// Bytes that may wait for the disk; a run that is faster waits itself.
-const AHEAD: usize = 64 << 10;
+/// Bytes that may wait for the database; a run that is faster waits itself.
+const AHEAD: usize = 256 << 10;
 
 /// What readers follow.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Live {
     pub cancel: CancellationToken,
     window: Mutex<Window>,
     committed: watch::Sender<Progress>,
+    /// The database has got something.
+    kept: Notify,
     readers: watch::Sender<Readers>,
 }
 
@@ -45,8 +47,8 @@ struct Readers {
     gone: u64,
 }
 
-/// The end of the log: entries that are in its table, then those that only the journal has, then those that are not
-/// committed. The first may be dropped.
+/// The end of the log: entries that the database has, then those that only the journal has, then those that are not on the
+/// disk yet where that is waited for. The first may be dropped.
 #[derive(Debug, Default)]
 struct Window {
     bytes: Vec<u8>,
@@ -56,43 +58,50 @@ struct Window {
     stored: Position,
     committed: Position,
     appended: Position,
-    /// What the writer has taken, to the table and at all; it is not committed before it is published.
+    /// What the writer has taken, and has not written yet.
     storing: Position,
-    taken: Position,
-    /// The writer knows that something waits.
-    queued: bool,
-    /// Text has come that a reader sees.
-    spoken: bool,
+    /// What the writer knows.
+    told: Told,
     /// The end of the message has come.
     ends: bool,
     /// How far each reader is; `u64::MAX` where there is none.
     readers: Vec<u64>,
 }
 
+/// What the writer knows of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    /// Nothing that it could do.
+    #[default]
+    Nothing,
+    /// There is enough for a row, or the end.
+    Row,
+}
+
 /// A place between two entries: number of the one before it, and offset in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Position {
+pub(super) struct Position {
     number: u64,
     offset: usize,
 }
 
-/// What the writer has to do for a message that got entries.
+/// What is to be done for a message that got entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Appended {
-    /// It does not know yet.
+    /// The database had everything before.
+    pub(super) first: bool,
+    /// The writer does not know that there is something for it.
     pub(super) tell: bool,
-    /// Somebody waits for it: the first entries, the first text, or the end.
-    pub(super) urgent: bool,
     /// So much is waiting that the run should wait.
     pub(super) ahead: bool,
+    /// The place after them.
+    pub(super) upto: Position,
 }
 
-/// Entries that are being committed.
+/// Entries that are on their way to the database.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     upto: Position,
-    /// Whether they go to the table of the log.
-    settled: bool,
 }
 
 /// A reader of a running message, counted as long as it lives.
@@ -112,6 +121,7 @@ impl Live {
             cancel: CancellationToken::new(),
             window: Mutex::default(),
             committed: watch::Sender::new(Progress::default()),
+            kept: Notify::new(),
             readers: watch::Sender::new(Readers::default()),
         })
     }
@@ -120,73 +130,73 @@ impl Live {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds entries that are not committed.
-    pub(super) fn append(&self, batch: &Batch) -> Appended {
+    /// Adds entries that are on the journal. `visible`: readers may see them.
+    pub(super) fn append(&self, batch: &Batch, visible: bool) -> Appended {
         let mut window = self.window();
-        if window.bytes.is_empty() {
+        if window.bytes.is_empty() && window.appended.number + 1 != batch.first() {
             // A log that goes on after a crash does not begin at 1.
             let before = Position { number: batch.first() - 1, offset: window.base };
             window.first = batch.first();
-            (window.stored, window.committed, window.appended) = (before, before, before);
-            (window.storing, window.taken) = (before, before);
+            (window.stored, window.storing) = (before, before);
+            (window.committed, window.appended) = (before, before);
+        }
+        if window.bytes.is_empty() {
+            window.first = batch.first();
         }
         debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
-        let first = window.appended.offset == 0 || (batch.speaks() && !window.spoken);
-        window.spoken |= batch.speaks();
+        let first = window.stored == window.appended;
         window.bytes.extend_from_slice(batch.body());
-        window.appended = Position { number: batch.last(), offset: window.base + window.bytes.len() };
+        let upto = Position { number: batch.last(), offset: window.base + window.bytes.len() };
+        window.appended = upto;
         window.ends |= batch.ends();
-        Appended {
-            tell: !std::mem::replace(&mut window.queued, true),
-            urgent: first || window.ends,
-            ahead: window.waiting() > AHEAD,
+        let row = window.ends || upto.offset - window.storing.offset >= ROW;
+        let tell = row && std::mem::replace(&mut window.told, Told::Row) < Told::Row;
+        let ahead = upto.offset - window.stored.offset > AHEAD;
+        drop(window);
+        if visible {
+            self.publish(upto);
         }
+        Appended { first, tell, ahead, upto }
     }
 
-    /// Takes what is to be committed: all that the table does not have, as one row of it, if that is enough, or the message
-    /// ends, or `settle` says so; otherwise what is new, for the journal. `row` and `journal` get number of the first and
-    /// last entry and the bytes.
-    pub(super) fn take(
-        &self,
-        settle: bool,
-        row: impl FnOnce(u64, u64, &[u8]),
-        journal: impl FnOnce(u64, u64, &[u8]),
-    ) -> Option<Taken> {
+    /// Takes what the database does not have, as one row of the log, if that is enough, or the message ends, or `all` says so.
+    /// `row` gets number of the first and last entry and the bytes.
+    pub(super) fn take(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<Taken> {
         let mut window = self.window();
-        window.queued = false;
-        let Window { storing, taken, appended, .. } = *window;
-        let settled = settle || window.ends || appended.offset - storing.offset >= ROW;
-        let from = if settled { storing } else { taken };
-        if from == appended {
+        window.told = Told::Nothing;
+        let Window { storing, appended, .. } = *window;
+        let enough = all || window.ends || appended.offset - storing.offset >= ROW;
+        if !enough || storing == appended {
             return None;
         }
-        let bytes = window.slice(from, appended);
-        if settled {
-            row(from.number + 1, appended.number, bytes);
-            window.storing = appended;
-        } else {
-            journal(from.number + 1, appended.number, bytes);
-        }
-        window.taken = appended;
-        Some(Taken { upto: appended, settled })
+        row(storing.number + 1, appended.number, window.slice(storing, appended));
+        window.storing = appended;
+        Some(Taken { upto: appended })
     }
 
-    /// What was taken has been committed: readers may see it.
-    pub(super) fn publish(&self, taken: Taken) {
+    /// Readers may see the entries up to there.
+    pub(super) fn publish(&self, upto: Position) {
         let mut window = self.window();
-        if taken.upto.number > window.committed.number {
-            window.committed = taken.upto;
+        if upto.number > window.committed.number {
+            window.committed = upto;
         }
-        if taken.settled && taken.upto.number > window.stored.number {
+        drop(window);
+        self.committed.send_if_modified(|progress| {
+            let more = upto.number > progress.last;
+            progress.last = progress.last.max(upto.number);
+            more
+        });
+    }
+
+    /// What was taken is in the database.
+    pub(super) fn stored(&self, taken: Taken) {
+        let mut window = self.window();
+        if taken.upto.number > window.stored.number {
             window.stored = taken.upto;
         }
         window.trim();
         drop(window);
-        self.committed.send_if_modified(|progress| {
-            let more = taken.upto.number > progress.last;
-            progress.last = progress.last.max(taken.upto.number);
-            more
-        });
+        self.kept.notify_waiters();
     }
 
     /// Nothing follows any more.
@@ -206,24 +216,40 @@ impl Live {
         self.window().ends
     }
 
-    /// Whether the table of the log has everything.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Whether the database has everything.
+    pub(super) fn is_stored(&self) -> bool {
         let window = self.window();
         window.stored == window.appended
     }
 
+    /// Bytes that the database does not have.
+    fn ahead(&self) -> usize {
+        let window = self.window();
+        window.appended.offset - window.stored.offset
+    }
+
     /// Waits until the run may go on.
     pub(super) async fn caught_up(&self) {
-        let mut committed = self.committed.subscribe();
         loop {
-            committed.mark_unchanged();
-            if self.window().waiting() <= AHEAD {
+            let mut kept = std::pin::pin!(self.kept.notified());
+            kept.as_mut().enable();
+            if self.ahead() <= AHEAD {
                 return;
             }
-            if committed.changed().await.is_err() {
-                return;
-            }
+            kept.await;
         }
+    }
+
+    /// Waits until readers may see everything.
+    pub(super) async fn shown(&self) {
+        let last = self.window().appended.number;
+        let _ = self.committed.subscribe().wait_for(|progress| progress.last >= last).await;
+    }
+
+    /// Entries after `after`, for who is no reader. `None` if the first of them are in the database alone.
+    pub(super) fn recent(&self, after: u64, most: usize) -> Option<Option<Batch>> {
+        let window = self.window();
+        (window.first <= after.saturating_add(1)).then(|| window.since(after, most))
     }
 
     /// Number of readers.
@@ -262,14 +288,10 @@ impl Live {
 }
 
 impl Window {
-    /// Bytes that are not committed.
-    fn waiting(&self) -> usize {
-        self.appended.offset - self.committed.offset
-    }
-
-    /// Drops what the table has and all readers have seen, or what is too much.
+    /// Drops what the database has and all readers have seen, or what is too much.
     fn trim(&mut self) {
-        let stored = self.stored;
+        // With `durable` the database may have what is not shown yet.
+        let stored = if self.committed.number < self.stored.number { self.committed } else { self.stored };
         let seen = self.readers.iter().all(|reader| *reader >= stored.number);
         if stored.offset == self.base || !(seen || self.bytes.len() > WINDOW) {
             return;
@@ -287,7 +309,7 @@ impl Window {
 
     /// Committed entries after `after`, about `most` bytes of them.
     fn since(&self, after: u64, most: usize) -> Option<Batch> {
-        if after + 1 < self.first || after >= self.committed.number {
+        if after >= self.committed.number || after + 1 < self.first {
             return None;
         }
         let committed = &self.bytes[..self.committed.offset - self.base];

@@ -4,10 +4,11 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "start", include_str!("../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../migrations/0003_journal.sql")),
+    (4, "narrow", include_str!("../../migrations/0004_narrow.sql")),
 ];
 
 /// Runs those that the database has not seen.

@@ -1,8 +1,8 @@
 //! What survives: the log of each message, records, conversations, settings, keys.
 //!
-//! The log is the truth (invariant 8): an entry is committed before any reader sees it. `batch` is its format, `log` the
-//! narrow interface (append, read from a number, follow, end), `writer` the group commit, `commit` one of them, `journal`
-//! what it writes, `rows` everything else.
+//! The log is the truth (invariant 8): an entry is on the journal before any reader sees it. `batch` is its format, `log` the
+//! narrow interface (append, read from a number, follow, end), `journal` the files that grow, `writer` what brings them into
+//! the database behind them, `commit` one transaction, `pending` what is read meanwhile, `rows` everything else.
 
 pub mod batch;
 mod commit;
@@ -10,6 +10,7 @@ mod journal;
 pub mod live;
 mod log;
 mod migrations;
+mod pending;
 mod rows;
 mod tools;
 mod writer;
@@ -17,16 +18,24 @@ mod writer;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use tokio_util::sync::CancellationToken;
 
 pub use batch::{Batch, Entry, Kind};
 pub use live::Live;
 pub use log::Log;
 pub use rows::{Key, MessageRow};
 pub use tools::ToolRow;
+
+use journal::{Journal, Record};
+use pending::Pending;
+use writer::Work;
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +52,15 @@ pub enum StoreError {
     /// Another server uses the same database; it would take the messages of this one for dead.
     #[error("the database {0} is in use by another server")]
     InUse(PathBuf),
+    /// Nothing can be written on the journal.
+    #[error("the journal cannot be written: {0}")]
+    Journal(std::io::Error),
+    /// Something could not be written a moment ago.
+    #[error("the disk cannot be written")]
+    Full,
+    /// The database takes too long.
+    #[error("the database does not answer in time")]
+    Slow,
     /// The writer has stopped, since the server is stopping.
     #[error("the store has been closed")]
     Closed,
@@ -51,14 +69,30 @@ pub enum StoreError {
 /// The store.
 #[derive(Clone)]
 pub struct Store {
-    pool: SqlitePool,
+    shared: Arc<Shared>,
     writer: writer::Writer,
     /// Held as long as the database is used; the system lets go of it when the process dies.
     lock: Arc<File>,
 }
 
+/// What the store and its writer share.
+struct Shared {
+    pool: SqlitePool,
+    journal: Journal,
+    pending: Pending,
+    /// The database cannot be written at present.
+    behind: AtomicBool,
+    /// What cannot be written is not waited for any more.
+    closing: CancellationToken,
+    /// The store cannot go on.
+    dead: CancellationToken,
+}
+
+/// How long who asks waits for the store, at most.
+const DEADLINE: Duration = Duration::from_secs(2);
+
 impl Store {
-    /// Opens the database in `file`, and makes it and its folder if need be.
+    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
@@ -72,52 +106,109 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(file.to_owned())),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        // NORMAL survives a killed process, FULL a power cut too.
-        let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(synchronous)
-            .busy_timeout(Duration::from_secs(10))
-            .statement_cache_capacity(32);
-        // Each connection is a thread with a page cache of its own.
-        let options = options.pragma("cache_size", "-512");
-        // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
-        let options = options.pragma("wal_autocheckpoint", "0");
-        let pool = SqlitePoolOptions::new()
-            .max_connections(3)
-            .min_connections(1)
-            .idle_timeout(Duration::from_secs(60))
-            // A file does not go away as a server does.
-            .test_before_acquire(false)
-            .connect_with(options)
-            .await?;
+        let pool = pool(file, durable).await?;
         migrations::run(&pool).await?;
-        journal::replay(&pool).await?;
-        Ok(Store { writer: writer::Writer::start(&pool).await?, pool, lock: Arc::new(lock) })
+        let folder = file.with_extension("journal");
+        journal::replay(&folder, &pool).await?;
+        let dead = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            pool,
+            journal: Journal::open(folder, durable, &dead)?,
+            pending: Pending::default(),
+            behind: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+            dead,
+        });
+        Ok(Store { writer: writer::Writer::start(shared.clone()), shared, lock: Arc::new(lock) })
     }
 
-    /// Waits until everything appended so far is committed.
+    fn pool(&self) -> &SqlitePool {
+        &self.shared.pool
+    }
+
+    /// Whether something can be stored now, as far as is known.
     ///
     /// # Errors
-    /// The store has been closed, or a write failed.
-    pub async fn flush(&self) -> Result<(), StoreError> {
-        self.writer.flush().await
+    /// The last attempt failed, and none has succeeded since.
+    pub fn available(&self) -> Result<(), StoreError> {
+        if self.shared.dead.is_cancelled() || self.shared.closing.is_cancelled() {
+            return Err(StoreError::Closed);
+        }
+        let writable = self.shared.journal.is_writable() && !self.shared.behind.load(Ordering::Relaxed);
+        if writable { Ok(()) } else { Err(StoreError::Full) }
     }
 
-    /// Waits until all entries of a message are committed, and can be read with [`Log::read`].
+    /// Whether something can be stored: tries it, and waits for the database, two seconds at most.
     ///
     /// # Errors
-    /// The store has been closed.
-    pub async fn settle(&self, live: &Arc<Live>) -> Result<(), StoreError> {
-        self.writer.settle(live).await
+    /// It cannot.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.append(&Record::Probe, |_| ())?;
+        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
+        flushed.unwrap_or(Err(StoreError::Slow))?;
+        self.available()
     }
 
-    /// Stops the writer after what it has, and closes the database.
+    /// Waits until the database has every row that was handed over, two seconds at most.
+    async fn caught_up(&self) -> Result<(), StoreError> {
+        if self.shared.pending.is_empty() {
+            return Ok(());
+        }
+        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
+        flushed.unwrap_or(Err(StoreError::Slow))
+    }
+
+    /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
+    fn append<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<File>) -> T) -> Result<T, StoreError> {
+        let appended = self.shared.journal.append(record, then).map_err(StoreError::Journal)?;
+        if let Some(full) = appended.full {
+            self.writer.tell(Work::Segment(full))?;
+        }
+        Ok(appended.then)
+    }
+
+    /// Ends when the store cannot go on, and the process has to begin again.
+    pub async fn dead(&self) {
+        self.shared.dead.cancelled().await;
+    }
+
+    /// Lets go of those who wait for room on the disk. What they had is lost; what is on the journal is not.
+    pub fn give_up(&self) {
+        self.shared.closing.cancel();
+    }
+
+    /// Stops the writer after what it has, and closes the database. A database that cannot be written is not waited for: the
+    /// next start brings it what the journal has.
     pub async fn close(&self) {
-        let _ = self.writer.close().await;
-        self.pool.close().await;
+        if tokio::time::timeout(DEADLINE, self.writer.close()).await.is_err() {
+            self.give_up();
+        }
+        let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
         let _ = self.lock.unlock();
     }
+}
+
+/// Connections to the database.
+async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
+    // NORMAL survives a killed process, FULL a power cut too.
+    let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .busy_timeout(Duration::from_secs(10))
+        .statement_cache_capacity(32);
+    // Each connection is a thread with a page cache of its own.
+    let options = options.pragma("cache_size", "-512");
+    // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
+    let options = options.pragma("wal_autocheckpoint", "0");
+    let pool = SqlitePoolOptions::new()
+        .max_connections(4)
+        .min_connections(1)
+        .idle_timeout(Duration::from_secs(60))
+        // A file does not go away as a server does.
+        .test_before_acquire(false);
+    Ok(pool.connect_with(options).await?)
 }

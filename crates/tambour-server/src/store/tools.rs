@@ -30,7 +30,7 @@ impl Store {
     /// The database failed.
     pub async fn tools(&self, owner: &str) -> Result<Vec<ToolRow>, StoreError> {
         let query = sqlx::query_as("select * from tools where owner = ? order by name");
-        Ok(query.bind(owner).fetch_all(&self.pool).await?)
+        Ok(query.bind(owner).fetch_all(self.pool()).await?)
     }
 
     /// One tool of an owner.
@@ -39,7 +39,7 @@ impl Store {
     /// The database failed.
     pub async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError> {
         let query = sqlx::query_as("select * from tools where owner = ? and name = ?");
-        Ok(query.bind(owner).bind(name).fetch_optional(&self.pool).await?)
+        Ok(query.bind(owner).bind(name).fetch_optional(self.pool()).await?)
     }
 
     /// Stores a tool in the place of one of its name; the time it was first made is kept. False when its owner has `most` others
@@ -56,7 +56,7 @@ impl Store {
              secret = excluded.secret",
         );
         let query = query.bind(&row.owner).bind(&row.name).bind(&row.created).bind(&row.changed);
-        let done = query.bind(&row.definition).bind(&row.secret).bind(most).execute(&self.pool).await?;
+        let done = query.bind(&row.definition).bind(&row.secret).bind(most).execute(self.pool()).await?;
         fail::point("tool.after");
         Ok(done.rows_affected() > 0)
     }
@@ -67,7 +67,7 @@ impl Store {
     /// The database failed.
     pub async fn delete_tool(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
         let query = sqlx::query("delete from tools where owner = ? and name = ?");
-        let done = query.bind(owner).bind(name).execute(&self.pool).await?;
+        let done = query.bind(owner).bind(name).execute(self.pool()).await?;
         Ok(done.rows_affected() > 0)
     }
 }

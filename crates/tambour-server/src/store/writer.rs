@@ -1,136 +1,103 @@
-//! Group commit: what arrives while a commit runs, or a few milliseconds after one, is one transaction, the next one.
+//! Brings what the journal has into the database, in large commits behind it.
 //!
-//! First texts, ends and rows of messages are committed at once, since somebody waits for them; further entries wait up to
-//! `PAUSE` after the commit before, so that those of many messages go together.
+//! Nobody waits for it but who lists rows that are new: everything is on the journal before, and running messages are read
+//! from memory.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
-use super::commit::{Group, Record, State, Work};
-use super::{Batch, Live, MessageRow, StoreError};
+use super::commit::{Group, State};
+use super::{Live, Shared, StoreError};
 
-/// From one commit to the next, if nobody waits.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long a commit waits for more to come.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Bytes of a group that does not wait.
+const ENOUGH: usize = 4 << 20;
 
-/// Hands work to the one task that writes.
-#[derive(Clone)]
-pub(super) struct Writer {
-    /// Messages that got entries.
-    later: mpsc::UnboundedSender<Arc<Live>>,
-    now: mpsc::UnboundedSender<Work>,
+/// What the database is to get.
+pub(super) enum Work {
+    /// Entries of a message.
+    Entries(Arc<Live>),
+    /// A new message, by id.
+    Message(String),
+    /// What came of a message, by id.
+    Record(String),
+    /// Everything on the journal up to that segment, which then goes.
+    Segment(u64),
+    /// Everything that was handed over before.
+    Flush(oneshot::Sender<()>),
+    /// All that there is; nothing comes after it.
+    Close(oneshot::Sender<()>),
 }
 
+impl Work {
+    /// Whether somebody waits for it.
+    fn is_urgent(&self) -> bool {
+        matches!(self, Work::Flush(_) | Work::Close(_))
+    }
+}
+
+/// Hands work to the one task that writes the database.
+#[derive(Clone)]
+pub(super) struct Writer(mpsc::UnboundedSender<Work>);
+
 impl Writer {
-    /// # Errors
-    /// There is no connection to the database.
-    pub(super) async fn start(pool: &SqlitePool) -> Result<Writer, StoreError> {
-        let connection = pool.acquire().await?;
-        let (later, waiting) = mpsc::unbounded_channel();
-        let (now, work) = mpsc::unbounded_channel();
-        let state = State::new(pool, connection);
-        tokio::spawn(run(state, waiting, work));
-        Ok(Writer { later, now })
+    pub(super) fn start(shared: Arc<Shared>) -> Writer {
+        let (sender, work) = mpsc::unbounded_channel();
+        let dead = shared.dead.clone();
+        let task = tokio::spawn(run(State::new(shared), work));
+        tokio::spawn(async move {
+            // What it had in hand is on the journal, and the next start brings it.
+            if task.await.is_err() {
+                tracing::error!("the writer of the database has died");
+                dead.cancel();
+            }
+        });
+        Writer(sender)
     }
 
-    /// Adds entries to a message. Waits only if far more is written than the disk takes.
-    pub(super) async fn append(&self, live: &Arc<Live>, batch: &Batch) -> Result<(), StoreError> {
-        let appended = live.append(batch);
-        let told = match (appended.urgent, appended.tell) {
-            (true, _) => self.now.send(Work::Entries(live.clone())).is_ok(),
-            (false, true) => self.later.send(live.clone()).is_ok(),
-            (false, false) => true,
-        };
-        if !told {
-            return Err(StoreError::Closed);
-        }
-        if appended.ahead {
-            tokio::select! {
-                () = live.caught_up() => {}
-                () = self.now.closed() => return Err(StoreError::Closed),
-            }
-        }
-        Ok(())
+    pub(super) fn tell(&self, work: Work) -> Result<(), StoreError> {
+        self.0.send(work).map_err(|_| StoreError::Closed)
     }
 
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
         self.wait(Work::Flush).await
     }
 
-    pub(super) async fn settle(&self, live: &Arc<Live>) -> Result<(), StoreError> {
-        if live.is_settled() {
-            return Ok(());
-        }
-        self.wait(|done| Work::Settle(live.clone(), done)).await
-    }
-
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.wait(Work::Close).await
     }
 
-    /// The row is handed over at once: entries that are appended after this call are not written before it.
-    pub(super) fn message(
-        &self,
-        row: MessageRow,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
-        let written = self.wait(|done| Work::Message(Box::new(row), done));
-        async { written.await? }
-    }
-
-    pub(super) async fn record(&self, message: &str, status: &str, json: String) -> Result<(), StoreError> {
-        let record = Record { message: message.to_owned(), status: status.to_owned(), json };
-        self.wait(|done| Work::Record(Box::new(record), done)).await?
-    }
-
-    fn wait<T: Send, W: FnOnce(oneshot::Sender<T>) -> Work>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, W> {
+    async fn wait(&self, work: fn(oneshot::Sender<()>) -> Work) -> Result<(), StoreError> {
         let (done, waiting) = oneshot::channel();
-        let sent = self.now.send(work(done)).is_ok();
-        async move { if sent { waiting.await.map_err(|_| StoreError::Closed) } else { Err(StoreError::Closed) } }
+        self.tell(work(done))?;
+        waiting.await.map_err(|_| StoreError::Closed)
     }
 }
 
-async fn run(
-    mut state: State,
-    mut later: mpsc::UnboundedReceiver<Arc<Live>>,
-    mut now: mpsc::UnboundedReceiver<Work>,
-) {
-    let mut last = Instant::now() - PAUSE;
-    loop {
+async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
+    while let Some(first) = work.recv().await {
         let mut group = Group::default();
-        tokio::select! {
-            biased;
-            work = now.recv() => match work {
-                Some(work) => state.add(work, &mut group),
-                None => return,
-            },
-            Some(live) = later.recv() => {
-                state.take(&live, false, &mut group);
-                // More come before the pause is over, and wait in their queue without waking anybody.
-                if last.elapsed() < PAUSE {
-                    tokio::select! {
-                        biased;
-                        work = now.recv() => match work {
-                            Some(work) => state.add(work, &mut group),
-                            None => return,
-                        },
-                        () = tokio::time::sleep_until(last + PAUSE) => {}
+        let mut urgent = first.is_urgent();
+        state.add(first, &mut group);
+        let mut pause = std::pin::pin!(tokio::time::sleep(PAUSE));
+        while !urgent && group.bytes() < ENOUGH {
+            tokio::select! {
+                more = work.recv() => match more {
+                    Some(more) => {
+                        urgent = more.is_urgent();
+                        state.add(more, &mut group);
                     }
-                }
+                    None => break,
+                },
+                () = pause.as_mut() => break,
             }
         }
-        while let Ok(live) = later.try_recv() {
-            state.take(&live, false, &mut group);
+        while let Ok(more) = work.try_recv() {
+            state.add(more, &mut group);
         }
-        while let Ok(work) = now.try_recv() {
-            state.add(work, &mut group);
-        }
-        last = Instant::now();
         let close = group.close;
         state.write(group).await;
         if close {

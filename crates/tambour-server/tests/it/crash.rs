@@ -36,12 +36,13 @@ async fn start_and_die(folder: Folder) {
 }
 
 /// What a client of the dying process does; each thing it has seen is a line of standard output at once.
-async fn work(folder: Folder) {
+async fn work(folder: Folder, durable: bool) {
     let pieces: Vec<String> = GOOD.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();
     let recording =
         json!({"id": "a", "chunks": pieces, "finish_reason": "stop", "delays_ms": vec![1; pieces.len()]});
     let file = folder.file("replies.jsonl", &recording.to_string());
     let mut config = config(&folder);
+    config.durable = durable;
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
     let server = Tambour::serve(folder, config).await;
     let seen = |what: &str, value: &Value| {
@@ -83,7 +84,7 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     match parts[1] {
         "start" => runtime.block_on(start_and_die(folder)),
-        _ => runtime.block_on(work(folder)),
+        kind => runtime.block_on(work(folder, kind == "durable")),
     }
 }
 
@@ -184,17 +185,26 @@ async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
+    dies_everywhere("abort", 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_one_that_waits_for_the_disk() {
+    // Other places than those of the journal are the same: some of them are enough.
+    dies_everywhere("durable", 6).await;
+}
+
+/// A process dies at every so many places, until it comes to its end.
+async fn dies_everywhere(kind: &'static str, step: u64) {
     let mut lanes = Vec::new();
     // Two lanes, so that both cores are busy.
     for lane in 0..2 {
         lanes.push(tokio::spawn(async move {
-            let (mut points, mut died) = (1 + lane, 0);
+            let (mut points, mut died) = (1 + lane * step / 2, 0);
             loop {
                 let folder = Folder::new();
                 let (seen, folder) =
-                    tokio::task::spawn_blocking(move || (run(points, "abort", &folder), folder))
-                        .await
-                        .unwrap();
+                    tokio::task::spawn_blocking(move || (run(points, kind, &folder), folder)).await.unwrap();
                 let done = find(&seen, "end").is_some();
                 let (folder, first) = start_again(folder, &seen, points).await;
                 // Another start changes nothing.
@@ -204,7 +214,7 @@ async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
                     return died;
                 }
                 died += 1;
-                points += 2;
+                points += step;
                 assert!(points < 2000, "the work has an end");
             }
         }));

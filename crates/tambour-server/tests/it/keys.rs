@@ -41,8 +41,8 @@ async fn the_first_key_locks_the_door() {
     assert_eq!(server.call("delete", &format!("/api/v1/keys/{other}"), None).await.status, 204);
     assert_eq!(server.call("delete", &format!("/api/v1/keys/{other}"), None).await.status, 404);
     let folder = server.stopped().await;
-    for entry in std::fs::read_dir(folder.0.join("data")).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+    for file in folder.files() {
+        let bytes = std::fs::read(file).unwrap();
         assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "no secret on the disk");
     }
     // A key survives a restart, and so does the lock.

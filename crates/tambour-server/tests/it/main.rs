@@ -5,10 +5,13 @@ mod cancel;
 mod client;
 mod config;
 mod crash;
+#[cfg(target_os = "linux")]
+mod disk;
 mod ends;
 mod events;
 mod example;
 mod history;
+mod journal;
 mod keys;
 mod load;
 mod messages;

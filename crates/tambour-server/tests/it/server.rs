@@ -34,6 +34,21 @@ impl Folder {
         std::fs::write(&path, text).unwrap();
         path
     }
+
+    /// All files below it.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let (mut folders, mut files) = (vec![self.0.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    files.push(entry.path());
+                }
+            }
+        }
+        files
+    }
 }
 
 impl Drop for Folder {

@@ -1,0 +1,91 @@
+//! What the journal has and the database does not, as it is read meanwhile.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Live, MessageRow};
+
+/// Rows and logs in front of the database.
+#[derive(Default)]
+pub(super) struct Pending {
+    rows: Mutex<HashMap<String, Row>>,
+    open: Mutex<HashMap<String, Arc<Live>>>,
+}
+
+struct Row {
+    row: Arc<MessageRow>,
+    /// How often the writer was told of it, and has not written it.
+    told: usize,
+}
+
+impl Pending {
+    fn rows(&self) -> MutexGuard<'_, HashMap<String, Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row that is new, or has changed; the writer is told of it.
+    pub(super) fn put(&self, row: MessageRow) {
+        let row = Arc::new(row);
+        let mut rows = self.rows();
+        let told = rows.get(&row.id).map_or(0, |known| known.told) + 1;
+        rows.insert(row.id.clone(), Row { row, told });
+    }
+
+    /// The row of that id, if the database does not have it as it is.
+    pub(super) fn row(&self, id: &str) -> Option<Arc<MessageRow>> {
+        self.rows().get(id).map(|known| known.row.clone())
+    }
+
+    /// Owner and time of a conversation that began with a message that is new.
+    pub(super) fn conversation(&self, id: &str) -> Option<(String, String)> {
+        let rows = self.rows();
+        let of = rows.values().filter(|known| known.row.conversation_id == id);
+        let first = of.min_by(|a, b| a.row.created.cmp(&b.row.created))?;
+        Some((first.row.owner.clone(), first.row.created.clone()))
+    }
+
+    /// Whether there is no row that the database does not have.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows().is_empty()
+    }
+
+    /// The database has these rows, each as often as it is named.
+    pub(super) fn written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
+        let mut rows = self.rows();
+        for row in written {
+            if let Some(known) = rows.get_mut(&row.id) {
+                known.told -= 1;
+                if known.told == 0 {
+                    rows.remove(&row.id);
+                }
+            }
+        }
+    }
+
+    /// A message has entries that the database does not have.
+    pub(super) fn add(&self, live: &Arc<Live>) {
+        self.logs().insert(live.id.clone(), live.clone());
+    }
+
+    /// The database may have all entries of a message now.
+    pub(super) fn close(&self, live: &Live) {
+        let mut open = self.logs();
+        if live.is_stored() {
+            open.remove(&live.id);
+        }
+    }
+
+    /// The messages that have entries here.
+    pub(super) fn open(&self) -> Vec<Arc<Live>> {
+        self.logs().values().cloned().collect()
+    }
+
+    /// The log of that message, if it has entries here.
+    pub(super) fn log(&self, id: &str) -> Option<Arc<Live>> {
+        self.logs().get(id).cloned()
+    }
+}

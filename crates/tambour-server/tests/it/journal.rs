@@ -1,0 +1,158 @@
+//! The journal by itself: what is on it when a process dies, when a file is damaged, and in databases of before.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tambour_server::store::{Batch, Live, Log, MessageRow, Store};
+
+use crate::server::Folder;
+
+/// Entries of one batch, and batches of one message.
+const ENTRIES: u64 = 500;
+const BATCHES: u64 = 500;
+const MESSAGES: u64 = 4;
+
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+fn die(point: &'static str) {
+    if point == "log.amid" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        std::process::abort();
+    }
+}
+
+fn row(n: u64) -> MessageRow {
+    MessageRow {
+        id: format!("msg_{n}"),
+        conversation_id: "conv".into(),
+        status: "running".into(),
+        request: "{}".into(),
+        ..MessageRow::default()
+    }
+}
+
+fn batch(first: u64) -> Batch {
+    let mut batch = Batch::new(first);
+    (first..first + ENTRIES).for_each(|number| batch.raw(number, &format!("entry {number}")));
+    batch
+}
+
+/// Entries of a message, each of which is the one that was written.
+async fn read(store: &Store, id: &str) -> u64 {
+    let mut last = 0;
+    loop {
+        let batches = store.read(id, last, 1 << 20).await.unwrap();
+        if batches.is_empty() {
+            return last;
+        }
+        for entry in batches.iter().flat_map(Batch::entries) {
+            assert_eq!(entry.number, last + 1, "{id}: no gaps");
+            assert_eq!(entry.json, format!("\"entry {}\"", entry.number), "{id}");
+            last += 1;
+        }
+    }
+}
+
+/// Not a test: the process that dies.
+#[test]
+#[ignore = "the test below runs it"]
+fn child() {
+    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    LEFT.store(MESSAGES * BATCHES - 7, Ordering::SeqCst);
+    tambour_server::fail::arm(die);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&folder.join("tambour.db"), false).await.unwrap();
+        let lives: Vec<_> = (0..MESSAGES).map(|n| Live::new(format!("msg_{n}"))).collect();
+        for n in 0..MESSAGES {
+            store.insert_message(&row(n)).unwrap().await.unwrap();
+        }
+        for at in 0..BATCHES {
+            for live in &lives {
+                store.append(live, batch(at * ENTRIES + 1)).await.unwrap();
+            }
+        }
+    });
+    unreachable!("it has died before");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_million_entries_survive_a_process_that_dies_in_the_middle_of_one() {
+    let folder = Folder::new();
+    let path = folder.0.clone();
+    let status = tokio::task::spawn_blocking(move || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["journal::child", "--exact", "--ignored", "--test-threads=1"])
+            .env("TAMBOUR_JOURNAL", path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+    });
+    assert!(!status.await.unwrap().success());
+    let store = Store::open(&folder.0.join("tambour.db"), false).await.unwrap();
+    let mut all = 0;
+    for n in 0..MESSAGES {
+        assert!(store.message(&format!("msg_{n}")).await.unwrap().is_some());
+        let entries = read(&store, &format!("msg_{n}")).await;
+        assert_eq!(entries % ENTRIES, 0, "a batch is there whole or not at all");
+        all += entries;
+    }
+    // Four records are those of the messages.
+    assert_eq!(all, (MESSAGES * BATCHES - 7 - MESSAGES - 1) * ENTRIES);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
+    let folder = Folder::new();
+    let file = folder.0.join("tambour.db");
+    let store = Store::open(&file, false).await.unwrap();
+    let live = Live::new("msg_0".into());
+    store.insert_message(&row(0)).unwrap().await.unwrap();
+    store.append(&live, batch(1)).await.unwrap();
+    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    // The journal as it is now, with a byte of the last record turned, in the place of a database that has nothing.
+    let journal = folder.0.join("tambour.journal");
+    let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    store.close().await;
+    assert_eq!(std::fs::read_dir(&journal).unwrap().count(), 1, "what the database has is removed");
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    let other = Folder::new();
+    std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
+    std::fs::write(other.0.join("tambour.journal/0000000000000007.log"), &bytes).unwrap();
+    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
+    assert_eq!(read(&store, "msg_0").await, ENTRIES);
+    // It goes on behind that.
+    let live = Live::new("msg_0".into());
+    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+    store.close().await;
+    // Once more, and nothing twice.
+    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_the_database_has_in_part_is_completed() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let file = folder.0.join("tambour.db");
+    let store = Store::open(&file, false).await.unwrap();
+    let live = Live::new("msg_0".into());
+    store.insert_message(&row(0)).unwrap().await.unwrap();
+    store.append(&live, batch(1)).await.unwrap();
+    // The writer gets all of it; the journal is kept aside before it goes.
+    std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
+    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    let segment = std::fs::read_dir(folder.0.join("tambour.journal")).unwrap().next().unwrap().unwrap();
+    std::fs::copy(segment.path(), other.0.join("tambour.journal").join(segment.file_name())).unwrap();
+    store.append(&live, batch(2 * ENTRIES + 1)).await.unwrap();
+    store.close().await;
+    // A database that has more than the journal, and then one that has less.
+    std::fs::copy(&file, other.0.join("tambour.db")).unwrap();
+    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    assert_eq!(read(&store, "msg_0").await, 3 * ENTRIES);
+    store.close().await;
+}
