@@ -8,6 +8,7 @@ use tambour::Options;
 use tambour::encode::Protocol;
 use tambour::options::Texts;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,7 +17,7 @@ use crate::http::keys::Keys;
 use crate::http::problem::Problem;
 use crate::metrics::Metrics;
 use crate::reading::Own;
-use crate::store::{Live, Store, StoreError};
+use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
 use crate::tools::{Desks, Webhooks};
 use crate::upstream::{OpenAi, Replay, Upstream};
 
@@ -41,6 +42,8 @@ pub(crate) struct App {
     pub keys: Keys,
     /// Counters.
     pub metrics: Metrics,
+    /// Something was deleted, and is to leave the files.
+    pub deleted: Notify,
     /// Ends when the server stops taking requests.
     pub closing: CancellationToken,
     /// Ends when running messages get no more time.
@@ -146,6 +149,12 @@ impl Running {
         by_id.get(id).map(|(_, live)| live.clone())
     }
 
+    /// The messages that are running.
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        by_id.values().map(|(_, live)| live.clone()).collect()
+    }
+
     /// Removes a message that has ended.
     pub(crate) fn remove(&self, id: &str) {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
@@ -232,6 +241,7 @@ impl App {
             settings: RwLock::new(settings),
             keys,
             metrics: Metrics::default(),
+            deleted: Notify::new(),
             closing: CancellationToken::new(),
             halting: CancellationToken::new(),
             runs: TaskTracker::new(),
@@ -260,6 +270,18 @@ impl App {
     pub(crate) fn own(&self) -> Own {
         let config = &self.loaded().config;
         Own::new(&config.limits, &config.tools, &self.settings())
+    }
+
+    /// Cancels the running messages whose rows fit, and waits until they have ended.
+    pub(crate) async fn end_all(&self, fits: impl Fn(&MessageRow) -> bool) -> Result<(), Problem> {
+        for live in self.live.all() {
+            let Some(row) = self.store.message(&live.id).await? else { continue };
+            if fits(&row) {
+                live.cancel.cancel();
+                self.store.follow(&live).ended().await;
+            }
+        }
+        Ok(())
     }
 
     /// Does work to its end, also when the client that asked for it goes away half-way.

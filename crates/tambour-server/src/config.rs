@@ -45,6 +45,10 @@ pub struct Config {
     pub max_streams: usize,
     /// Bytes of a request.
     pub max_request: usize,
+    /// Bytes of earlier messages of a conversation that a model is told, about.
+    pub max_history: usize,
+    /// How long messages are kept.
+    pub retention: Retention,
     /// Whether prompts and replies may be in the server's own log.
     pub log_content: bool,
     /// What is in the server's own log, such as `info` or `tambour_server=debug`.
@@ -57,6 +61,18 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How tools may be run.
     pub tools: ToolLimits,
+}
+
+/// How long messages are kept: for ever, unless something is set.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Days from the request on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days: Option<u32>,
+    /// Bytes of all messages of an owner; the oldest go first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// One upstream.
@@ -103,6 +119,8 @@ impl Default for Config {
             max_running: 2000,
             max_streams: 4000,
             max_request: 4 << 20,
+            max_history: 512 << 10,
+            retention: Retention::default(),
             log_content: false,
             log: "info".to_owned(),
             log_json: false,
@@ -233,7 +251,7 @@ fn without_secrets(url: &str) -> String {
 fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<(), ConfigError> {
     let defaults = toml::Table::try_from(Config::default())
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
-    let grouped = ["limits", "timeouts", "tools"]
+    let grouped = ["limits", "timeouts", "tools", "retention"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
     let (default, table, field) = match grouped {

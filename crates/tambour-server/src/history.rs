@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tambour::event::{FinishReason, ToolCall};
 use tambour::tool::{Tool, Tools};
 use tambour::{End, Event, Options, Pipeline, Profile, Sink};
 
+use crate::app::App;
 use crate::reading::Own;
-use crate::store::MessageRow;
+use crate::record::{self, Timings};
+use crate::store::{MessageRow, StoreError, Turn};
 use crate::upstream::Message;
 
 /// Reads the replies of a message again, to write them as they should have been.
@@ -117,7 +120,7 @@ impl Sink for Read {
 }
 
 /// The replies of a message as its record has them, and between those of a tool loop what the model was told.
-pub(crate) fn replies(record: &Value) -> Vec<Message> {
+fn replies(record: &Value) -> Vec<Message> {
     let one = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message { role: "assistant".into(), content: text.to_owned() })
@@ -129,6 +132,75 @@ pub(crate) fn replies(record: &Value) -> Vec<Message> {
         [one(turn), told]
     };
     turns.iter().flat_map(both).flatten().collect()
+}
+
+/// What a message adds to its conversation.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Said {
+    /// The user's words.
+    #[serde(default)]
+    text: Option<String>,
+    /// The whole prompt: what was said before is what it says.
+    #[serde(default)]
+    messages: Option<Vec<Message>>,
+    /// What stands for the replies.
+    #[serde(default)]
+    replies: Vec<Message>,
+}
+
+impl Said {
+    /// What a request said, and the replies of its record.
+    pub(crate) fn new(request: &str, record: &Value) -> Said {
+        let said: Said = serde_json::from_str(request).unwrap_or_default();
+        Said { replies: replies(record), ..said }
+    }
+}
+
+/// What was said before in a conversation, as far as there is room for it.
+pub(crate) async fn said_before(app: &App, conversation: &str) -> Result<Vec<Message>, StoreError> {
+    let most = app.loaded().config.max_history;
+    let mut turns = Vec::new();
+    for kept in app.store.turns(conversation, most).await? {
+        let Some((status, turn)) = turn(app, kept).await? else { continue };
+        // Who asks again after a failure asks the same; what cannot be answered must not be asked for ever.
+        if status == "running" || (status == "failed" && turn.replies.is_empty()) {
+            continue;
+        }
+        let whole = turn.messages.is_some();
+        turns.push(turn);
+        if whole {
+            break;
+        }
+    }
+    let mut said = Vec::new();
+    for Said { text, messages, replies } in turns.into_iter().rev() {
+        match (text, messages) {
+            (Some(text), _) => ask(&mut said, text),
+            (None, Some(messages)) => {
+                said = messages.into_iter().filter(|message| message.role != "system").collect();
+            }
+            (None, None) => {}
+        }
+        said.extend(replies);
+    }
+    Ok(said)
+}
+
+/// How a message ended, and what it adds.
+async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreError> {
+    let Turn { id, status, turn, made_from } = kept;
+    if let Some(turn) = turn {
+        return Ok(serde_json::from_str(&turn).ok().map(|said| (status, said)));
+    }
+    let Some((request, summary)) = made_from else { return Ok(None) };
+    if let Some(summary) = summary {
+        return Ok(Some((status, Said::new(&request, &serde_json::from_str(&summary).unwrap_or_default()))));
+    }
+    // Its end may be on the log already, and the record not yet made.
+    let (dialect, options) = app.own().of_request(&request);
+    let fold = record::fold(&app.store, &id).await?;
+    let (status, record) = fold.into_record(Timings::default(), &Again::new(&dialect, &options));
+    Ok(Some((status.to_owned(), Said::new(&request, &record))))
 }
 
 /// Adds words of the user. Those that have not been answered and those that follow them are one message, since not every model takes

@@ -15,6 +15,8 @@ mod record;
 mod reload;
 mod serve;
 pub mod store;
+mod sweep;
+
 mod tools;
 pub mod upstream;
 

@@ -10,9 +10,9 @@ use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
 use crate::drive::interrupted;
-use crate::history::Again;
+use crate::history::{Again, Said};
 use crate::reading::Own;
-use crate::store::{Batch, Kind, Live, Log, MessageRow, Store, StoreError};
+use crate::store::{Batch, Kind, Live, Log, MessageRow, Outcome, Store, StoreError};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -48,6 +48,8 @@ pub(crate) struct Fold {
     end: Option<(String, Value)>,
     last: u64,
     seq: u64,
+    /// Bytes of the log.
+    size: usize,
 }
 
 /// A reply that called tools.
@@ -102,6 +104,7 @@ impl Fold {
             }
         }
         self.last = batch.last();
+        self.size += batch.body().len();
     }
 
     fn event(&mut self, name: &str, json: &str) {
@@ -225,6 +228,9 @@ impl Fold {
             if self.turns.is_empty() { (Vec::new(), history) } else { (self.said(history), None) };
         let mut record = Map::new();
         record.insert("reply".into(), self.reply.into());
+        let seen = self.events.iter().filter(|event| event["event"] == "final_delta");
+        let answer: String = seen.filter_map(|event| event["data"]["text"].as_str()).collect();
+        record.insert("answer".into(), answer.into());
         if let Some(history) = history {
             record.insert("history".into(), history);
         }
@@ -261,12 +267,28 @@ pub(crate) async fn materialise(
     timings: Timings,
     own: &Own,
 ) -> Result<&'static str, StoreError> {
-    let (status, record) = fold(store, &row.id).await?.into_record(timings, &Again::of(row, own));
+    let fold = fold(store, &row.id).await?;
+    let size = fold.size;
+    let (status, record) = fold.into_record(timings, &Again::of(row, own));
     // A log without an end is closed at the next start.
     if status != "running" {
-        store.finish_message(row, status, &record)?;
+        store.finish_message(row, status, outcome(row, record, size))?;
     }
     Ok(status)
+}
+
+/// What is kept of a record: what listings show, and what they do not.
+fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
+    let turn = json!(Said::new(&row.request, &record));
+    let mut details = Map::new();
+    for name in ["events", "findings"] {
+        if let Some(part) = record.as_object_mut().and_then(|record| record.remove(name)) {
+            details.insert(name.to_owned(), part);
+        }
+    }
+    let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
+    let size = size + row.request.len() + turn.len() + summary.len() + details.len();
+    Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details) }
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.

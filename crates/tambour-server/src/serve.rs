@@ -18,6 +18,7 @@ use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{Store, StoreError};
+use crate::sweep;
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +107,7 @@ impl Server {
         let reload = self.reload();
         let Server { app, listener, load, .. } = self;
         let mut hang_ups = HangUps::new(load.is_some());
+        let sweep = tokio::spawn(sweep::run(app.clone()));
         let service = TowerToHyperService::new(router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
@@ -151,6 +153,7 @@ impl Server {
         hang_up.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT, connections.wait()).await;
+        let _ = sweep.await;
         app.store.close().await;
     }
 }

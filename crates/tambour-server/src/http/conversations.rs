@@ -2,36 +2,94 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
+use super::page;
 use super::problem::{Problem, body};
-use super::record::joined;
+use super::record;
 use crate::app::App;
 use crate::ids;
+use crate::store::{ConversationRow, MessageRow, StoreError};
 
-/// Conversations of one listing.
-const MOST: u32 = 200;
+/// Bytes of a page of messages, about.
+const PAGE: usize = 4 << 20;
+/// Characters of a title, and bytes of metadata.
+const TITLE: usize = 500;
+const METADATA: usize = 16 << 10;
 
-/// What is asked of `POST /api/v1/conversations`: nothing yet.
+/// What is asked of `POST /api/v1/conversations`, and of `PATCH` of one.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewConversation {}
+pub(crate) struct NewConversation {
+    /// A name for people, at most 500 characters; `null` takes it away.
+    #[serde(default, with = "serde_with_null")]
+    #[schema(value_type = Option<String>)]
+    title: Option<Option<String>>,
+    /// What a client keeps with it, at most 16 KiB; `null` takes it away.
+    #[serde(default, with = "serde_with_null")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Option<Map<String, Value>>>,
+}
+
+/// A field that is absent, `null` or a value.
+mod serde_with_null {
+    use serde::{Deserialize, Deserializer};
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Option<T>>, D::Error> {
+        Option::deserialize(deserializer).map(Some)
+    }
+}
+
+impl NewConversation {
+    /// Sets what was given.
+    fn change(self, row: &mut ConversationRow) -> Result<(), Problem> {
+        let long = |field: &'static str, most: &str| {
+            Problem::invalid("invalid_field", format!("`{field}` has at most {most}")).with("field", field)
+        };
+        if let Some(title) = self.title {
+            if title.as_ref().is_some_and(|title| title.chars().count() > TITLE) {
+                return Err(long("title", "500 characters"));
+            }
+            row.title = title;
+        }
+        if let Some(metadata) = self.metadata {
+            row.metadata = metadata.map(|metadata| Value::Object(metadata).to_string());
+            if row.metadata.as_ref().is_some_and(|metadata| metadata.len() > METADATA) {
+                return Err(long("metadata", "16 KiB"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A conversation without its messages.
+fn shown(row: &ConversationRow) -> Value {
+    let metadata: Option<Value> = row.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    json!({
+        "conversation_id": row.id,
+        "created": row.created,
+        "title": row.title,
+        "metadata": metadata,
+    })
+}
 
 /// `GET /api/v1/conversations`: the caller's, newest first.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
-    let rows = app.store.conversations(&caller.owner, MOST).await?;
-    let shown: Vec<Value> =
-        rows.into_iter().map(|(id, created)| json!({"conversation_id": id, "created": created})).collect();
-    Ok(Json(json!({ "conversations": shown })))
+    let page = app.store.conversations(&caller.owner, query.after(), query.limit()?).await?;
+    Ok(Json(page::answer(page.rows.iter().map(shown).collect(), page.more)))
 }
 
 /// `POST /api/v1/conversations`
@@ -40,30 +98,123 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    if !bytes.is_empty() {
-        let NewConversation {} = body(&bytes)?;
-    }
-    let (id, created) = (ids::new("conv"), ids::now());
-    app.store.insert_conversation(&id, &caller.owner, &created).await?;
-    Ok((StatusCode::CREATED, Json(json!({"conversation_id": id, "created": created}))))
+    let new = if bytes.is_empty() { NewConversation::default() } else { body(&bytes)? };
+    let mut row = ConversationRow {
+        id: ids::new("conv"),
+        owner: caller.owner,
+        created: ids::now(),
+        ..ConversationRow::default()
+    };
+    new.change(&mut row)?;
+    app.store.insert_conversation(&row).await?;
+    Ok((StatusCode::CREATED, Json(shown(&row))))
 }
 
-/// `GET /api/v1/conversations/{id}`: its messages, oldest first, without their events.
+/// `GET /api/v1/conversations/{id}`: a page of its messages, oldest first, without their events.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
-    let known = app.store.conversation(&id).await?.filter(|(owner, _)| *owner == caller.owner);
-    let (_, created) = known.ok_or_else(|| Problem::not_found(format!("there is no conversation `{id}`")))?;
-    let mut messages = Vec::new();
-    for row in app.store.messages_of(&id).await? {
-        let mut record: Value =
-            row.record.as_deref().and_then(|r| serde_json::from_str(r).ok()).unwrap_or_default();
-        if let Value::Object(record) = &mut record {
-            record.retain(|name, _| !matches!(name.as_str(), "events" | "findings"));
+    let row = owned(&app, &caller, &id).await?;
+    let page = app.store.messages_of(&id, query.after(), query.limit()?, PAGE).await?;
+    let mut conversation = shown(&row);
+    conversation["messages"] = page.rows.iter().map(listed).collect();
+    conversation["has_more"] = page.more.into();
+    Ok(Json(conversation))
+}
+
+fn listed(row: &MessageRow) -> Value {
+    let summary = row.outcome.as_ref().and_then(|outcome| serde_json::from_str(&outcome.summary).ok());
+    record::joined(row, &row.status, summary.unwrap_or_default())
+}
+
+/// `PATCH /api/v1/conversations/{id}`: title and metadata, of which what is not given stays.
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let change: NewConversation = body(&bytes)?;
+    let mut row = owned(&app, &caller, &id).await?;
+    change.change(&mut row)?;
+    app.store.change_conversation(&row).await?;
+    Ok(Json(shown(&row)))
+}
+
+/// `DELETE /api/v1/conversations/{id}`: gone, with all its messages; those that run are cancelled first.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    owned(&app, &caller, &id).await?;
+    let work = app.clone();
+    app.undisturbed(async move {
+        work.end_all(|row| row.conversation_id == id).await?;
+        work.store.delete_conversation(&id).await?;
+        work.deleted.notify_one();
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// `GET /api/v1/conversations/{id}/export`: JSON Lines, the conversation first, then a whole record a message.
+pub(super) async fn export(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let row = owned(&app, &caller, &id).await?;
+    let first = format!("{}\n", shown(&row));
+    let lines =
+        futures_util::stream::unfold(Export { app, id, first: Some(first), after: None }, Export::next);
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl; charset=utf-8")),
+        (
+            header::CONTENT_DISPOSITION,
+            HeaderValue::from_static("attachment; filename=\"conversation.jsonl\""),
+        ),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
+
+/// An export on its way: one message at a time is in memory.
+struct Export {
+    app: Arc<App>,
+    id: String,
+    first: Option<String>,
+    /// The message that was written last.
+    after: Option<String>,
+}
+
+impl Export {
+    async fn next(mut self) -> Option<(Result<String, StoreError>, Export)> {
+        if let Some(first) = self.first.take() {
+            return Some((Ok(first), self));
         }
-        messages.push(joined(&row, &row.status, record));
+        match self.line().await {
+            Ok(None) => None,
+            Ok(Some(line)) => Some((Ok(line), self)),
+            Err(error) => Some((Err(error), self)),
+        }
     }
-    Ok(Json(json!({"conversation_id": id, "created": created, "messages": messages})))
+
+    async fn line(&mut self) -> Result<Option<String>, StoreError> {
+        let page = self.app.store.messages_of(&self.id, self.after.as_deref(), 1, 0).await?;
+        let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
+        self.after = Some(row.id.clone());
+        let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };
+        let record = record::of(&self.app, &row).await?;
+        Ok(Some(format!("{record}\n")))
+    }
+}
+
+/// The conversation of that id, if it is the caller's.
+async fn owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
+    let row = app.store.conversation(id).await?;
+    row.filter(|row| row.owner == caller.owner)
+        .ok_or_else(|| Problem::not_found(format!("there is no conversation `{id}`")))
 }

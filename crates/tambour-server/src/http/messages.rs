@@ -20,11 +20,10 @@ use super::request::RequestId;
 use super::tools::{ToolChoice, offered};
 use crate::app::App;
 use crate::drive::{self, Offer, Run};
-use crate::history::{self, Again};
+use crate::history;
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::reading::Contract;
-use crate::record::{Timings, fold};
 use crate::store::{Live, Log, MessageRow};
 use crate::tools;
 use crate::upstream::{Ask, Message};
@@ -153,7 +152,7 @@ pub(super) async fn create(
         created: ids::now(),
         status: "running".to_owned(),
         request: json!(new).to_string(),
-        record: None,
+        outcome: None,
     };
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
     if loaded.config.log_content {
@@ -254,7 +253,7 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
     }
     if let Some(id) = &new.conversation_id {
         let known = app.store.conversation(id).await?;
-        if known.is_none_or(|(owner, _)| owner != caller.owner) {
+        if known.is_none_or(|row| row.owner != caller.owner) {
             return Err(Problem::not_found(format!("there is no conversation `{id}`")));
         }
     }
@@ -279,7 +278,7 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
         }
         (None, Some(text)) => {
             let mut said = match &new.conversation_id {
-                Some(id) => said_before(app, id).await?,
+                Some(id) => history::said_before(app, id).await?,
                 None => Vec::new(),
             };
             history::ask(&mut said, text.clone());
@@ -287,38 +286,6 @@ async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Mess
         }
     }
     Ok(prompt)
-}
-
-/// What was said before in a conversation: the user's words, and of each reply what stands for it.
-async fn said_before(app: &App, id: &str) -> Result<Vec<Message>, Problem> {
-    let (mut said, own) = (Vec::new(), app.own());
-    for row in app.store.messages_of(id).await? {
-        let Ok(asked) = serde_json::from_str::<NewMessage>(&row.request) else { continue };
-        let (status, record) = match row.record.as_deref().map(serde_json::from_str) {
-            Some(record) => (row.status.clone(), record.unwrap_or_default()),
-            // Its end may be on the log already, and the record not yet made.
-            None => {
-                let fold = fold(&app.store, &row.id).await?;
-                let (status, record) = fold.into_record(Timings::default(), &Again::of(&row, &own));
-                (status.to_owned(), record)
-            }
-        };
-        let replies = history::replies(&record);
-        // Who asks again after a failure asks the same; what cannot be answered must not be asked for ever.
-        if status == "running" || (status == "failed" && replies.is_empty()) {
-            continue;
-        }
-        match (asked.text, asked.messages) {
-            (Some(text), _) => history::ask(&mut said, text),
-            // It is the whole prompt: what was said before is what it says.
-            (None, Some(messages)) => {
-                said = messages.into_iter().filter(|message| message.role != "system").collect();
-            }
-            (None, None) => {}
-        }
-        said.extend(replies);
-    }
-    Ok(said)
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.

@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod keys;
 mod messages;
 mod openapi;
+mod page;
 pub(crate) mod problem;
 mod record;
 mod request;

@@ -101,6 +101,19 @@ fn described(operation: &Operation) -> Value {
         });
     }
     match operation.path {
+        "/api/v1/conversations" | "/api/v1/conversations/{id}" | "/api/v1/tools"
+            if operation.method == "get" =>
+        {
+            let about = [
+                ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
+                ("after", "string", "id of the row before the page"),
+            ];
+            for (name, kind, about) in about {
+                parameters.push(
+                    json!({"name": name, "in": "query", "schema": {"type": kind}, "description": about}),
+                );
+            }
+        }
         "/api/v1/messages" => {
             described["responses"]["200"] =
                 json!({"description": "with `stream: true`, the event stream itself", "content": events()});

@@ -1,8 +1,9 @@
-//! `GET /messages/{id}`: the record.
+//! `GET` and `DELETE /messages/{id}`: the record.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use super::problem::Problem;
 use crate::app::App;
 use crate::history::Again;
 use crate::record::{Timings, fold};
-use crate::store::MessageRow;
+use crate::store::{MessageRow, StoreError};
 
 /// The record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, what there is so far.
 pub(super) async fn show(
@@ -21,17 +22,40 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(&app, &caller, &id).await?;
-    let stored = row.record.as_deref().and_then(|record| serde_json::from_str(record).ok());
-    let (status, record) = match stored {
-        Some(record) => (row.status.clone(), record),
-        // The end may be on the log already: a client that has seen it is told the same here.
-        None => {
-            let again = Again::of(&row, &app.own());
-            let (status, record) = fold(&app.store, &id).await?.into_record(Timings::default(), &again);
-            (status.to_owned(), record)
+    Ok(Json(of(&app, &row).await?))
+}
+
+/// `DELETE /api/v1/messages/{id}`: gone, with its log; if it runs, it is cancelled first.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    owned(&app, &caller, &id).await?;
+    let work = app.clone();
+    app.undisturbed(async move {
+        work.end_all(|row| row.id == id).await?;
+        work.store.delete_messages(&[id]).await?;
+        work.deleted.notify_one();
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// The record of a message.
+pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
+    if let Some(outcome) = &row.outcome {
+        let mut record: Value = serde_json::from_str(&outcome.summary).unwrap_or_default();
+        let details = outcome.details.as_deref().map(serde_json::from_str::<Value>);
+        if let (Value::Object(record), Some(Ok(Value::Object(details)))) = (&mut record, details) {
+            record.extend(details);
         }
-    };
-    Ok(Json(joined(&row, &status, record)))
+        return Ok(joined(row, &row.status, record));
+    }
+    // The end may be on the log already: a client that has seen it is told the same here.
+    let again = Again::of(row, &app.own());
+    let (status, record) = fold(&app.store, &row.id).await?.into_record(Timings::default(), &again);
+    Ok(joined(row, status, record))
 }
 
 /// The row's own fields, then those of the record.

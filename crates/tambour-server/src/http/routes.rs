@@ -1,13 +1,13 @@
 //! The one table of operations: the router is made from it, and so is the description of the interface.
 
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::{answers, conversations, decode, events, keys, messages, openapi, record, settings, tools};
 use crate::app::AppState;
 
 /// One operation of the interface.
 pub(super) struct Operation {
-    /// `get`, `post`, `put` or `delete`.
+    /// `get`, `post`, `put`, `patch` or `delete`.
     pub(super) method: &'static str,
     /// Its path, with `{id}` for an id and `{name}` for a name.
     pub(super) path: &'static str,
@@ -52,6 +52,7 @@ macro_rules! operations {
 }
 
 const PLAIN: &str = "text/plain";
+const LINES: &str = "application/jsonl";
 const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
 
@@ -59,6 +60,7 @@ const SCRIPT: &str = "text/javascript";
 pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/messages" "Ask a model" Some("NewMessage"), "202" Json("Accepted"), messages::create;
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;
+    delete "/api/v1/messages/{id}" "Delete a message with its log" None, "204" Empty, record::remove;
     get "/api/v1/messages/{id}/events" "Follow a message" None, "200" Events, events::follow;
     post "/api/v1/messages/{id}/cancel" "Stop a message and its upstream call" None, "202" Json("Cancelled"), messages::cancel;
     post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), answers::results;
@@ -70,6 +72,9 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;
     post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create;
     get "/api/v1/conversations/{id}" "A conversation and its messages, oldest first" None, "200" Json("Conversation"), conversations::show;
+    patch "/api/v1/conversations/{id}" "Change title and metadata" Some("NewConversation"), "200" Json("Conversation"), conversations::change;
+    delete "/api/v1/conversations/{id}" "Delete a conversation with its messages" None, "204" Empty, conversations::remove;
+    get "/api/v1/conversations/{id}/export" "A conversation as JSON Lines" None, "200" Text(LINES), conversations::export;
     get "/api/v1/tools" "Registered tools, by name" None, "200" Json("Tools"), tools::list;
     get "/api/v1/tools/{name}" "A tool, without its secret" None, "200" Json("Tool"), tools::show;
     put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;

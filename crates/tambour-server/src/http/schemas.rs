@@ -46,6 +46,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("status", state),
         ("request", any.clone()),
         ("reply?", text.clone()),
+        ("answer?", text.clone()),
         ("history?", history),
         ("reasoning?", text.clone()),
         ("events?", list(&named("Event"))),
@@ -58,8 +59,14 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("error?", any.clone()),
         ("timings?", any.clone()),
     ];
-    let conversation =
-        [("conversation_id", text.clone()), ("created", text.clone()), ("messages?", list(&named("Record")))];
+    let conversation = [
+        ("conversation_id", text.clone()),
+        ("created", text.clone()),
+        ("title", json!({"type": ["string", "null"]})),
+        ("metadata", json!({"type": ["object", "null"]})),
+        ("messages?", list(&named("Record"))),
+        ("has_more?", flag.clone()),
+    ];
     let key = [
         ("id", text.clone()),
         ("name", text.clone()),
@@ -121,9 +128,9 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Checked", object(&checked)),
         ("Settings", any),
         ("SettingsChange", settings()),
-        ("Conversations", object(&[("conversations", list(&named("Conversation")))])),
+        ("Conversations", object(&[("data", list(&named("Conversation"))), ("has_more", flag.clone())])),
         ("Conversation", object(&conversation)),
-        ("Tools", object(&[("tools", list(&named("Tool")))])),
+        ("Tools", object(&[("data", list(&named("Tool"))), ("has_more", flag.clone())])),
         ("Tool", object(&tool)),
         ("Taken", object(&taken)),
         ("Keys", object(&[("keys", list(&named("Key")))])),

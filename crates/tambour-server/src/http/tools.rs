@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,6 +12,7 @@ use tambour::options::Language;
 use tambour::tool::Tool;
 
 use super::keys::Caller;
+use super::page;
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::ids;
@@ -29,9 +30,11 @@ const SIZE: usize = 256 << 10;
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
-    Ok(Json(json!({"tools": rows.iter().map(shown).collect::<Vec<Value>>()})))
+    let rows = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
+    query.of(rows).map(Json)
 }
 
 /// `GET /api/v1/tools/{name}`

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::journal::Entries;
 use super::live::Taken;
 use super::writer::Work;
-use super::{Live, MessageRow, Shared};
+use super::{Live, MessageRow, Outcome, Shared};
 use crate::fail;
 
 /// Bytes written after which another connection brings them from the write-ahead file to that of the database.
@@ -55,8 +55,9 @@ impl Group {
     pub(super) fn bytes(&self) -> usize {
         let rows = self.rows.iter().map(|row| row.body.len()).sum::<usize>();
         let messages = self.messages.iter().map(|row| row.request.len()).sum::<usize>();
+        let records = self.records.iter().filter_map(|row| row.outcome.as_ref());
         let records =
-            self.records.iter().filter_map(|row| row.record.as_ref()).map(String::len).sum::<usize>();
+            records.map(|outcome| usize::try_from(outcome.size).unwrap_or(usize::MAX)).sum::<usize>();
         let touched = self.rows.len() + self.messages.len() + self.records.len();
         rows + messages + records + touched * TOUCHED
     }
@@ -217,12 +218,13 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
 
 /// How a message ended, and what came of it.
 async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let Some(Outcome { size, turn, summary, details }) = &row.outcome else { return Ok(()) };
     let query = sqlx::query(
         "update messages set status = ? where id = ?; \
-         insert or ignore into records (message_id, version, body) values (?, ?, ?)",
+         insert or ignore into records (message_id, version, size, turn, summary, details) values (?, ?, ?, ?, ?, ?)",
     );
-    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD);
-    query.bind(&row.record).execute(connection).await.map(|_| ())
+    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD).bind(size.cast_signed());
+    query.bind(turn).bind(summary).bind(details).execute(connection).await.map(|_| ())
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.

@@ -342,6 +342,11 @@ impl Reading {
         waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
     }
 
+    /// Waits until nothing comes any more.
+    pub async fn ended(&mut self) {
+        let _ = self.progress.wait_for(|progress| progress.ended).await;
+    }
+
     /// Committed entries after `after`, about `most` bytes of them, if memory still has them. The reader has seen what was
     /// before.
     #[must_use]

@@ -18,3 +18,14 @@ pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
     };
     Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
 }
+
+/// Databases of before do not give room back, and keep what was deleted: they are written anew, once.
+pub(super) async fn vacuum(pool: &SqlitePool) -> sqlx::Result<()> {
+    const INCREMENTAL: i64 = 2;
+    let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;
+    if mode != INCREMENTAL {
+        tracing::info!("the database is written anew, so that deleted rows leave nothing");
+        sqlx::query("vacuum").execute(pool).await?;
+    }
+    Ok(())
+}

@@ -2,13 +2,17 @@
 //!
 //! The log is the truth (invariant 8): an entry is on the journal before any reader sees it. `batch` is its format, `log` the
 //! narrow interface (append, read from a number, follow, end), `journal` the files that grow, `writer` what brings them into
-//! the database behind them, `commit` one transaction, `pending` what is read meanwhile, `rows` everything else.
+//! the database behind them, `commit` one transaction, `pending` what is read meanwhile,
+//! `messages`, `conversations`, `tools` and `rows` the tables, `deletion` what takes them away.
 
 pub mod batch;
 mod commit;
+mod conversations;
+mod deletion;
 mod journal;
 pub mod live;
 mod log;
+mod messages;
 mod migrations;
 mod pending;
 mod rows;
@@ -28,9 +32,12 @@ use sqlx::sqlite::{
 use tokio_util::sync::CancellationToken;
 
 pub use batch::{Batch, Entry, Kind};
+pub use conversations::ConversationRow;
+pub use deletion::Retention;
 pub use live::Live;
 pub use log::Log;
-pub use rows::{Key, MessageRow};
+pub use messages::{MessageRow, Outcome, Page, Turn};
+pub use rows::Key;
 pub use tools::ToolRow;
 
 use journal::{Journal, Record};
@@ -108,6 +115,7 @@ impl Store {
         }
         let pool = pool(file, durable).await?;
         migrations::run(&pool).await?;
+        migrations::vacuum(&pool).await?;
         let folder = file.with_extension("journal");
         journal::replay(&folder, &pool).await?;
         let dead = CancellationToken::new();
@@ -202,6 +210,8 @@ async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
         .statement_cache_capacity(32);
     // Each connection is a thread with a page cache of its own.
     let options = options.pragma("cache_size", "-512");
+    // What is deleted is overwritten.
+    let options = options.pragma("secure_delete", "on");
     // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
     let options = options.pragma("wal_autocheckpoint", "0");
     let pool = SqlitePoolOptions::new()

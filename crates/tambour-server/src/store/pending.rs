@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Live, MessageRow};
+use super::{ConversationRow, Live, MessageRow};
 
 /// Rows and logs in front of the database.
 #[derive(Default)]
@@ -40,12 +40,13 @@ impl Pending {
         self.rows().get(id).map(|known| known.row.clone())
     }
 
-    /// Owner and time of a conversation that began with a message that is new.
-    pub(super) fn conversation(&self, id: &str) -> Option<(String, String)> {
+    /// A conversation that began with a message that is new.
+    pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();
         let of = rows.values().filter(|known| known.row.conversation_id == id);
         let first = of.min_by(|a, b| a.row.created.cmp(&b.row.created))?;
-        Some((first.row.owner.clone(), first.row.created.clone()))
+        let (owner, created) = (first.row.owner.clone(), first.row.created.clone());
+        Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
     }
 
     /// Whether there is no row that the database does not have.

@@ -137,7 +137,7 @@ async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (
     assert_eq!(changed.0, changed.1, "{points}: half a change");
     assert!(changed.0 || find(seen, "settings").is_none(), "{points}: a change was lost");
     let listed = server.get("/api/v1/conversations").await.json;
-    let conversations = listed["conversations"].as_array().unwrap();
+    let conversations = listed["data"].as_array().unwrap();
     let mut frames = Vec::new();
     let mut known = Vec::new();
     if let Some(id) = find(seen, "conversation") {

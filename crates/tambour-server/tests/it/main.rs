@@ -5,6 +5,7 @@ mod cancel;
 mod client;
 mod config;
 mod crash;
+mod deletion;
 #[cfg(target_os = "linux")]
 mod disk;
 mod ends;
@@ -13,6 +14,7 @@ mod example;
 mod history;
 mod journal;
 mod keys;
+mod listings;
 mod load;
 mod messages;
 mod mock;

@@ -195,7 +195,7 @@ async fn a_conversation_goes_on() {
     assert_eq!(shown["messages"].as_array().unwrap().len(), 2);
     assert_eq!(shown["messages"][0]["reply"], "First.");
     let all = server.get("/api/v1/conversations").await.json;
-    assert_eq!(all["conversations"][0]["conversation_id"], id);
+    assert_eq!(all["data"][0]["conversation_id"], id);
     let unknown = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": "conv_0"})).await;
     assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
 }

@@ -40,7 +40,7 @@ async fn tools_are_kept_and_their_secrets_are_not_shown() {
     server.put("/api/v1/tools/编辑", &client).await;
     let listed = server.get("/api/v1/tools").await;
     let names: Vec<&Value> =
-        listed.json["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        listed.json["data"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["lint", "编辑"]);
     assert!(!listed.text.contains("very-secret"));
     assert_eq!(server.call("delete", "/api/v1/tools/lint", None).await.status, 204);

@@ -1,0 +1,222 @@
+//! Messages: their rows, and what came of them.
+
+use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::journal::Record;
+use super::writer::Work;
+use super::{Store, StoreError};
+use crate::fail;
+
+/// A message as it is stored.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct MessageRow {
+    /// Its id.
+    pub id: String,
+    /// Conversation it belongs to.
+    pub conversation_id: String,
+    /// The request that made it.
+    pub request_id: String,
+    /// Whose it is.
+    pub owner: String,
+    /// RFC 3339 time.
+    pub created: String,
+    /// `running`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// What was asked for, as JSON.
+    pub request: String,
+    /// What came of it, once it ended.
+    #[serde(skip)]
+    pub outcome: Option<Outcome>,
+}
+
+/// What came of a message that has ended, made from its log.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Bytes of all that is kept of the message.
+    pub size: u64,
+    /// What the message adds to its conversation, as JSON.
+    pub turn: Option<String>,
+    /// The record, without what is in the details, as JSON.
+    pub summary: String,
+    /// Events and findings, as JSON; not read for a listing.
+    pub details: Option<String>,
+}
+
+/// What a message adds to its conversation.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The message.
+    pub id: String,
+    /// How it ended.
+    pub status: String,
+    /// As it was kept.
+    pub turn: Option<String>,
+    /// What it can be made from where it was not: request and summary.
+    pub made_from: Option<(String, Option<String>)>,
+}
+
+/// Rows of one page, and whether there are more.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// In order.
+    pub rows: Vec<T>,
+    /// Whether more follow.
+    pub more: bool,
+}
+
+impl Store {
+    /// Accepts a new message, and its conversation if that is new. Its log may be written from this call on. What it gives is
+    /// ready when the message would survive what the journal is to survive.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or the database could not be a moment ago.
+    pub fn insert_message(
+        &self,
+        row: &MessageRow,
+    ) -> Result<impl Future<Output = Result<(), StoreError>> + Send + use<>, StoreError> {
+        self.available()?;
+        let synced = self.append(&Record::Message(row), |file| {
+            self.shared.pending.put(row.clone());
+            let told = self.writer.tell(Work::Message(row.id.clone()));
+            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.wait(file)))
+        })??;
+        Ok(async {
+            match synced {
+                Some(synced) => synced.await.map_err(|_| StoreError::Closed),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The message of that id.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
+        if let Some(row) = self.shared.pending.row(id) {
+            return Ok(Some(MessageRow::clone(&row)));
+        }
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id where id = ?",
+        );
+        Ok(query.bind(id).fetch_optional(self.pool()).await?)
+    }
+
+    /// Messages that were running when the server stopped.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn running(&self) -> Result<Vec<MessageRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select *, null as size, null as turn, null as summary, null as details from messages \
+             where status = 'running' order by number",
+        );
+        Ok(query.fetch_all(self.pool()).await?)
+    }
+
+    /// Messages of a conversation behind the one called `after`, oldest first, without their details: `limit` of them, and no
+    /// more than about `bytes`, but for one.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn messages_of(
+        &self,
+        conversation: &str,
+        after: Option<&str>,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<MessageRow>, StoreError> {
+        use futures_util::TryStreamExt;
+        self.caught_up().await?;
+        let mut rows = sqlx::query_as::<_, MessageRow>(
+            "select messages.*, size, turn, summary, null as details from messages \
+             left join records on message_id = id where conversation_id = ?1 \
+             and number > coalesce((select number from messages where id = ?2 and conversation_id = ?1), 0) \
+             order by number limit ?3",
+        )
+        .bind(conversation)
+        .bind(after)
+        .bind(i64::from(limit) + 1)
+        .fetch(self.pool());
+        let (mut page, mut read) = (Page { rows: Vec::new(), more: false }, 0);
+        while let Some(row) = rows.try_next().await? {
+            let full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
+            read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
+            if full || (read > bytes && !page.rows.is_empty()) {
+                page.more = true;
+                break;
+            }
+            page.rows.push(row);
+        }
+        Ok(page)
+    }
+
+    /// What messages add to a conversation, newest first: about as many bytes as `bytes`, but for one.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn turns(&self, conversation: &str, bytes: usize) -> Result<Vec<Turn>, StoreError> {
+        use futures_util::TryStreamExt;
+        self.caught_up().await?;
+        let mut rows = sqlx::query(
+            "select id, status, turn, iif(turn is null, request, null) as request, \
+             iif(turn is null, summary, null) as summary from messages left join records on message_id = id \
+             where conversation_id = ? order by number desc",
+        )
+        .bind(conversation)
+        .fetch(self.pool());
+        let (mut turns, mut read) = (Vec::new(), 0);
+        while let Some(row) = rows.try_next().await? {
+            let (turn, request): (Option<String>, Option<String>) =
+                (row.try_get("turn")?, row.try_get("request")?);
+            let summary: Option<String> = row.try_get("summary")?;
+            read += [&turn, &request, &summary].into_iter().flatten().map(String::len).sum::<usize>();
+            if read > bytes && !turns.is_empty() {
+                break;
+            }
+            let made_from = request.map(|request| (request, summary));
+            turns.push(Turn { id: row.try_get("id")?, status: row.try_get("status")?, turn, made_from });
+        }
+        Ok(turns)
+    }
+
+    /// Keeps what came of a message. The database gets it later; it can be made again from the log.
+    ///
+    /// # Errors
+    /// The store is closed.
+    pub fn finish_message(&self, row: &MessageRow, status: &str, outcome: Outcome) -> Result<(), StoreError> {
+        fail::point("record.before");
+        let row = MessageRow { status: status.to_owned(), outcome: Some(outcome), ..row.clone() };
+        let id = row.id.clone();
+        self.shared.pending.put(row);
+        self.writer.tell(Work::Record(id))
+    }
+}
+
+impl FromRow<'_, SqliteRow> for MessageRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<MessageRow> {
+        let summary: Option<String> = row.try_get("summary")?;
+        let outcome = match summary {
+            Some(summary) => Some(Outcome {
+                size: row.try_get::<i64, _>("size")?.cast_unsigned(),
+                turn: row.try_get("turn")?,
+                summary,
+                details: row.try_get("details")?,
+            }),
+            None => None,
+        };
+        Ok(MessageRow {
+            id: row.try_get("id")?,
+            conversation_id: row.try_get("conversation_id")?,
+            request_id: row.try_get("request_id")?,
+            owner: row.try_get("owner")?,
+            created: row.try_get("created")?,
+            status: row.try_get("status")?,
+            request: row.try_get("request")?,
+            outcome,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Keeps the promise of deletion: messages whose time is over go, and what was deleted leaves the files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::app::App;
+use crate::store::{Retention, StoreError};
+
+/// From one look for messages whose time is over to the next.
+const EVERY: Duration = Duration::from_secs(60);
+/// Until it is tried again to empty the write-ahead file, when readers were in the way.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs until the server stops.
+pub(crate) async fn run(app: Arc<App>) {
+    // What was deleted right before the last stop.
+    let mut due = true;
+    loop {
+        match expire(&app).await {
+            Ok(some) => due |= some,
+            Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
+        }
+        if due {
+            match app.store.sweep().await {
+                Ok(done) => due = !done,
+                Err(error) => tracing::warn!(%error, "what was deleted is still in the files; trying again"),
+            }
+        }
+        tokio::select! {
+            () = app.deleted.notified() => due = true,
+            () = tokio::time::sleep(if due { AGAIN } else { EVERY }) => {}
+            () = app.closing.cancelled() => return,
+        }
+    }
+}
+
+/// Deletes messages whose time is over; whether there were some.
+async fn expire(app: &App) -> Result<bool, StoreError> {
+    let retention = app.loaded().config.retention;
+    let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
+    let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
+    let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
+    let mut some = false;
+    loop {
+        let expired = app.store.expired(retention).await?;
+        if expired.is_empty() {
+            return Ok(some);
+        }
+        tracing::info!(messages = expired.len(), "messages whose time is over are deleted");
+        app.store.delete_messages(&expired).await?;
+        some = true;
+    }
+}

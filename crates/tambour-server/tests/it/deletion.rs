@@ -1,0 +1,145 @@
+//! What is deleted is gone, from every file.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::mock::{Gate, Mock, Step, delta, finish};
+use crate::server::{Folder, Tambour, config};
+
+/// Words that stand nowhere else.
+const ASKED: &str = "quixotic-zephyr-asked";
+const SAID: &str = "quixotic-zephyr-said";
+
+async fn server(mock: &Mock, change: impl FnOnce(&mut tambour_server::Config)) -> Tambour {
+    let folder = Folder::new();
+    let mut config = config(&folder);
+    config.add_upstream(&mock.url(), None).unwrap();
+    change(&mut config);
+    Tambour::serve(folder, config).await
+}
+
+fn reply(text: &str) -> Vec<Step> {
+    vec![delta(text)].into_iter().chain(finish("stop")).collect()
+}
+
+/// Waits until a word stands in no file of the folder, for a minute at most.
+async fn gone(folder: &Folder, word: &str) {
+    let started = Instant::now();
+    loop {
+        let holds = |file: &std::path::PathBuf| {
+            let bytes = std::fs::read(file).unwrap_or_default();
+            bytes.windows(word.len()).any(|part| part == word.as_bytes())
+        };
+        let left: Vec<_> = folder.files().into_iter().filter(holds).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "`{word}` is still in {left:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn ask(conversation: &Value, text: &str) -> Value {
+    json!({"text": text, "dialect": "plain", "conversation_id": conversation})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_message_is_in_no_file_after_a_minute() {
+    let mock = Mock::start(vec![reply(SAID), reply("something else")]).await;
+    let server = server(&mock, |_| {}).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let mut ids = Vec::new();
+    for text in [ASKED, "another question"] {
+        let made = server.post("/api/v1/messages", &ask(&conversation, text)).await.json;
+        let id = made["message_id"].as_str().unwrap().to_owned();
+        server.ended(&id).await;
+        ids.push(id);
+    }
+    // It went to the model again, as history.
+    assert!(mock.asked()[1].body.to_string().contains(SAID));
+    let path = format!("/api/v1/messages/{}", ids[0]);
+    assert_eq!(server.call("delete", &path, None).await.status, 204);
+    assert_eq!(server.get(&path).await.status, 404);
+    assert_eq!(server.get(&format!("{path}/events")).await.status, 404);
+    assert_eq!(server.call("delete", &path, None).await.status, 404);
+    gone(&server.folder, SAID).await;
+    gone(&server.folder, ASKED).await;
+    // The other one is there, and is there after a restart, and the first is not.
+    let other = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
+    assert_eq!(other["answer"], "something else");
+    let folder = server.stopped().await;
+    let config = server_config(&mock)(&folder);
+    let server = Tambour::serve(folder, config).await;
+    assert_eq!(server.get(&path).await.status, 404);
+    let shown = server.get(&format!("/api/v1/conversations/{}", conversation.as_str().unwrap())).await.json;
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 1);
+}
+
+/// The configuration of a server that starts again in the folder of another.
+fn server_config(mock: &Mock) -> impl FnOnce(&Folder) -> tambour_server::Config + use<> {
+    let url = mock.url();
+    move |folder| {
+        let mut config = config(folder);
+        config.add_upstream(&url, None).unwrap();
+        config
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleting_a_conversation_cancels_what_runs_in_it() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![vec![delta(SAID), Step::Wait(gate.clone())]]).await;
+    let server = server(&mock, |_| {}).await;
+    let mut stream =
+        server.stream(&json!({"text": ASKED, "dialect": "plain", "output_protocol": "jsonseq_v1"})).await;
+    let events = stream.until("final_delta").await;
+    let id = crate::client::message(&events);
+    let record = server.get(&format!("/api/v1/messages/{id}")).await.json;
+    let conversation = format!("/api/v1/conversations/{}", record["conversation_id"].as_str().unwrap());
+    assert_eq!(server.call("delete", &conversation, None).await.status, 204);
+    let rest = stream.rest().await;
+    assert_eq!(rest.last().unwrap().data["finish_reason"], "cancelled");
+    mock.until(|calls| calls.over == 1).await;
+    for path in [&conversation, &format!("/api/v1/messages/{id}")] {
+        assert_eq!(server.get(path).await.status, 404);
+    }
+    gone(&server.folder, SAID).await;
+    gone(&server.folder, ASKED).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_whose_time_is_over_go() {
+    let long = "x".repeat(4000);
+    let mock = Mock::start(vec![reply(&format!("{SAID} {long}")), reply(&long), reply(&long)]).await;
+    let server = server(&mock, |config| config.retention.bytes = Some(40_000)).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let made = server.post("/api/v1/messages", &ask(&Value::Null, "x")).await.json;
+        let id = made["message_id"].as_str().unwrap().to_owned();
+        server.ended(&id).await;
+        ids.push(id);
+    }
+    // A start looks at once.
+    let folder = server.stopped().await;
+    let mut config = server_config(&mock)(&folder);
+    config.retention.bytes = Some(40_000);
+    let server = Tambour::serve(folder, config).await;
+    gone(&server.folder, SAID).await;
+    assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[0])).await.status, 404);
+    assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
+    // Days: nothing is so old, and then everything is.
+    let folder = server.stopped().await;
+    let mut config = server_config(&mock)(&folder);
+    config.retention.days = Some(1);
+    let server = Tambour::serve(folder, config).await;
+    assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
+    let folder = server.stopped().await;
+    let mut config = server_config(&mock)(&folder);
+    config.retention.days = Some(0);
+    let server = Tambour::serve(folder, config).await;
+    let started = Instant::now();
+    while server.get(&format!("/api/v1/messages/{}", ids[2])).await.status != 404 {
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+}

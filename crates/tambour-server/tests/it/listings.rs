@@ -1,0 +1,101 @@
+//! Listings come in pages, and hold no more than they show.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Mock, delta, finish};
+use crate::server::Tambour;
+
+async fn ask(server: &Tambour, conversation: &Value, text: &str) -> String {
+    let new = json!({"text": text, "dialect": "plain", "conversation_id": conversation});
+    let made = server.post("/api/v1/messages", &new).await;
+    assert_eq!(made.status, 202, "{}", made.text);
+    let id = made.json["message_id"].as_str().unwrap().to_owned();
+    server.ended(&id).await;
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_and_messages_come_in_pages() {
+    let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
+    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let mut all = Vec::new();
+    for n in 0..5 {
+        let new = json!({"title": format!("talk {n}"), "metadata": {"n": n}});
+        all.insert(0, server.post("/api/v1/conversations", &new).await.json["conversation_id"].clone());
+    }
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = server.get(&format!("/api/v1/conversations?limit=2{after}")).await.json;
+        let data = page["data"].as_array().unwrap();
+        assert!(data.len() <= 2);
+        seen.extend(data.iter().map(|row| row["conversation_id"].clone()));
+        if page["has_more"] == false {
+            break;
+        }
+        after = format!("&after={}", seen.last().unwrap().as_str().unwrap());
+    }
+    assert_eq!(seen, all);
+    let conversation = &all[0];
+    let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(ask(&server, conversation, &format!("question {n}")).await);
+    }
+    let page = server.get(&format!("{path}?limit=2")).await.json;
+    assert_eq!(
+        (&page["title"], &page["metadata"]["n"], &page["has_more"]),
+        (&json!("talk 4"), &json!(4), &json!(true))
+    );
+    let first: Vec<&Value> =
+        page["messages"].as_array().unwrap().iter().map(|row| &row["message_id"]).collect();
+    assert_eq!(first, [&ids[0], &ids[1]]);
+    assert!(page["messages"][0].get("events").is_none());
+    assert_eq!(page["messages"][0]["answer"], "a reply");
+    let rest = server.get(&format!("{path}?limit=2&after={}", ids[1])).await.json;
+    assert_eq!((&rest["messages"][0]["message_id"], &rest["has_more"]), (&json!(ids[2]), &json!(false)));
+    for wrong in ["limit=0", "limit=201", "limit=x", "page=2"] {
+        let refused = server.get(&format!("{path}?{wrong}")).await;
+        assert!(matches!(refused.status, 400 | 422), "{wrong}: {}", refused.text);
+    }
+    // Title and metadata change one by one.
+    let changed = server.call("patch", &path, Some("{\"title\":null}")).await.json;
+    assert_eq!((&changed["title"], &changed["metadata"]["n"]), (&Value::Null, &json!(4)));
+    // An export has everything, a line each.
+    let export = server.get(&format!("{path}/export")).await;
+    let lines: Vec<Value> = export.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[0]["conversation_id"], *conversation);
+    assert!(!lines[1]["events"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_stops_at_a_budget_of_bytes() {
+    let long = "long ".repeat(500_000);
+    let script = (0..25).map(|_| delta(&long[..100_000])).chain(finish("stop")).collect();
+    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    for _ in 0..3 {
+        ask(&server, &conversation, "x").await;
+    }
+    // Each message shows five megabytes, its raw text and its answer.
+    let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
+    let page = server.get(&path).await.json;
+    assert_eq!((page["messages"].as_array().unwrap().len(), &page["has_more"]), (1, &json!(true)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_is_told_the_newest_of_a_long_conversation() {
+    let script = vec![delta(&"y".repeat(3000))].into_iter().chain(finish("stop")).collect();
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::start(&mock, |config| config.max_history = 10_000).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    for n in 0..8 {
+        ask(&server, &conversation, &format!("question {n}")).await;
+    }
+    let asked = mock.asked();
+    let last = asked.last().unwrap().body["messages"].as_array().unwrap();
+    assert_eq!(last.last().unwrap()["content"], "question 7");
+    let first = last[0]["content"].as_str().unwrap();
+    assert!(["question 4", "question 5"].contains(&first), "{first}");
+    assert_eq!(last.len() % 2, 1, "whole turns");
+}
