@@ -50,7 +50,9 @@ create table narrow (
     -- running, completed, failed, cancelled
     status text not null,
     -- what was asked for, as JSON
-    request text not null
+    request text not null,
+    -- the client's own word for the request
+    repeat text
 );
 insert into narrow (id, conversation_id, request_id, owner, created, status, request)
     select id, conversation_id, request_id, owner, created, status, request from messages order by created, id;
@@ -59,3 +61,4 @@ alter table narrow rename to messages;
 create index messages_conversation on messages (conversation_id, number);
 create index messages_running on messages (status) where status = 'running';
 create index messages_owner on messages (owner, number);
+create index messages_repeat on messages (owner, repeat) where repeat is not null;

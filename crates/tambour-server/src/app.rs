@@ -13,12 +13,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::http::idempotency::Claims;
 use crate::http::keys::Keys;
 use crate::http::problem::Problem;
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
 use crate::tools::{Desks, Webhooks};
+use crate::turns::Turns;
 use crate::upstream::{OpenAi, Replay, Upstream};
 
 /// The state as handlers get it.
@@ -34,6 +36,10 @@ pub(crate) struct App {
     pub live: Running,
     /// Where clients leave what running messages wait for.
     pub desks: Desks,
+    /// Whose turn it is in each conversation.
+    pub turns: Turns,
+    /// Requests that may come again and are under way.
+    pub claims: Arc<Claims>,
     /// Event streams that are open.
     pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
@@ -237,6 +243,8 @@ impl App {
             store,
             live: Running::default(),
             desks: Desks::default(),
+            turns: Turns::default(),
+            claims: Arc::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
             keys,

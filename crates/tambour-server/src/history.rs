@@ -156,34 +156,87 @@ impl Said {
     }
 }
 
-/// What was said before in a conversation, as far as there is room for it.
-pub(crate) async fn said_before(app: &App, conversation: &str) -> Result<Vec<Message>, StoreError> {
+/// A prompt as it was sent. Earlier messages are named, not repeated: what is deleted is gone from here too.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// What went before everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) system: Option<String>,
+    /// Earlier messages of the conversation, oldest first, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) before: Vec<String>,
+    /// The user's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// The whole prompt by role, in the place of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Vec<Message>>,
+}
+
+impl Sent {
+    /// The messages of the prompt, as far as they are still there.
+    pub(crate) async fn messages(self, app: &App) -> Result<Vec<Message>, StoreError> {
+        let mut turns = Vec::new();
+        for id in &self.before {
+            if let Some(kept) = app.store.turn(id).await?
+                && let Some((_, said)) = turn(app, kept).await?
+            {
+                turns.push(said);
+            }
+        }
+        Ok(self.with(turns))
+    }
+
+    /// The messages of the prompt, with what the earlier ones add.
+    fn with(self, before: Vec<Said>) -> Vec<Message> {
+        let system = self.system.map(|content| Message { role: "system".into(), content });
+        let mut said = Vec::new();
+        for turn in before {
+            match (turn.text, turn.messages) {
+                (Some(text), _) => ask(&mut said, text),
+                (None, Some(messages)) => {
+                    said = messages.into_iter().filter(|message| message.role != "system").collect();
+                }
+                (None, None) => {}
+            }
+            said.extend(turn.replies);
+        }
+        match (self.messages, self.text) {
+            (Some(messages), _) => said = messages,
+            (None, Some(text)) => ask(&mut said, text),
+            (None, None) => {}
+        }
+        system.into_iter().chain(said).collect()
+    }
+}
+
+/// Puts what was said before the message in its conversation in front of a prompt, as far as there is room for it.
+pub(crate) async fn prompt(
+    app: &App,
+    message: &MessageRow,
+    mut sent: Sent,
+) -> Result<(Sent, Vec<Message>), StoreError> {
     let most = app.loaded().config.max_history;
     let mut turns = Vec::new();
-    for kept in app.store.turns(conversation, most).await? {
+    for kept in app.store.turns_before(message, most).await? {
+        let id = kept.id.clone();
         let Some((status, turn)) = turn(app, kept).await? else { continue };
         // Who asks again after a failure asks the same; what cannot be answered must not be asked for ever.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
             continue;
         }
+        // It is the whole prompt: what was said before is what it says.
         let whole = turn.messages.is_some();
         turns.push(turn);
+        sent.before.push(id);
         if whole {
             break;
         }
     }
-    let mut said = Vec::new();
-    for Said { text, messages, replies } in turns.into_iter().rev() {
-        match (text, messages) {
-            (Some(text), _) => ask(&mut said, text),
-            (None, Some(messages)) => {
-                said = messages.into_iter().filter(|message| message.role != "system").collect();
-            }
-            (None, None) => {}
-        }
-        said.extend(replies);
-    }
-    Ok(said)
+    turns.reverse();
+    sent.before.reverse();
+    let messages = sent.clone().with(turns);
+    Ok((sent, messages))
 }
 
 /// How a message ended, and what it adds.
@@ -205,7 +258,7 @@ async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreErro
 
 /// Adds words of the user. Those that have not been answered and those that follow them are one message, since not every model takes
 /// two in a row.
-pub(crate) fn ask(said: &mut Vec<Message>, text: String) {
+fn ask(said: &mut Vec<Message>, text: String) {
     match said.last_mut() {
         Some(last) if last.role == "user" && last.content == text => {}
         Some(last) if last.role == "user" => {

@@ -1,6 +1,7 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
 mod app;
+mod ask;
 pub mod config;
 mod drive;
 #[doc(hidden)]
@@ -18,6 +19,7 @@ pub mod store;
 mod sweep;
 
 mod tools;
+mod turns;
 pub mod upstream;
 
 pub use config::{Config, ConfigError};

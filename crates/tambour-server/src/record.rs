@@ -10,7 +10,7 @@ use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
 use crate::drive::interrupted;
-use crate::history::{Again, Said};
+use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
 use crate::store::{Batch, Kind, Live, Log, MessageRow, Outcome, Store, StoreError};
 use crate::tools::{self, Trouble};
@@ -30,6 +30,16 @@ pub(crate) const ATTEMPT: &str = "attempt";
 /// Name of the log's entries between two replies of a tool loop. No client is sent them either.
 pub(crate) const TURN: &str = "turn";
 
+/// Name of the log's entry that keeps the prompt as it was sent. No client is sent it.
+const PROMPT: &str = "prompt";
+
+/// The entry of a prompt.
+pub(crate) fn prompt(number: u64, sent: &Sent) -> Batch {
+    let mut batch = Batch::new(number);
+    batch.event(PROMPT, |out| out.extend_from_slice(json!(sent).to_string().as_bytes()));
+    batch
+}
+
 /// A log folded.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
@@ -48,6 +58,8 @@ pub(crate) struct Fold {
     end: Option<(String, Value)>,
     last: u64,
     seq: u64,
+    /// The prompt as it was sent.
+    prompt: Value,
     /// Bytes of the log.
     size: usize,
 }
@@ -111,6 +123,7 @@ impl Fold {
         let data: Value = serde_json::from_str(json).unwrap_or_default();
         match name {
             "finding" => return self.findings.push(data),
+            PROMPT => return self.prompt = data,
             ATTEMPT => return self.attempts.push(data),
             TURN => {
                 let Ok(Between { told, history }) = serde_json::from_value(data) else { return };
@@ -242,6 +255,9 @@ impl Fold {
                 record.insert(name.into(), list.into());
             }
         }
+        if !self.prompt.is_null() {
+            record.insert("prompt".into(), self.prompt);
+        }
         record.insert("events".into(), self.events.into());
         record.insert("findings".into(), self.findings.into());
         match self.end {
@@ -281,7 +297,7 @@ pub(crate) async fn materialise(
 fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
     let turn = json!(Said::new(&row.request, &record));
     let mut details = Map::new();
-    for name in ["events", "findings"] {
+    for name in ["prompt", "events", "findings"] {
         if let Some(part) = record.as_object_mut().and_then(|record| record.remove(name)) {
             details.insert(name.to_owned(), part);
         }

@@ -46,14 +46,20 @@ pub(super) struct Gather {
 
 impl Attempt {
     /// Reads on where the reply `before` has called tools.
-    pub(super) fn new(run: &Run, before: Option<&Pipeline>, reasks: u32, next: u64, seq: u64) -> Attempt {
+    pub(super) fn new(
+        run: &Run,
+        dialect: &str,
+        before: Option<&Pipeline>,
+        reasks: u32,
+        next: u64,
+        seq: u64,
+    ) -> Attempt {
         let reader = |dialect: &str| match before {
             Some(before) => before.next_reply(dialect, &run.options),
             None => Pipeline::new(dialect, &run.options),
         };
-        let pipeline = reader(&run.ask.dialect)
-            .or_else(|_| reader("plain"))
-            .expect("`plain` is in the table of dialects");
+        let pipeline =
+            reader(dialect).or_else(|_| reader("plain")).expect("`plain` is in the table of dialects");
         Attempt {
             pipeline: pipeline.with_extensions(true).with_findings(true),
             gather: Gather {

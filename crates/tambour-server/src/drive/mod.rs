@@ -15,6 +15,7 @@ use tambour::event::{Failure, FinishReason};
 use tambour::{End, Options};
 
 use crate::app::App;
+use crate::ask::Prompt;
 use crate::fail;
 use crate::metrics::Metrics;
 use crate::record::{self, Timings};
@@ -48,10 +49,10 @@ pub(crate) struct Offer {
 }
 
 /// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`.
-pub(crate) async fn run(app: Arc<App>, run: Run) {
+pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
     let (row, live) = (run.row.clone(), run.live.clone());
     let mut timings = Timings::default();
-    let reading = AssertUnwindSafe(read(&app, run, &mut timings)).catch_unwind().await;
+    let reading = AssertUnwindSafe(read(&app, run, prompt, &mut timings)).catch_unwind().await;
     let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
@@ -75,17 +76,36 @@ pub(crate) async fn run(app: Arc<App>, run: Run) {
 }
 
 /// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
-async fn read(app: &Arc<App>, run: Run, timings: &mut Timings) {
+async fn read(app: &Arc<App>, mut run: Run, prompt: Prompt, timings: &mut Timings) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
-    let mut ask = run.ask.clone();
+    let mut ask = std::mem::take(&mut run.ask);
     let (mut reasks, mut usage, mut before) = (0, Value::Null, None);
     let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer));
     // One wait while the model writes: the time of grace goes on meanwhile.
     let mut stop = std::pin::pin!(stopped(app, &run));
+    let reached = tokio::select! {
+        biased;
+        end = stop.as_mut() => Err(end),
+        reached = prompt.reached(app, &run.row) => reached.map_err(|error| {
+            End::Failed(failure("store_unavailable", error.to_string(), true))
+        }),
+    };
+    // The turn in the conversation lasts until the end.
+    let (mut not_asked, _turn) = match reached {
+        Ok((sent, messages, turn)) => {
+            ask.messages = messages;
+            log.append(record::prompt(log.next, &sent)).await;
+            (None, Some(turn))
+        }
+        Err(end) => (Some(end), None),
+    };
     loop {
-        let mut attempt = Attempt::new(&run, before.as_ref(), reasks, log.next, log.seq);
-        let end = attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await;
+        let mut attempt = Attempt::new(&run, &ask.dialect, before.as_ref(), reasks, log.next, log.seq);
+        let end = match not_asked.take() {
+            Some(end) => end,
+            None => attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await,
+        };
         fail::point("run");
         add_usage(&mut usage, attempt.usage.take());
         attempt.finish(&end, usage.clone());

@@ -1,30 +1,32 @@
 //! `POST /messages` and `POST /messages/{id}/cancel`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tambour::encode::Protocol;
 use tambour::{Options, dialect};
 
 use super::events::{self, Reader};
+use super::idempotency::{claim, key as idempotency};
 use super::keys::Caller;
 use super::problem::{Problem, body};
+use super::record;
 use super::request::RequestId;
 use super::tools::{ToolChoice, offered};
-use crate::app::App;
-use crate::drive::{self, Offer, Run};
-use crate::history;
-use crate::ids;
-use crate::metrics::Metrics;
+use crate::app::{App, Opened};
+use crate::ask::{self, Asked, Started};
+use crate::drive::Offer;
+use crate::history::Sent;
 use crate::reading::Contract;
-use crate::store::{Live, Log, MessageRow};
+use crate::store::live::Reading;
+use crate::store::{Log as _, MessageRow};
 use crate::tools;
 use crate::upstream::{Ask, Message};
 
@@ -71,6 +73,30 @@ pub(crate) struct NewMessage {
     /// Most tokens of the reply; 1000 for `ai_say` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
+    /// Nucleus sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    /// Where the model stops: a text or a list of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    stop: Option<Value>,
+    /// Fixes the model's chance, where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    /// What the upstream holds the reply to by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    response_format: Option<Value>,
+    /// Further fields of the upstream's request, as they are.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    upstream_fields: Map<String, Value>,
+    /// Whether the server adds the dialect's format instructions to the system prompt.
+    #[serde(default)]
+    instructions: bool,
+    /// What happens while another message of the conversation runs.
+    #[serde(default)]
+    if_busy: IfBusy,
     /// Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
     /// model is told the results. Without the field nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +111,38 @@ pub(crate) struct NewMessage {
     /// Whether the answer is the event stream itself.
     #[serde(default)]
     stream: bool,
+    /// Whether the answer is the record, when the reply has ended.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// What happens while another message of the conversation runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IfBusy {
+    /// The message waits for its turn.
+    #[default]
+    Wait,
+    /// It is refused.
+    Refuse,
+}
+
+impl NewMessage {
+    /// How the model is asked, without the prompt.
+    fn ask(&self) -> Ask {
+        Ask {
+            messages: Vec::new(),
+            model: self.model.clone(),
+            dialect: self.dialect.clone(),
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            top_p: self.top_p,
+            stop: self.stop.clone(),
+            seed: self.seed,
+            response_format: self.response_format.clone(),
+            more: self.upstream_fields.clone(),
+        }
+    }
 }
 
 /// Dialects whose replies may call tools.
@@ -110,6 +168,7 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Extension(RequestId(request_id)): Extension<RequestId>,
+    headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     if app.closing.is_cancelled() {
@@ -117,6 +176,10 @@ pub(super) async fn create(
         return Err(closing.retry_after(5));
     }
     let mut new: NewMessage = body(&bytes)?;
+    if new.wait && new.stream {
+        let detail = "`stream` gives events, `wait` the record: not both";
+        return Err(Problem::invalid("invalid_field", detail).with("field", "wait"));
+    }
     let protocol = protocol(&app, &new)?;
     new.output_protocol = Some(protocol.name().to_owned());
     dialect::entry(&new.dialect)
@@ -129,6 +192,16 @@ pub(super) async fn create(
         new.temperature.get_or_insert(0.7);
         new.max_tokens.get_or_insert(1000);
         new.max_reasks.get_or_insert(1);
+    }
+    let repeat = idempotency(&headers)?;
+    let _claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
+    if let Some(repeat) = &repeat
+        && let Some(row) = repeated(&app, &caller, &new, repeat).await?
+    {
+        let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
+        let live = app.live.get(&row.id).filter(|_| new.stream || new.wait);
+        let reading = live.map(|live| app.store.follow(&live));
+        return answer(app, row, &new, reading, opened).await;
     }
     let mut options = options(&app, new.contract.as_ref())?;
     options.caller.clone_from(&new.caller);
@@ -143,46 +216,62 @@ pub(super) async fn create(
         Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
             .with("field", "upstream")
     })?;
-    let messages = prompt(&app, &caller, &new).await?;
-    let row = MessageRow {
-        id: ids::new("msg"),
-        conversation_id: new.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
-        request_id,
-        owner: caller.owner.clone(),
-        created: ids::now(),
-        status: "running".to_owned(),
-        request: json!(new).to_string(),
-        outcome: None,
-    };
+    let prompt = Sent { system: system(&new, &mut options)?, ..said(&new)? };
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
-    if loaded.config.log_content {
-        tracing::info!(message = row.id, request = row.request_id, prompt = %json!(messages), "message");
-    } else {
-        tracing::info!(message = row.id, request = row.request_id, dialect = new.dialect, "message");
-    }
-    let live = Live::new(row.id.clone());
-    // The first reader is there before the run begins, so that its going away is noticed.
-    let reading = new.stream.then(|| app.store.follow(&live));
-    let run = Run {
-        row: row.clone(),
-        live,
+    let asked = Asked {
+        owner: caller.owner.clone(),
+        request_id,
+        conversation_id: new.conversation_id.clone(),
+        prompt,
         upstream,
-        ask: Ask {
-            messages,
-            model: new.model.clone(),
-            dialect: new.dialect.clone(),
-            temperature: new.temperature,
-            max_tokens: new.max_tokens,
-        },
+        ask: new.ask(),
         options,
         offer,
         legacy: protocol == Protocol::Legacy,
         max_reasks: new.max_reasks.unwrap_or(0),
-        grace: Duration::from_millis(loaded.config.grace_ms),
+        waits: new.if_busy != IfBusy::Refuse,
+        request: json!(new).to_string(),
+        repeat,
+        read: new.stream || new.wait,
     };
-    app.undisturbed(begin(app.clone(), run, loaded.config.max_running)).await?;
+    let Started { row, reading } = ask::start(&app, asked).await?;
+    answer(app, row, &new, reading, opened).await
+}
+
+/// The message that the same request made before, within a day; the word of another request is refused.
+async fn repeated(
+    app: &App,
+    caller: &Caller,
+    new: &NewMessage,
+    repeat: &str,
+) -> Result<Option<MessageRow>, Problem> {
+    let day = SignedDuration::from_hours(24);
+    let since = Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default();
+    let Some(row) = app.store.repeated(&caller.owner, repeat, &since).await? else { return Ok(None) };
+    if row.request != json!(new).to_string() {
+        let detail = "this `Idempotency-Key` was sent with another request";
+        return Err(Problem::invalid("idempotency_key_reused", detail));
+    }
+    Ok(Some(row))
+}
+
+/// What the caller is told of a message: its events, its record, or its id.
+async fn answer(
+    app: Arc<App>,
+    row: MessageRow,
+    new: &NewMessage,
+    reading: Option<Reading>,
+    opened: Option<Opened>,
+) -> Result<Response, Problem> {
     if let Some(opened) = opened {
-        return Ok(events::response(app, Reader::new(&row, &new, reading, 0), opened));
+        return Ok(events::response(app, Reader::new(&row, new, reading, 0), opened));
+    }
+    if new.wait {
+        if let Some(mut reading) = reading {
+            reading.ended().await;
+        }
+        let row = app.store.message(&row.id).await?.unwrap_or(row);
+        return Ok(Json(record::of(&app, &row).await?).into_response());
     }
     let answer = json!({
         "message_id": row.id,
@@ -209,32 +298,6 @@ async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Of
     Ok(Some(Offer { tools, caller: new.caller.clone() }))
 }
 
-/// Stores a message and runs it. From here on it ends by itself, whatever becomes of the client.
-async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
-    if !app.live.add(&run.row.owner, run.live.clone(), most) {
-        Metrics::count(&app.metrics.limited);
-        let detail = format!("{most} messages of this key are running; wait until one has ended");
-        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_running", detail);
-        return Err(problem.retry_after(1));
-    }
-    // Before the model is asked: what cannot be kept is not begun.
-    let live = run.live.clone();
-    let written = match app.store.insert_message(&run.row) {
-        Ok(written) => written,
-        Err(error) => {
-            app.live.remove(&live.id);
-            return Err(error.into());
-        }
-    };
-    app.runs.spawn(drive::run(app.clone(), run));
-    if let Err(error) = written.await {
-        live.cancel.cancel();
-        return Err(error.into());
-    }
-    Metrics::count(&app.metrics.messages);
-    Ok(())
-}
-
 /// The protocol of a new message, fixed here (J-033).
 fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
@@ -245,47 +308,42 @@ fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
     })
 }
 
-/// The messages for the model.
-async fn prompt(app: &App, caller: &Caller, new: &NewMessage) -> Result<Vec<Message>, Problem> {
-    let mut prompt = Vec::new();
-    if let Some(system) = &new.system_prompt {
-        prompt.push(Message { role: "system".into(), content: system.clone() });
-    }
-    if let Some(id) = &new.conversation_id {
-        let known = app.store.conversation(id).await?;
-        if known.is_none_or(|row| row.owner != caller.owner) {
-            return Err(Problem::not_found(format!("there is no conversation `{id}`")));
-        }
-    }
+/// What the user said.
+fn said(new: &NewMessage) -> Result<Sent, Problem> {
+    let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
     match (&new.messages, &new.text) {
-        (Some(_), Some(_)) => {
-            return Err(Problem::invalid("invalid_field", "give `messages` or `text`, not both")
-                .with("field", "text"));
-        }
-        (None, None) => {
-            return Err(Problem::invalid("missing_field", "give `messages` or `text`").with("field", "text"));
-        }
+        (Some(_), Some(_)) => Err(wrong("invalid_field", "give `messages` or `text`, not both", "text")),
+        (None, None) => Err(wrong("missing_field", "give `messages` or `text`", "text")),
         (Some(messages), None) if messages.is_empty() => {
-            return Err(Problem::invalid("invalid_field", "`messages` is empty").with("field", "messages"));
+            Err(wrong("invalid_field", "`messages` is empty", "messages"))
         }
         (Some(messages), None) => {
             let role = |message: &&Message| !matches!(message.role.as_str(), "system" | "user" | "assistant");
             if let Some(message) = messages.iter().find(role) {
                 let detail = format!("a role is system, user or assistant, not `{}`", message.role);
-                return Err(Problem::invalid("invalid_field", detail).with("field", "messages"));
+                return Err(wrong("invalid_field", &detail, "messages"));
             }
-            prompt.extend(messages.iter().cloned());
+            Ok(Sent { messages: Some(messages.clone()), ..Sent::default() })
         }
-        (None, Some(text)) => {
-            let mut said = match &new.conversation_id {
-                Some(id) => history::said_before(app, id).await?,
-                None => Vec::new(),
-            };
-            history::ask(&mut said, text.clone());
-            prompt.extend(said);
-        }
+        (None, Some(text)) => Ok(Sent { text: Some(text.clone()), ..Sent::default() }),
     }
-    Ok(prompt)
+}
+
+/// What goes before everything else: the caller's words, then the format that the dialect asks for.
+fn system(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
+    if !new.instructions {
+        return Ok(new.system_prompt.clone());
+    }
+    let prompt = dialect::entry(&new.dialect).ok().and_then(|entry| entry.prompt);
+    let Some(prompt) = prompt else {
+        let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
+        return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
+    };
+    // A model that repeats the example has not answered.
+    options.own_examples = true;
+    let instructions = prompt(options).text();
+    let before = new.system_prompt.iter().map(String::as_str);
+    Ok(Some(before.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.

@@ -4,6 +4,7 @@ mod answers;
 mod conversations;
 mod decode;
 mod events;
+pub(crate) mod idempotency;
 pub(crate) mod keys;
 mod messages;
 mod openapi;

@@ -10,7 +10,7 @@ use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirma
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::keys::NewKey;
-use super::messages::NewMessage;
+use super::messages::{IfBusy, NewMessage};
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
 use super::tools::{InlineTool, ToolChoice};
@@ -21,6 +21,7 @@ use crate::upstream::Message;
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     NewMessage,
+    IfBusy,
     Message,
     Contract,
     Decode,
@@ -115,8 +116,14 @@ fn described(operation: &Operation) -> Value {
             }
         }
         "/api/v1/messages" => {
-            described["responses"]["200"] =
-                json!({"description": "with `stream: true`, the event stream itself", "content": events()});
+            described["responses"]["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {
+                "text/event-stream": {"schema": reference("Event")},
+                "application/json": {"schema": reference("Record")},
+            }});
+            let about = "a word of the client's own: the same request with it is the same message for a day";
+            parameters.push(
+                json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": about}),
+            );
         }
         "/api/v1/messages/{id}/cancel" => {
             described["responses"]["200"] = json!({

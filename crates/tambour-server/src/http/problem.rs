@@ -81,6 +81,18 @@ impl IntoResponse for Problem {
     }
 }
 
+impl Problem {
+    /// The request does not go with what is there at present.
+    pub(crate) fn conflict(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// The caller has to wait.
+    pub(crate) fn too_many(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(1)
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         tracing::error!(%error, "the store failed");

@@ -11,7 +11,7 @@ use super::keys::Caller;
 use super::messages::owned;
 use super::problem::Problem;
 use crate::app::App;
-use crate::history::Again;
+use crate::history::{Again, Sent};
 use crate::record::{Timings, fold};
 use crate::store::{MessageRow, StoreError};
 
@@ -44,17 +44,25 @@ pub(super) async fn remove(
 
 /// The record of a message.
 pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
-    if let Some(outcome) = &row.outcome {
-        let mut record: Value = serde_json::from_str(&outcome.summary).unwrap_or_default();
-        let details = outcome.details.as_deref().map(serde_json::from_str::<Value>);
-        if let (Value::Object(record), Some(Ok(Value::Object(details)))) = (&mut record, details) {
-            record.extend(details);
+    let (status, mut record) = match &row.outcome {
+        Some(outcome) => {
+            let mut record: Value = serde_json::from_str(&outcome.summary).unwrap_or_default();
+            let details = outcome.details.as_deref().map(serde_json::from_str::<Value>);
+            if let (Value::Object(record), Some(Ok(Value::Object(details)))) = (&mut record, details) {
+                record.extend(details);
+            }
+            (row.status.as_str(), record)
         }
-        return Ok(joined(row, &row.status, record));
+        // The end may be on the log already: a client that has seen it is told the same here.
+        None => {
+            let again = Again::of(row, &app.own());
+            fold(&app.store, &row.id).await?.into_record(Timings::default(), &again)
+        }
+    };
+    if let Some(sent) = record.get_mut("prompt") {
+        let kept: Sent = serde_json::from_value(sent.take()).unwrap_or_default();
+        *sent = json!(kept.messages(app).await?);
     }
-    // The end may be on the log already: a client that has seen it is told the same here.
-    let again = Again::of(row, &app.own());
-    let (status, record) = fold(&app.store, &row.id).await?.into_record(Timings::default(), &again);
     Ok(joined(row, status, record))
 }
 

@@ -49,6 +49,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("answer?", text.clone()),
         ("history?", history),
         ("reasoning?", text.clone()),
+        ("prompt?", list(&named("Message"))),
         ("events?", list(&named("Event"))),
         ("findings?", list(&named("Finding"))),
         ("turns?", list(&turn)),

@@ -208,12 +208,19 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
-         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request) \
-         values (?, ?, ?, ?, ?, ?, ?)",
+         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat) \
+         values (?, ?, ?, ?, ?, ?, ?, ?)",
     );
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
-    query.bind(&row.created).bind(&row.status).bind(&row.request).execute(connection).await.map(|_| ())
+    query
+        .bind(&row.created)
+        .bind(&row.status)
+        .bind(&row.request)
+        .bind(&row.repeat)
+        .execute(connection)
+        .await
+        .map(|_| ())
 }
 
 /// How a message ended, and what came of it.

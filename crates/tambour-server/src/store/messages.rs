@@ -26,6 +26,9 @@ pub struct MessageRow {
     pub status: String,
     /// What was asked for, as JSON.
     pub request: String,
+    /// The client's own word for the request (`Idempotency-Key`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<String>,
     /// What came of it, once it ended.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
@@ -66,6 +69,14 @@ pub struct Page<T> {
     pub more: bool,
 }
 
+/// Reads a [`Turn`]: what it can be made from only where it was not kept.
+macro_rules! turn {
+    () => {
+        "select id, status, turn, iif(turn is null, request, null) as request, \
+         iif(turn is null, summary, null) as summary from messages left join records on message_id = id "
+    };
+}
+
 impl Store {
     /// Accepts a new message, and its conversation if that is new. Its log may be written from this call on. What it gives is
     /// ready when the message would survive what the journal is to survive.
@@ -103,6 +114,27 @@ impl Store {
              left join records on message_id = id where id = ?",
         );
         Ok(query.bind(id).fetch_optional(self.pool()).await?)
+    }
+
+    /// The newest message of an owner that was asked for with the same word, since an RFC 3339 time.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn repeated(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        if let Some(row) = self.shared.pending.repeated(owner, repeat) {
+            return Ok(Some(MessageRow::clone(&row)));
+        }
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id \
+             where owner = ? and repeat = ? and created > ? order by number desc limit 1",
+        );
+        Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
     }
 
     /// Messages that were running when the server stopped.
@@ -154,33 +186,39 @@ impl Store {
         Ok(page)
     }
 
-    /// What messages add to a conversation, newest first: about as many bytes as `bytes`, but for one.
+    /// What the messages before one add to its conversation, newest first: about as many bytes as `bytes`, but for one.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn turns(&self, conversation: &str, bytes: usize) -> Result<Vec<Turn>, StoreError> {
+    pub async fn turns_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<Turn>, StoreError> {
         use futures_util::TryStreamExt;
         self.caught_up().await?;
-        let mut rows = sqlx::query(
-            "select id, status, turn, iif(turn is null, request, null) as request, \
-             iif(turn is null, summary, null) as summary from messages left join records on message_id = id \
-             where conversation_id = ? order by number desc",
-        )
-        .bind(conversation)
+        let mut rows = sqlx::query_as::<_, Turn>(concat!(
+            turn!(),
+            "where conversation_id = ? and number < (select number from messages where id = ?) order by number desc"
+        ))
+        .bind(&message.conversation_id)
+        .bind(&message.id)
         .fetch(self.pool());
         let (mut turns, mut read) = (Vec::new(), 0);
-        while let Some(row) = rows.try_next().await? {
-            let (turn, request): (Option<String>, Option<String>) =
-                (row.try_get("turn")?, row.try_get("request")?);
-            let summary: Option<String> = row.try_get("summary")?;
-            read += [&turn, &request, &summary].into_iter().flatten().map(String::len).sum::<usize>();
+        while let Some(turn) = rows.try_next().await? {
+            read += turn.size();
             if read > bytes && !turns.is_empty() {
                 break;
             }
-            let made_from = request.map(|request| (request, summary));
-            turns.push(Turn { id: row.try_get("id")?, status: row.try_get("status")?, turn, made_from });
+            turns.push(turn);
         }
         Ok(turns)
+    }
+
+    /// What one message adds to its conversation, if it is there.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError> {
+        self.caught_up().await?;
+        let query = sqlx::query_as(concat!(turn!(), "where id = ?")).bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
     }
 
     /// Keeps what came of a message. The database gets it later; it can be made again from the log.
@@ -216,7 +254,32 @@ impl FromRow<'_, SqliteRow> for MessageRow {
             created: row.try_get("created")?,
             status: row.try_get("status")?,
             request: row.try_get("request")?,
+            repeat: row.try_get("repeat")?,
             outcome,
+        })
+    }
+}
+
+impl Turn {
+    /// Bytes that were read for it.
+    fn size(&self) -> usize {
+        let turn = self.turn.as_ref().map_or(0, String::len);
+        let made_from = self
+            .made_from
+            .iter()
+            .map(|(request, summary)| request.len() + summary.as_ref().map_or(0, String::len));
+        turn + made_from.sum::<usize>()
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Turn {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Turn> {
+        let (request, summary): (Option<String>, _) = (row.try_get("request")?, row.try_get("summary")?);
+        Ok(Turn {
+            id: row.try_get("id")?,
+            status: row.try_get("status")?,
+            turn: row.try_get("turn")?,
+            made_from: request.map(|request| (request, summary)),
         })
     }
 }

@@ -40,6 +40,13 @@ impl Pending {
         self.rows().get(id).map(|known| known.row.clone())
     }
 
+    /// The message of an owner that was asked for with that word.
+    pub(super) fn repeated(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
+        let rows = self.rows();
+        let same = |known: &&Row| known.row.owner == owner && known.row.repeat.as_deref() == Some(repeat);
+        rows.values().find(same).map(|known| known.row.clone())
+    }
+
     /// A conversation that began with a message that is new.
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();

@@ -9,7 +9,7 @@ mod retry;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tambour::End;
 use tambour::event::Failure;
 
@@ -37,6 +37,16 @@ pub struct Ask {
     pub temperature: Option<f64>,
     /// Most tokens of the reply.
     pub max_tokens: Option<u32>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Where the model stops: a text or a list of texts.
+    pub stop: Option<Value>,
+    /// Fixes the model's chance, where it can.
+    pub seed: Option<i64>,
+    /// What the service holds the reply to by itself.
+    pub response_format: Option<Value>,
+    /// Further fields of the service's request, as they are.
+    pub more: Map<String, Value>,
 }
 
 /// One message of the conversation, as a model sees it.

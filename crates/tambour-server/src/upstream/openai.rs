@@ -95,11 +95,24 @@ impl OpenAi {
         if let Some(model) = ask.model.as_ref().or(self.model.as_ref()) {
             body["model"] = json!(model);
         }
-        if let Some(temperature) = ask.temperature {
-            body["temperature"] = json!(temperature);
+        let fields = [
+            ("temperature", ask.temperature.map(Value::from)),
+            ("max_tokens", ask.max_tokens.map(Value::from)),
+            ("top_p", ask.top_p.map(Value::from)),
+            ("stop", ask.stop.clone()),
+            ("seed", ask.seed.map(Value::from)),
+            ("response_format", ask.response_format.clone()),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                body[name] = value;
+            }
         }
-        if let Some(max_tokens) = ask.max_tokens {
-            body["max_tokens"] = json!(max_tokens);
+        // What we rest on is not theirs to change.
+        for (name, value) in &ask.more {
+            if body.get(name).is_none() {
+                body[name] = value.clone();
+            }
         }
         body
     }

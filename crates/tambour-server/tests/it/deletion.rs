@@ -68,6 +68,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
     // The other one is there, and is there after a restart, and the first is not.
     let other = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     assert_eq!(other["answer"], "something else");
+    assert_eq!(other["prompt"], json!([{"role": "user", "content": "another question"}]));
     let folder = server.stopped().await;
     let config = server_config(&mock)(&folder);
     let server = Tambour::serve(folder, config).await;

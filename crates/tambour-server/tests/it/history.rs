@@ -6,7 +6,7 @@ use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
 use crate::client::{Event, message, text};
-use crate::mock::{GOOD, Mock, Step, delta, finish, reply};
+use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
 use crate::server::Tambour;
 use crate::tool_kit::{Kit, all, answer, gives, plan};
 
@@ -256,11 +256,15 @@ async fn a_whole_prompt_is_all_that_was_said() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_running_does_not_go_back() {
-    let talk = Talk::new(vec![vec![delta("An end"), delta("less one"), Step::Stall]]).await;
+async fn a_message_that_is_running_is_waited_for() {
+    let gate = Gate::new();
+    let first = [vec![delta("A long "), Step::Wait(gate.clone()), delta("one.")], finish("stop")].concat();
+    let talk = Talk::new(vec![first]).await;
     let mut stream = talk.server.stream(&talk.ask("one", &json!({"dialect": "plain"}))).await;
     stream.until("final_delta").await;
-    assert_eq!(talk.shown(&json!({})).await, pairs(&[("user", "last")]));
+    let more = json!({});
+    let (shown, ()) = tokio::join!(talk.shown(&more), async { gate.open() });
+    assert_eq!(shown, pairs(&[("user", "one"), ("assistant", "A long one."), ("user", "last")]));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The server over real sockets, against upstreams that behave badly and clients that come and go.
 
 mod apart;
+mod asking;
 mod cancel;
 mod client;
 mod config;

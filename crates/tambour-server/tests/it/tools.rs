@@ -58,7 +58,7 @@ async fn tools_belong_to_their_key() {
     server.key(other["key"].as_str());
     assert_eq!(server.get("/api/v1/tools/lint").await.status, 404);
     assert_eq!(server.call("delete", "/api/v1/tools/lint", None).await.status, 404);
-    assert_eq!(server.get("/api/v1/tools").await.json, json!({"tools": []}));
+    assert_eq!(server.get("/api/v1/tools").await.json, json!({"data": [], "has_more": false}));
     let refused = server.post("/api/v1/messages", &ask(&json!({"tools": ["lint"]}))).await;
     assert_eq!((refused.status, refused.problem()), (422, "unknown_tool"));
     assert_eq!(refused.json["close"], json!([]));
@@ -122,7 +122,7 @@ async fn what_is_no_tool_is_refused_with_its_place() {
     }
     let answer = server.put("/api/v1/tools/a%20b", &tool(&json!({}))).await;
     assert_eq!((answer.problem(), &answer.json["field"]), ("invalid_field", &json!("name")));
-    assert_eq!(server.get("/api/v1/tools").await.json, json!({"tools": []}));
+    assert_eq!(server.get("/api/v1/tools").await.json, json!({"data": [], "has_more": false}));
 }
 
 #[tokio::test]

@@ -1,0 +1,153 @@
+//! Asking a model: the one way in which a message begins, whatever route it came by.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tambour::Options;
+
+use crate::app::App;
+use crate::drive::{self, Offer, Run};
+use crate::history::{self, Sent};
+use crate::http::problem::Problem;
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::store::live::Reading;
+use crate::store::{Live, Log as _, MessageRow, StoreError};
+use crate::turns::Place;
+use crate::upstream::{Ask, Message, Upstream};
+
+/// What is asked for.
+pub(crate) struct Asked {
+    /// Whose message it is.
+    pub(crate) owner: String,
+    pub(crate) request_id: String,
+    /// One of the owner's; a new one when absent.
+    pub(crate) conversation_id: Option<String>,
+    /// What is said now; earlier messages of the conversation go before `text`.
+    pub(crate) prompt: Sent,
+    pub(crate) upstream: Arc<Upstream>,
+    /// How the model is asked; its messages are put in when it is the message's turn.
+    pub(crate) ask: Ask,
+    pub(crate) options: Options,
+    pub(crate) offer: Option<Offer>,
+    /// The reader sees raw text.
+    pub(crate) legacy: bool,
+    pub(crate) max_reasks: u32,
+    /// Whether it waits while another message of the conversation runs, or is refused.
+    pub(crate) waits: bool,
+    /// What was asked for, as JSON, for the record.
+    pub(crate) request: String,
+    /// A word of the client's own, under which the same request is the same message.
+    pub(crate) repeat: Option<String>,
+    /// Whether somebody reads from the beginning.
+    pub(crate) read: bool,
+}
+
+/// The prompt of a message whose turn has not come.
+pub(crate) struct Prompt {
+    sent: Sent,
+    /// Whether earlier messages of the conversation go before it.
+    goes_on: bool,
+    place: Option<Place>,
+}
+
+/// A message that runs.
+pub(crate) struct Started {
+    pub(crate) row: MessageRow,
+    pub(crate) reading: Option<Reading>,
+}
+
+/// Stores a message and runs it. From here on it ends by itself, whatever becomes of who asked.
+pub(crate) async fn start(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
+    let (work, asked) = (app.clone(), asked);
+    app.undisturbed(async move { begin(&work, asked).await }).await
+}
+
+async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
+    if let Some(id) = &asked.conversation_id {
+        let known = app.store.conversation(id).await?;
+        if known.is_none_or(|row| row.owner != asked.owner) {
+            return Err(Problem::not_found(format!("there is no conversation `{id}`")));
+        }
+    }
+    let place = asked.conversation_id.as_deref().map(|id| app.turns.queue(id));
+    if !asked.waits && matches!(place, Some(Place::Behind(_))) {
+        return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
+    }
+    let loaded = app.loaded();
+    let row = MessageRow {
+        id: ids::new("msg"),
+        conversation_id: asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
+        request_id: asked.request_id,
+        owner: asked.owner,
+        created: ids::now(),
+        status: "running".to_owned(),
+        request: asked.request,
+        repeat: asked.repeat,
+        outcome: None,
+    };
+    let live = Live::new(row.id.clone());
+    // The first reader is there before the run begins, so that its going away is noticed.
+    let reading = asked.read.then(|| app.store.follow(&live));
+    let most = loaded.config.max_running;
+    if !app.live.add(&row.owner, live.clone(), most) {
+        Metrics::count(&app.metrics.limited);
+        let detail = format!("{most} messages of this key are running; wait until one has ended");
+        return Err(Problem::too_many("too_many_running", detail));
+    }
+    // Before the model is asked: what cannot be kept is not begun.
+    let written = match app.store.insert_message(&row) {
+        Ok(written) => written,
+        Err(error) => {
+            app.live.remove(&live.id);
+            return Err(error.into());
+        }
+    };
+    tracing::info!(message = row.id, request = row.request_id, dialect = asked.ask.dialect, "message");
+    let run = Run {
+        row: row.clone(),
+        live: live.clone(),
+        upstream: asked.upstream,
+        ask: asked.ask,
+        options: asked.options,
+        offer: asked.offer,
+        legacy: asked.legacy,
+        max_reasks: asked.max_reasks,
+        grace: Duration::from_millis(loaded.config.grace_ms),
+    };
+    let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
+    let prompt = Prompt { sent: asked.prompt, goes_on, place };
+    app.runs.spawn(drive::run(app.clone(), run, prompt));
+    if let Err(error) = written.await {
+        live.cancel.cancel();
+        return Err(error.into());
+    }
+    Metrics::count(&app.metrics.messages);
+    Ok(Started { row, reading })
+}
+
+impl Prompt {
+    /// Waits for the message's turn, and gives the messages for the model, and what is kept of them. The turn lasts as long as
+    /// what comes with them.
+    pub(crate) async fn reached(
+        self,
+        app: &App,
+        row: &MessageRow,
+    ) -> Result<(Sent, Vec<Message>, impl Send + use<>), StoreError> {
+        let turn = match self.place {
+            Some(place) => Some(place.reached().await),
+            None => None,
+        };
+        let (sent, messages) = if self.goes_on {
+            history::prompt(app, row, self.sent).await?
+        } else {
+            let messages = self.sent.clone().messages(app).await?;
+            (self.sent, messages)
+        };
+        if app.loaded().config.log_content {
+            tracing::info!(message = row.id, prompt = %json!(messages), "prompt");
+        }
+        Ok((sent, messages, turn))
+    }
+}
