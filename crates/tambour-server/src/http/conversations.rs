@@ -89,7 +89,7 @@ pub(super) async fn list(
     Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let page = app.store.conversations(&caller.owner, query.after(), query.limit()?).await?;
-    Ok(Json(page::answer(page.rows.iter().map(shown).collect(), page.more)))
+    Ok(Json(page::answer(&page.rows.iter().map(shown).collect::<Vec<Value>>(), page.more)))
 }
 
 /// `POST /api/v1/conversations`

@@ -248,7 +248,8 @@ async fn repeated(
     let day = SignedDuration::from_hours(24);
     let since = Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default();
     let Some(row) = app.store.repeated(&caller.owner, repeat, &since).await? else { return Ok(None) };
-    if row.request != json!(new).to_string() {
+    let (before, now): (Value, Value) = (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
+    if before != now {
         let detail = "this `Idempotency-Key` was sent with another request";
         return Err(Problem::invalid("idempotency_key_reused", detail));
     }

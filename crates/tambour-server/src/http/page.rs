@@ -43,12 +43,12 @@ impl Query {
         };
         let limit = self.limit()? as usize;
         let more = rows.len() > from + limit;
-        let data = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
-        Ok(answer(data, more))
+        let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
+        Ok(answer(&data, more))
     }
 }
 
 /// The body of a page.
-pub(super) fn answer(data: Vec<Value>, more: bool) -> Value {
+pub(super) fn answer(data: &[Value], more: bool) -> Value {
     json!({"data": data, "has_more": more})
 }
