@@ -32,4 +32,5 @@ mod tool_hooks;
 mod tool_kit;
 mod tool_loop;
 mod tools;
+mod upgrade;
 mod upstream;
