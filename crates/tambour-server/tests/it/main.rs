@@ -11,6 +11,7 @@ mod deletion;
 mod disk;
 mod ends;
 mod events;
+mod every_route;
 mod example;
 mod history;
 mod journal;

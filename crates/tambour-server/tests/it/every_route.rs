@@ -1,0 +1,128 @@
+//! Every route of the description against callers and requests that it must refuse.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Mock, reply};
+use crate::server::Tambour;
+
+/// Method, path and whether a body is taken, of all operations below `/api/`.
+async fn operations(server: &Tambour) -> Vec<(String, String, bool)> {
+    let api = server.get("/openapi.json").await.json;
+    let mut operations = Vec::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap().iter().filter(|_| path.starts_with("/api/")) {
+            operations.push((method.clone(), path.clone(), operation.get("requestBody").is_some()));
+        }
+    }
+    assert!(operations.len() > 20);
+    operations
+}
+
+async fn key(server: &Tambour, rights: &str) -> (String, String) {
+    let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await.json;
+    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+    (text("id"), text("key"))
+}
+
+/// A server with an admin key and a plain one, which has a message, a conversation and a tool.
+struct Stage {
+    server: Tambour,
+    admin: String,
+    message: String,
+    conversation: String,
+}
+
+async fn stage() -> Stage {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::start(&mock, |config| config.max_request = 10_000).await;
+    let (_, admin) = key(&server, "admin").await;
+    server.key(Some(&admin));
+    let (_, plain) = key(&server, "plain").await;
+    server.key(Some(&plain));
+    let made = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
+    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+    let (message, conversation) = (text("message_id"), text("conversation_id"));
+    server.ended(&message).await;
+    let tool = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
+    assert_eq!(server.put("/api/v1/tools/a-tool", &tool).await.status, 200);
+    Stage { server, admin, message, conversation }
+}
+
+impl Stage {
+    fn place(&self, path: &str) -> String {
+        let id = if path.contains("conversations") { &self.conversation } else { &self.message };
+        path.replace("{id}", id).replace("{name}", "a-tool")
+    }
+}
+
+/// A body that the route takes.
+fn body(path: &str) -> Value {
+    match path {
+        "/api/v1/messages/{id}/tool_results" => json!({"results": [{"call_id": "c", "ok": true}]}),
+        "/api/v1/messages/{id}/tool_confirmations" => {
+            json!({"confirmations": [{"call_id": "c", "allow": true}]})
+        }
+        "/api/v1/tools/{name}" => json!({"schema": {"type": "object"}, "executor": {"kind": "client"}}),
+        _ => json!({}),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_another_owner_is_found() {
+    let mut stage = stage().await;
+    let admin = stage.admin.clone();
+    stage.server.key(Some(&admin));
+    let mut tried = 0;
+    for (method, path, takes) in operations(&stage.server).await {
+        // What is put under a name is the caller's own.
+        if !(path.contains("{id}") || path.contains("{name}")) || (method == "put" && path.contains("{name}"))
+        {
+            continue;
+        }
+        let sent = takes.then(|| body(&path).to_string());
+        let answer = stage.server.call(&method, &stage.place(&path), sent.as_deref()).await;
+        assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text);
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
+    // Listings show nothing of it either.
+    for path in ["/api/v1/conversations", "/api/v1/tools"] {
+        assert_eq!(stage.server.get(path).await.json, json!({"data": [], "has_more": false}), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_key_and_no_key_are_let_in_nowhere() {
+    let mut stage = stage().await;
+    let admin = stage.admin.clone();
+    stage.server.key(Some(&admin));
+    let (id, removed) = key(&stage.server, "admin").await;
+    assert_eq!(stage.server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+    for given in [Some(removed.as_str()), None] {
+        stage.server.key(given);
+        for (method, path, takes) in operations(&stage.server).await {
+            let sent = takes.then(|| body(&path).to_string());
+            let answer = stage.server.call(&method, &stage.place(&path), sent.as_deref()).await;
+            assert_eq!((answer.status, answer.problem()), (401, "unauthorized"), "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_too_long_is_refused_everywhere() {
+    let mut stage = stage().await;
+    let admin = stage.admin.clone();
+    let long = format!("{{\"text\":\"{}\"}}", "x".repeat(20_000));
+    let mut tried = 0;
+    for (method, path, takes) in operations(&stage.server).await {
+        if takes {
+            if path.contains("keys") || path.contains("settings") {
+                stage.server.key(Some(&admin));
+            }
+            let answer = stage.server.call(&method, &stage.place(&path), Some(&long)).await;
+            assert_eq!((answer.status, answer.problem()), (413, "too_large"), "{method} {path}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 8, "{tried}");
+}
