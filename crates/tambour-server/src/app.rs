@@ -11,13 +11,14 @@ use tambour::options::Texts;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::keys::Keys;
 use crate::http::problem::Problem;
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Store, StoreError};
-use crate::tools::{Desks, Webhooks};
+use crate::tools::{Desks, Schemas, Webhooks};
 use crate::upstream::{OpenAi, Replay, Upstream};
 
 /// The state as handlers get it.
@@ -31,6 +32,10 @@ pub(crate) struct App {
     pub store: Store,
     /// Messages that are running.
     pub live: Running,
+    /// Does what takes long and waits for nothing.
+    pub aside: Aside,
+    /// Schemas of tools that were compiled.
+    pub schemas: Schemas,
     /// Where clients leave what running messages wait for.
     pub desks: Desks,
     /// Event streams that are open.
@@ -227,6 +232,8 @@ impl App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
             live: Running::default(),
+            aside: Aside::new(),
+            schemas: Schemas::new(),
             desks: Desks::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),

@@ -1,6 +1,7 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
 mod app;
+mod aside;
 pub mod config;
 mod drive;
 #[doc(hidden)]

@@ -8,6 +8,7 @@ mod crash;
 mod ends;
 mod events;
 mod example;
+mod heavy;
 mod history;
 mod keys;
 mod load;
