@@ -61,6 +61,7 @@ pub(super) async fn put(
     let loaded = app.loaded();
     check_name(&name, "name")?;
     check(&app, &definition).await?;
+    secret_of_the_server(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
     let now = ids::now();
     let row = ToolRow {
@@ -140,6 +141,17 @@ async fn check(app: &App, definition: &Definition) -> Result<Arc<Schema>, Proble
         return Err(refused("callers", "a caller is a name of at most 200 bytes"));
     }
     app.schemas.get(&app.aside, &definition.schema, &app.loaded().config.tools).await
+}
+
+/// Secrets of the environment are the operator's: whoever may name one has it sign what they like.
+fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
+    match executor {
+        Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
+            let detail = "`secret_env` needs a key with the `admin` right; give `secret` instead";
+            Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).with("field", "secret_env"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What holds for who runs it.
@@ -273,6 +285,7 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
+    secret_of_the_server(caller, &definition.executor)?;
     let schema = check(app, &definition).await?;
     let mut offered = definition.offered(name, &schema);
     if let Executor::Http { secret, .. } = &mut offered.executor {

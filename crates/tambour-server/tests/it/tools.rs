@@ -1,6 +1,7 @@
 //! The registry of tools.
 
 use serde_json::{Value, json};
+use tambour_server::store::{Store, ToolRow};
 
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
@@ -67,6 +68,43 @@ async fn tools_belong_to_their_key() {
     assert_eq!(server.put("/api/v1/tools/lint", &client).await.status, 200);
     server.key(key["key"].as_str());
     assert_eq!(server.get("/api/v1/tools/lint").await.json["executor"]["kind"], "http");
+}
+
+#[tokio::test]
+async fn only_admins_name_secrets_of_the_environment() {
+    let mut server = server().await;
+    let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(admin["key"].as_str());
+    let plain = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
+    let name = "TAMBOUR_TOOL_SECRET_OF_ANOTHER";
+    let executor = json!({"kind": "http", "url": URL, "secret_env": name});
+    let signed = tool(&json!({ "executor": executor }));
+    // An admin is told that there is no such variable; a plain key not even that.
+    let told = server.put("/api/v1/tools/lint", &signed).await;
+    assert_eq!((told.status, told.problem()), (422, "invalid_field"));
+    server.key(plain["key"].as_str());
+    let refused = server.put("/api/v1/tools/lint", &signed).await;
+    assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{}", refused.text);
+    assert!(refused.json["detail"].as_str().unwrap().contains("secret_env"));
+    assert_eq!(refused.json["field"], "secret_env");
+    // Nor does one work that was registered when it was allowed.
+    let folder = server.stopped().await;
+    let config = crate::server::config(&folder);
+    let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
+    let row = ToolRow {
+        owner: plain["id"].as_str().unwrap().to_owned(),
+        name: "lint".to_owned(),
+        created: String::new(),
+        changed: String::new(),
+        definition: signed.to_string(),
+        secret: None,
+    };
+    assert!(store.put_tool(&row, 10).await.unwrap());
+    store.close().await;
+    let mut server = Tambour::serve(folder, config).await;
+    server.key(plain["key"].as_str());
+    let refused = server.post("/api/v1/messages", &ask(&json!({"tools": ["lint"]}))).await;
+    assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{}", refused.text);
 }
 
 #[tokio::test]
