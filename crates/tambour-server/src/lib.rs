@@ -3,6 +3,7 @@
 mod app;
 mod aside;
 pub mod config;
+mod data_folder;
 mod drive;
 #[doc(hidden)]
 pub mod fail;

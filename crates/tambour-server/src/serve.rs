@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
+use crate::data_folder;
 use crate::http::keys::Keys;
 use crate::http::router;
 use crate::reading::Own;
@@ -58,7 +59,9 @@ impl Server {
         let loaded = Loaded::new(config)?;
         let config = &loaded.config;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
-        let store = Store::open(&config.database_file()?, config.durable).await?;
+        let file = config.database_file()?;
+        data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
+        let store = Store::open(&file, config.durable).await?;
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));

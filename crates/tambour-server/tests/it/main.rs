@@ -5,6 +5,8 @@ mod cancel;
 mod client;
 mod config;
 mod crash;
+#[cfg(unix)]
+mod data_folder;
 mod ends;
 mod events;
 mod example;
