@@ -67,16 +67,10 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Makes what a configuration describes.
     pub(crate) fn new(config: Config) -> Result<Loaded, ConfigError> {
+        config.check()?;
         let upstreams = upstreams(&config)?;
-        match config.default_upstream() {
-            Some(name) if !upstreams.contains_key(name) => {
-                Err(ConfigError(format!("`default_upstream` names `{name}`, and there is no such upstream")))
-            }
-            _ => {
-                let webhooks = Webhooks::new(&config.tools);
-                Ok(Loaded { config, upstreams, webhooks })
-            }
-        }
+        let webhooks = Webhooks::new(&config.tools);
+        Ok(Loaded { config, upstreams, webhooks })
     }
 
     /// The upstream of that name, or the default one.
@@ -281,32 +275,28 @@ impl App {
 /// Makes the upstreams of a configuration.
 fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made =
-            upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;
-        Ok((name.clone(), Arc::new(made)))
+        Ok((name.clone(), Arc::new(upstream(name, given, config)?)))
     };
     config.upstreams.iter().map(make).collect()
 }
 
-fn upstream(given: &UpstreamConfig, config: &Config) -> Result<Upstream, String> {
+fn upstream(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Upstream, ConfigError> {
+    let wrong = |field: &str, what: &str| config.wrong(&format!("upstreams.{name}.{field}"), what);
     match given.kind.as_str() {
-        "demo" => Replay::demo().map(Upstream::Replay),
-        "replay" => Replay::file(given.url.as_ref()).map(Upstream::Replay),
-        "openai" => {
-            let from_file = |path: &std::path::PathBuf| {
-                std::fs::read_to_string(path)
-                    .map(|key| key.trim().to_owned())
-                    .map_err(|error| format!("{}: {error}", path.display()))
-            };
-            let key = match (&given.key_env, &given.key_file) {
-                (_, Some(path)) => Some(from_file(path)?),
-                (Some(name), None) => std::env::var(name).ok().filter(|key| !key.is_empty()),
-                (None, None) => None,
-            };
-            OpenAi::new(&given.url, given.model.clone(), key, config.timeouts)
-                .map(Upstream::OpenAi)
-                .map_err(|error| error.to_string())
+        "demo" => Replay::demo().map(Upstream::Replay).map_err(|error| wrong("kind", &error)),
+        "replay" => {
+            let read = Replay::file(given.url.as_ref()).map(Upstream::Replay);
+            read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
         }
-        other => Err(format!("there is no kind `{other}`; known: openai, replay, demo")),
+        "openai" => {
+            let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
+            OpenAi::new(url, given.model.clone(), key, config.timeouts)
+                .map(Upstream::OpenAi)
+                .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
+        }
+        other => Err(wrong(
+            "kind",
+            &format!("is `{other}`, and there is no such kind; known: openai, replay, demo"),
+        )),
     }
 }

@@ -161,12 +161,15 @@ fn contracts_are_those_of_the_options() {
 #[test]
 fn a_server_that_is_configured_wrongly_is_wrong_use() {
     for wrong in [
-        &["--database", "foo:bar"][..],
-        &["--upstream", "replay=/nothere.jsonl"],
-        &["--upstream", "nonsense"],
+        ["--database", "foo:bar"],
+        ["--upstream", "replay=/nothere.jsonl"],
+        ["--upstream", "openai=127.0.0.1:9/v1"],
+        ["--upstream", "nonsense"],
     ] {
-        let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], wrong].concat(), "");
+        let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], &wrong[..]].concat(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}: {}", ran.stderr);
+        // The flag is named.
+        assert!(ran.stderr.contains(&format!("{}: ", wrong[0])), "{wrong:?}: {}", ran.stderr);
     }
 }
 

@@ -85,11 +85,11 @@ async fn what_belongs_to_others_does_not_exist() {
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
     let mut server = Tambour::start(&mock, |config| {
-        config.api_key = Some("123456".to_owned());
+        config.api_key = Some("1234567890123456".to_owned());
         config.grace_ms = 0;
     })
     .await;
-    server.key(Some("123456"));
+    server.key(Some("1234567890123456"));
     let (_, one) = key(&server, "one", "plain").await;
     let (_, two) = key(&server, "two", "plain").await;
     server.key(Some(&one));
@@ -98,7 +98,7 @@ async fn what_belongs_to_others_does_not_exist() {
     let conversation = accepted.json["conversation_id"].as_str().unwrap().to_owned();
     // While it runs and afterwards; an admin is nobody special here.
     for round in 0..2 {
-        for other in [&two, "123456"] {
+        for other in [&two, "1234567890123456"] {
             server.key(Some(other));
             for path in [
                 format!("/api/v1/messages/{id}"),
