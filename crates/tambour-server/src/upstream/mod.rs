@@ -3,6 +3,7 @@
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
 mod openai;
+mod redact;
 mod replay;
 mod retry;
 

@@ -15,6 +15,7 @@ use tambour::event::{Failure, FinishReason};
 use tambour::lex::sse::{Frame, Frames};
 use tokio::time::{Instant, Sleep};
 
+use super::redact::redacted;
 use super::{Ask, Item, Timeouts, failure, retry};
 
 /// One configured service.
@@ -124,7 +125,7 @@ impl OpenAi {
     }
 }
 
-/// The failure behind an error status. The service's own words are kept, shortened.
+/// The failure behind an error status. The service's own words are kept, shortened and without secrets.
 async fn refused(status: reqwest::StatusCode, response: reqwest::Response) -> Failure {
     let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
     let said = serde_json::from_slice::<Value>(&body).ok().and_then(|body| error_text(&body));
@@ -154,7 +155,7 @@ async fn limited(mut response: reqwest::Response) -> Vec<u8> {
 fn error_text(body: &Value) -> Option<String> {
     let error = body.get("error")?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
-    Some(text.chars().take(300).collect())
+    Some(redacted(text))
 }
 
 /// A reply that is arriving.
