@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Store, StoreError};
 use crate::tools::{Desks, Schemas, Webhooks};
-use crate::upstream::{OpenAi, Replay, Upstream};
+use crate::upstream::{OpenAi, Replay, Source, Upstream};
 
 /// The state as handlers get it.
 pub(crate) type AppState = Arc<App>;
@@ -44,7 +44,7 @@ pub(crate) struct App {
     pub settings: RwLock<Settings>,
     /// API keys.
     pub keys: Keys,
-    /// Counters.
+    /// What is counted.
     pub metrics: Metrics,
     /// Ends when the server stops taking requests.
     pub closing: CancellationToken,
@@ -66,9 +66,9 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Makes what a configuration describes.
-    pub(crate) fn new(config: Config) -> Result<Loaded, ConfigError> {
+    pub(crate) fn new(config: Config, metrics: &Metrics) -> Result<Loaded, ConfigError> {
         config.check()?;
-        let upstreams = upstreams(&config)?;
+        let upstreams = upstreams(&config, metrics)?;
         let webhooks = Webhooks::new(&config.tools);
         Ok(Loaded { config, upstreams, webhooks })
     }
@@ -221,7 +221,7 @@ impl Settings {
 
 impl App {
     /// The state of a server that starts.
-    pub(crate) fn new(loaded: Loaded, store: Store, settings: Settings, keys: Keys) -> App {
+    pub(crate) fn new(loaded: Loaded, metrics: Metrics, store: Store, settings: Settings, keys: Keys) -> App {
         App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
@@ -232,7 +232,7 @@ impl App {
             streams: Arc::default(),
             settings: RwLock::new(settings),
             keys,
-            metrics: Metrics::default(),
+            metrics,
             closing: CancellationToken::new(),
             halting: CancellationToken::new(),
             runs: TaskTracker::new(),
@@ -273,25 +273,26 @@ impl App {
 }
 
 /// Makes the upstreams of a configuration.
-fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
+fn upstreams(config: &Config, metrics: &Metrics) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        Ok((name.clone(), Arc::new(upstream(name, given, config)?)))
+        let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams);
+        Ok((name.clone(), Arc::new(made)))
     };
     config.upstreams.iter().map(make).collect()
 }
 
-fn upstream(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Upstream, ConfigError> {
+fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source, ConfigError> {
     let wrong = |field: &str, what: &str| config.wrong(&format!("upstreams.{name}.{field}"), what);
     match given.kind.as_str() {
-        "demo" => Replay::demo().map(Upstream::Replay).map_err(|error| wrong("kind", &error)),
+        "demo" => Replay::demo().map(Source::Replay).map_err(|error| wrong("kind", &error)),
         "replay" => {
-            let read = Replay::file(given.url.as_ref()).map(Upstream::Replay);
+            let read = Replay::file(given.url.as_ref()).map(Source::Replay);
             read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
         }
         "openai" => {
             let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
             OpenAi::new(url, given.model.clone(), key, config.timeouts)
-                .map(Upstream::OpenAi)
+                .map(Source::OpenAi)
                 .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
         }
         other => Err(wrong(

@@ -15,6 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::data_folder;
 use crate::http::keys::Keys;
 use crate::http::router;
+use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
@@ -56,7 +57,8 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(config: Config) -> Result<Server, StartError> {
-        let loaded = Loaded::new(config)?;
+        let metrics = Metrics::new();
+        let loaded = Loaded::new(config, &metrics)?;
         let config = &loaded.config;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
@@ -76,7 +78,12 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
-        Ok(Server { app: Arc::new(App::new(loaded, store, settings, keys)), listener, address, load: None })
+        Ok(Server {
+            app: Arc::new(App::new(loaded, metrics, store, settings, keys)),
+            listener,
+            address,
+            load: None,
+        })
     }
 
     /// Loads the configuration again with `load` when the process gets SIGHUP; streams go on.

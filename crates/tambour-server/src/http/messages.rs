@@ -1,7 +1,7 @@
 //! `POST /messages` and `POST /messages/{id}/cancel`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -219,13 +219,14 @@ async fn begin(app: Arc<App>, run: Run, most: usize) -> Result<(), Problem> {
         return Err(problem.retry_after(1));
     }
     // The model is asked meanwhile; nothing of its answer is written before the row.
-    let written = app.store.insert_message(&run.row);
+    let (written, started) = (app.store.insert_message(&run.row), Instant::now());
     let live = run.live.clone();
     app.runs.spawn(drive::run(app.clone(), run));
     if let Err(error) = written.await {
         live.cancel.cancel();
         return Err(error.into());
     }
+    app.metrics.committed("message", started.elapsed());
     Metrics::count(&app.metrics.messages);
     Ok(())
 }

@@ -57,8 +57,13 @@ impl OpenAi {
         Ok(OpenAi { client, url, model, key, timeouts })
     }
 
-    /// Asks, and asks again while nothing has come and it is worth it.
-    pub(super) async fn open(&self, ask: &Ask) -> Result<Stream, Failure> {
+    /// Asks, and asks again while nothing has come and it is worth it. Each attempt that fails is told, with the time until the
+    /// next one, if there is one.
+    pub(super) async fn open(
+        &self,
+        ask: &Ask,
+        mut failed: impl FnMut(&Failure, Option<Duration>),
+    ) -> Result<Stream, Failure> {
         let body = self.body(ask);
         let mut attempt = 1;
         loop {
@@ -80,8 +85,8 @@ impl OpenAi {
                     (failure, wait)
                 }
             };
+            failed(&failure, wait);
             let Some(wait) = wait else { return Err(failure) };
-            tracing::debug!(attempt, wait_ms = wait.as_millis(), code = %failure.code, "asking the upstream again");
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -159,7 +164,7 @@ fn error_text(body: &Value) -> Option<String> {
 }
 
 /// A reply that is arriving.
-pub struct Stream {
+pub(super) struct Stream {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
     form: Form,
     timeouts: Timeouts,

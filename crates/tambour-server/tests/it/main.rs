@@ -15,6 +15,7 @@ mod history;
 mod keys;
 mod load;
 mod messages;
+mod metrics;
 mod mock;
 #[cfg(target_os = "linux")]
 mod nodelay;
