@@ -92,16 +92,28 @@ pub(crate) struct Opened {
     owner: String,
 }
 
+/// Who has as many streams as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The one who asks.
+    Owner,
+    /// All together.
+    Server,
+}
+
 impl Streams {
-    /// One more stream of an owner, unless that one has `most` already.
-    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize) -> Option<Opened> {
+    /// One more stream of an owner, unless that one has `most` already, or all have `total`.
+    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize, total: usize) -> Result<Opened, Full> {
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = by_owner.entry(owner.to_owned()).or_default();
-        if *open >= most {
-            return None;
+        let mine = by_owner.get(owner).copied().unwrap_or_default();
+        if mine >= most {
+            return Err(Full::Owner);
         }
-        *open += 1;
-        Some(Opened { streams: self.clone(), owner: owner.to_owned() })
+        if by_owner.values().sum::<usize>() >= total {
+            return Err(Full::Server);
+        }
+        by_owner.insert(owner.to_owned(), mine + 1);
+        Ok(Opened { streams: self.clone(), owner: owner.to_owned() })
     }
 
     /// How many there are.

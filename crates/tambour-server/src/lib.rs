@@ -4,6 +4,7 @@ mod app;
 mod aside;
 pub mod config;
 mod data_folder;
+mod descriptors;
 mod drive;
 #[doc(hidden)]
 pub mod fail;

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
-use crate::data_folder;
 use crate::http::keys::Keys;
 use crate::http::router;
 use crate::metrics::Metrics;
@@ -20,6 +19,7 @@ use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{Store, StoreError};
+use crate::{data_folder, descriptors};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,7 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(config: Config) -> Result<Server, StartError> {
+        descriptors::raise();
         let metrics = Metrics::new();
         let loaded = Loaded::new(config, &metrics)?;
         let config = &loaded.config;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
+use crate::descriptors;
 use crate::tools::ToolLimits;
 use crate::upstream::Timeouts;
 pub(crate) use origins::Origins;
@@ -48,8 +49,14 @@ pub struct Config {
     pub max_running: usize,
     /// Open event streams of one key.
     pub max_streams: usize,
+    /// Open event streams in all; as many as open files allow by default.
+    pub max_streams_total: usize,
     /// Bytes of a request.
     pub max_request: usize,
+    /// Milliseconds that the body of a request may stop.
+    pub body_idle_ms: u64,
+    /// Milliseconds that it may take in all.
+    pub body_ms: u64,
     /// Whether prompts and replies may be in the server's own log.
     pub log_content: bool,
     /// What is in the server's own log, such as `info` or `tambour_server=debug`.
@@ -113,7 +120,10 @@ impl Default for Config {
             drain_ms: 10_000,
             max_running: 2000,
             max_streams: 4000,
+            max_streams_total: descriptors::streams(),
             max_request: 4 << 20,
+            body_idle_ms: 30_000,
+            body_ms: 120_000,
             log_content: false,
             log: "info".to_owned(),
             log_json: false,

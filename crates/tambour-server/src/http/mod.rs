@@ -13,6 +13,7 @@ mod request;
 mod routes;
 mod schemas;
 mod settings;
+mod slow;
 mod tools;
 
 use axum::Router;
@@ -32,7 +33,9 @@ pub(crate) fn router(app: AppState) -> Router {
         let routes = if operation.path.starts_with("/api/") { &mut api } else { &mut open };
         *routes = std::mem::take(routes).route(operation.path, (operation.serve)());
     }
-    open.merge(api.layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
+    let reading = middleware::from_fn_with_state((app.clone(), max_request), slow::whole);
+    // Nobody's body is read before it is known who calls.
+    open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(|| async { Problem::not_found("there is no such page") })
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";

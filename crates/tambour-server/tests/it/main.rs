@@ -24,6 +24,7 @@ mod readme;
 mod reask;
 mod server;
 mod settings;
+mod slow;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;
