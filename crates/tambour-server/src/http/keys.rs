@@ -58,6 +58,12 @@ impl Keys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// Whether a caller that was let in would be let in still.
+    fn knows(&self, caller: &Caller) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() { caller.owner == LOCAL } else { known.iter().any(|key| key.id == caller.owner) }
+    }
+
     /// Whether a caller may still change keys.
     fn may_change(&self, caller: &Caller) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -233,10 +239,16 @@ pub(super) async fn create(
 
 /// Refuses a caller whose key was removed, or who came before the first key, while this change waited.
 fn still(app: &App, caller: &Caller) -> Result<(), Problem> {
-    if app.keys.may_change(caller) {
-        return Ok(());
-    }
-    Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more"))
+    if app.keys.may_change(caller) { Ok(()) } else { Err(gone()) }
+}
+
+/// Refuses a caller whose key was removed, or who came before the first key, while the body came.
+pub(super) fn known(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if app.keys.knows(caller) { Ok(()) } else { Err(gone()) }
+}
+
+fn gone() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 
 /// `DELETE /api/v1/keys/{id}`

@@ -12,6 +12,7 @@ use bytes::BytesMut;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
+use super::keys::{Caller, known};
 use super::problem::Problem;
 use super::request::too_large;
 use crate::app::App;
@@ -38,7 +39,14 @@ pub(super) async fn whole(
         let loaded = app.loaded();
         (loaded.config.body_idle_ms, loaded.config.body_ms)
     };
-    match read(body, Patience { idle_ms, whole_ms, most }).await {
+    let bytes = match read(body, Patience { idle_ms, whole_ms, most }).await {
+        // A body may take longer than the key it came with is valid.
+        Ok(bytes) => {
+            parts.extensions.get::<Caller>().map_or(Ok(()), |caller| known(&app, caller)).map(|()| bytes)
+        }
+        Err(problem) => Err(problem),
+    };
+    match bytes {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(problem) => {
             let mut response = problem.into_response();

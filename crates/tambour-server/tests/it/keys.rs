@@ -199,6 +199,45 @@ async fn nobody_behind_a_proxy_is_the_local_user() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_removed_while_its_request_waits_is_none() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let (_, admin) = key(&server, "admin", "admin").await;
+    server.key(Some(&admin));
+    let bodies = [
+        ("POST", "/api/v1/keys", r#"{"name": "again", "rights": "admin"}"#),
+        ("POST", "/api/v1/messages", r#"{"text": "x"}"#),
+        ("PUT", "/api/v1/settings", r#"{"text_language": "en"}"#),
+        ("PUT", "/api/v1/tools/a", r#"{"schema": {}, "executor": {"kind": "client"}}"#),
+    ];
+    for (method, path, body) in bodies {
+        let (id, secret) = key(&server, "other", "admin").await;
+        let (first, last) = body.split_at(5);
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
+             content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        // It is let in: the server asks for the body.
+        let mut go_on = [0; 25];
+        within(socket.read_exact(&mut go_on)).await.unwrap();
+        assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+        socket.write_all(first.as_bytes()).await.unwrap();
+        assert_eq!(server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+        socket.write_all(last.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(socket.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("unauthorized"), "{path}: {answer}");
+    }
+    assert_eq!(server.get("/api/v1/keys").await.json["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "zh");
+    assert_eq!(mock.calls().begun, 0);
+}
+
+#[tokio::test]
 async fn browsers_of_other_origins_only_if_configured() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
     let asks = [("origin", "https://app.example"), ("access-control-request-method", "POST")];

@@ -17,7 +17,8 @@ fn tool(more: &Value) -> Value {
 
 async fn server() -> Tambour {
     let mock = Mock::start(vec![reply(&answer("x"), 9)]).await;
-    Tambour::start(&mock, |config| config.tools.allowed_hosts = vec!["hooks.example".to_owned()]).await
+    let hosts = ["hooks.example", "100.64.0.1", "100.127.255.255"].map(str::to_owned);
+    Tambour::start(&mock, |config| config.tools.allowed_hosts = hosts.to_vec()).await
 }
 
 #[tokio::test]
@@ -151,6 +152,8 @@ async fn what_is_no_tool_is_refused_with_its_place() {
             "tools.allowed_hosts",
         ),
         (hook(&json!({"url": "ftp://hooks.example/"})), "webhook_not_allowed", "url", "http"),
+        (hook(&json!({"url": "http://100.64.0.1/"})), "webhook_not_allowed", "url", "private network"),
+        (hook(&json!({"url": "http://0x647fffff/"})), "webhook_not_allowed", "url", "100.127.255.255"),
     ] {
         let answer = server.put("/api/v1/tools/lint", &tool(&more)).await;
         assert_eq!((answer.status, answer.problem()), (422, code), "{more}: {}", answer.text);

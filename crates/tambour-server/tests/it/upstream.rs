@@ -345,3 +345,18 @@ async fn secrets_in_the_words_of_a_service_reach_nobody() {
         assert_eq!(end(&events).1["message"], format!("the upstream failed: {words}"));
     }
 }
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let elsewhere = Mock::start(vec![reply("from elsewhere", 4)]).await;
+        let place = format!("http://{}/v1/chat/completions", elsewhere.address);
+        let mock = Mock::start(vec![vec![Step::Head(status, vec![("location", place)]), Step::End]]).await;
+        let server = Tambour::with(&mock).await;
+        let events = server.stream(&ask()).await.whole().await;
+        assert_eq!(names(&events), ["error"], "{status}");
+        assert_eq!(end(&events).1["code"], "upstream_refused");
+        assert!(end(&events).1["message"].as_str().unwrap().contains(&status.to_string()));
+        assert_eq!((mock.calls().begun, elsewhere.asked().len()), (1, 0), "{status}");
+    }
+}
