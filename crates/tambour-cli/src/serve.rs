@@ -89,9 +89,17 @@ impl Args {
         }
         if let Some(database) = &self.database {
             config.database = Some(database.clone());
+            config.given_by("database", "--database");
         }
         if let Some(upstream) = &self.upstream {
-            config.add_upstream(upstream, self.model.clone())?;
+            let source = match std::env::var("TAMBOUR_UPSTREAM") {
+                Ok(value) if value == *upstream => "TAMBOUR_UPSTREAM",
+                _ => "--upstream",
+            };
+            let said = |error| ConfigError(format!("{source}: {error}"));
+            config.add_upstream(upstream, self.model.clone()).map_err(said)?;
+            let name = upstream.split_once('=').map_or(upstream.as_str(), |(kind, _)| kind);
+            config.given_by(&format!("upstreams.{name}"), source);
         }
         Ok(config)
     }

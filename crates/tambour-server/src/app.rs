@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::idempotency::Claims;
 use crate::http::keys::Keys;
@@ -19,9 +20,9 @@ use crate::http::problem::Problem;
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
-use crate::tools::{Desks, Webhooks};
+use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
-use crate::upstream::{OpenAi, Replay, Upstream};
+use crate::upstream::{OpenAi, Replay, Source, Upstream};
 
 /// The state as handlers get it.
 pub(crate) type AppState = Arc<App>;
@@ -34,6 +35,10 @@ pub(crate) struct App {
     pub store: Store,
     /// Messages that are running.
     pub live: Running,
+    /// Does what takes long and waits for nothing.
+    pub aside: Aside,
+    /// Schemas of tools that were compiled.
+    pub schemas: Schemas,
     /// Where clients leave what running messages wait for.
     pub desks: Desks,
     /// Whose turn it is in each conversation.
@@ -46,7 +51,7 @@ pub(crate) struct App {
     pub settings: RwLock<Settings>,
     /// API keys.
     pub keys: Keys,
-    /// Counters.
+    /// What is counted.
     pub metrics: Metrics,
     /// Something was deleted, and is to leave the files.
     pub deleted: Notify,
@@ -70,17 +75,11 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Makes what a configuration describes.
-    pub(crate) fn new(config: Config) -> Result<Loaded, ConfigError> {
-        let upstreams = upstreams(&config)?;
-        match config.default_upstream() {
-            Some(name) if !upstreams.contains_key(name) => {
-                Err(ConfigError(format!("`default_upstream` names `{name}`, and there is no such upstream")))
-            }
-            _ => {
-                let webhooks = Webhooks::new(&config.tools);
-                Ok(Loaded { config, upstreams, webhooks })
-            }
-        }
+    pub(crate) fn new(config: Config, metrics: &Metrics) -> Result<Loaded, ConfigError> {
+        config.check()?;
+        let upstreams = upstreams(&config, metrics)?;
+        let webhooks = Webhooks::new(&config.tools);
+        Ok(Loaded { config, upstreams, webhooks })
     }
 
     /// The upstream of that name, or the default one.
@@ -102,16 +101,28 @@ pub(crate) struct Opened {
     owner: String,
 }
 
+/// Who has as many streams as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The one who asks.
+    Owner,
+    /// All together.
+    Server,
+}
+
 impl Streams {
-    /// One more stream of an owner, unless that one has `most` already.
-    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize) -> Option<Opened> {
+    /// One more stream of an owner, unless that one has `most` already, or all have `total`.
+    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize, total: usize) -> Result<Opened, Full> {
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = by_owner.entry(owner.to_owned()).or_default();
-        if *open >= most {
-            return None;
+        let mine = by_owner.get(owner).copied().unwrap_or_default();
+        if mine >= most {
+            return Err(Full::Owner);
         }
-        *open += 1;
-        Some(Opened { streams: self.clone(), owner: owner.to_owned() })
+        if by_owner.values().sum::<usize>() >= total {
+            return Err(Full::Server);
+        }
+        by_owner.insert(owner.to_owned(), mine + 1);
+        Ok(Opened { streams: self.clone(), owner: owner.to_owned() })
     }
 
     /// How many there are.
@@ -237,18 +248,20 @@ impl Settings {
 
 impl App {
     /// The state of a server that starts.
-    pub(crate) fn new(loaded: Loaded, store: Store, settings: Settings, keys: Keys) -> App {
+    pub(crate) fn new(loaded: Loaded, metrics: Metrics, store: Store, settings: Settings, keys: Keys) -> App {
         App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
             live: Running::default(),
+            aside: Aside::new(),
+            schemas: Schemas::new(),
             desks: Desks::default(),
             turns: Turns::default(),
             claims: Arc::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
             keys,
-            metrics: Metrics::default(),
+            metrics,
             deleted: Notify::new(),
             closing: CancellationToken::new(),
             halting: CancellationToken::new(),
@@ -302,34 +315,31 @@ impl App {
 }
 
 /// Makes the upstreams of a configuration.
-fn upstreams(config: &Config) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
+fn upstreams(config: &Config, metrics: &Metrics) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made =
-            upstream(given, config).map_err(|error| ConfigError(format!("upstream `{name}`: {error}")))?;
+        let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams);
         Ok((name.clone(), Arc::new(made)))
     };
     config.upstreams.iter().map(make).collect()
 }
 
-fn upstream(given: &UpstreamConfig, config: &Config) -> Result<Upstream, String> {
+fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source, ConfigError> {
+    let wrong = |field: &str, what: &str| config.wrong(&format!("upstreams.{name}.{field}"), what);
     match given.kind.as_str() {
-        "demo" => Replay::demo().map(Upstream::Replay),
-        "replay" => Replay::file(given.url.as_ref()).map(Upstream::Replay),
-        "openai" => {
-            let from_file = |path: &std::path::PathBuf| {
-                std::fs::read_to_string(path)
-                    .map(|key| key.trim().to_owned())
-                    .map_err(|error| format!("{}: {error}", path.display()))
-            };
-            let key = match (&given.key_env, &given.key_file) {
-                (_, Some(path)) => Some(from_file(path)?),
-                (Some(name), None) => std::env::var(name).ok().filter(|key| !key.is_empty()),
-                (None, None) => None,
-            };
-            OpenAi::new(&given.url, given.model.clone(), key, config.timeouts)
-                .map(Upstream::OpenAi)
-                .map_err(|error| error.to_string())
+        "demo" => Replay::demo().map(Source::Replay).map_err(|error| wrong("kind", &error)),
+        "replay" => {
+            let read = Replay::file(given.url.as_ref()).map(Source::Replay);
+            read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
         }
-        other => Err(format!("there is no kind `{other}`; known: openai, replay, demo")),
+        "openai" => {
+            let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
+            OpenAi::new(url, given.model.clone(), key, config.timeouts)
+                .map(Source::OpenAi)
+                .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
+        }
+        other => Err(wrong(
+            "kind",
+            &format!("is `{other}`, and there is no such kind; known: openai, replay, demo"),
+        )),
     }
 }

@@ -1,7 +1,7 @@
 //! Asking a model: the one way in which a message begins, whatever route it came by.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tambour::Options;
@@ -97,6 +97,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         return Err(Problem::too_many("too_many_running", detail));
     }
     // Before the model is asked: what cannot be kept is not begun.
+    let started = Instant::now();
     let written = match app.store.insert_message(&row) {
         Ok(written) => written,
         Err(error) => {
@@ -119,7 +120,9 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
     let prompt = Prompt { sent: asked.prompt, goes_on, place };
     app.runs.spawn(drive::run(app.clone(), run, prompt));
-    if let Err(error) = written.await {
+    let written = written.await;
+    app.metrics.committed("message", started.elapsed());
+    if let Err(error) = written {
         live.cancel.cancel();
         return Err(error.into());
     }

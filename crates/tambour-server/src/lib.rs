@@ -1,8 +1,11 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
 mod app;
+mod aside;
 mod ask;
 pub mod config;
+mod data_folder;
+mod descriptors;
 mod drive;
 #[doc(hidden)]
 pub mod fail;

@@ -10,7 +10,7 @@ use crate::config::{Config, ConfigError};
 /// The filter cannot be read.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(&config.log)
-        .map_err(|error| ConfigError(format!("`log` is no filter: {error}")))?;
+        .map_err(|error| config.wrong("log", &format!("is no filter: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A line that cannot be written is lost: to say so would be written to the same place, and panic there.
     let lines = lines.log_internal_errors(false);

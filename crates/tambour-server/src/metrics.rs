@@ -1,75 +1,177 @@
-//! Counters, as Prometheus text.
+//! What the server counts, as OpenMetrics text, which Prometheus reads.
 
-use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Counters of the server.
-#[derive(Debug, Default)]
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// What the server counts.
 pub(crate) struct Metrics {
     /// Messages begun.
-    pub messages: AtomicU64,
+    pub messages: Counter,
     /// Messages that ended with `error`.
-    pub failed: AtomicU64,
+    pub failed: Counter,
     /// Requests refused for lack of a key.
-    pub unauthorized: AtomicU64,
+    pub unauthorized: Counter,
     /// Requests refused since too many streams ran.
-    pub limited: AtomicU64,
+    pub limited: Counter,
     /// Event streams opened.
-    pub streams: AtomicU64,
+    pub streams: Counter,
     /// Calls of tools that began to run.
-    pub tool_calls: AtomicU64,
+    pub tool_calls: Counter,
     /// Calls of tools that gave no result.
-    pub tool_failures: AtomicU64,
+    pub tool_failures: Counter,
     /// Messages that ended since they went round in circles or called tools too often.
-    pub tool_loops: AtomicU64,
+    pub tool_loops: Counter,
     /// Messages that wait for a person or a client.
     pub tool_waits: AtomicU64,
+    /// Calls of upstreams.
+    pub upstreams: Calls,
+    commits: Family<Of, Histogram, Seconds>,
+    running: Gauge,
+    open: Gauge,
+    waits: Gauge,
+    registry: Registry,
+}
+
+/// What is counted of calls of upstreams. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    failures: Family<Failed, Counter>,
+    first_text: Family<Ended, Histogram, Seconds>,
+    duration: Family<Ended, Histogram, Seconds>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Failed {
+    upstream: Arc<str>,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    upstream: Arc<str>,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Of {
+    of: &'static str,
+}
+
+/// Bounds of a histogram.
+#[derive(Clone)]
+struct Seconds(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Seconds {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// Of what a model takes.
+const LONG: Seconds = Seconds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
+/// Of what a disk takes.
+const SHORT: Seconds = Seconds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
+
+impl Calls {
+    /// An attempt failed.
+    pub(crate) fn failed(&self, upstream: &Arc<str>, code: &str) {
+        self.failures.get_or_create(&Failed { upstream: upstream.clone(), code: code.to_owned() }).inc();
+    }
+
+    /// A call is over, `first_text` after its begin being when text came, if any did.
+    pub(crate) fn ended(
+        &self,
+        upstream: &Arc<str>,
+        outcome: &'static str,
+        first_text: Option<Duration>,
+        duration: Duration,
+    ) {
+        let ended = Ended { upstream: upstream.clone(), outcome };
+        if let Some(first_text) = first_text {
+            self.first_text.get_or_create(&ended).observe(first_text.as_secs_f64());
+        }
+        self.duration.get_or_create(&ended).observe(duration.as_secs_f64());
+    }
 }
 
 impl Metrics {
-    /// All of them as text.
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("tambour");
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let mut metrics = Metrics {
+            messages: counter("messages", "Messages begun"),
+            failed: counter("messages_failed", "Messages that ended with an error"),
+            unauthorized: counter("unauthorized", "Requests refused for lack of a key"),
+            limited: counter("limited", "Requests refused since too many were running or open"),
+            streams: counter("streams", "Event streams opened"),
+            tool_calls: counter("tool_calls", "Calls of tools that began to run"),
+            tool_failures: counter("tool_failures", "Calls of tools that gave no result"),
+            tool_loops: counter(
+                "tool_loops",
+                "Messages that ended since their tool calls went on without end",
+            ),
+            tool_waits: AtomicU64::default(),
+            upstreams: Calls {
+                failures: Family::default(),
+                first_text: Family::new_with_constructor(LONG),
+                duration: Family::new_with_constructor(LONG),
+            },
+            commits: Family::new_with_constructor(SHORT),
+            running: Gauge::default(),
+            open: Gauge::default(),
+            waits: Gauge::default(),
+            registry: Registry::default(),
+        };
+        for (name, help, gauge) in [
+            ("running", "Messages running", &metrics.running),
+            ("streams_open", "Event streams open", &metrics.open),
+            ("tool_waits", "Messages that wait for a confirmation or a client's result", &metrics.waits),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        let Calls { failures, first_text, duration } = &metrics.upstreams;
+        let failed = "Attempts of upstreams that failed, before or after the first text";
+        registry.register("upstream_failures", failed, failures.clone());
+        let first = "From the call of an upstream to its first text, attempts before included";
+        registry.register("upstream_first_text_seconds", first, first_text.clone());
+        registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
+        registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
+        metrics.registry = registry;
+        metrics
+    }
+
+    /// All of it as text.
     #[must_use]
     pub(crate) fn render(&self, running: usize, open: usize) -> String {
+        let waits = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        for (gauge, value) in [(&self.running, running), (&self.open, open), (&self.waits, waits)] {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
         let mut out = String::new();
-        let counters = [
-            ("tambour_messages_total", "Messages begun.", &self.messages),
-            ("tambour_messages_failed_total", "Messages that ended with an error.", &self.failed),
-            ("tambour_unauthorized_total", "Requests refused for lack of a key.", &self.unauthorized),
-            (
-                "tambour_limited_total",
-                "Requests refused since too many messages were running.",
-                &self.limited,
-            ),
-            ("tambour_streams_total", "Event streams opened.", &self.streams),
-            ("tambour_tool_calls_total", "Calls of tools that began to run.", &self.tool_calls),
-            ("tambour_tool_failures_total", "Calls of tools that gave no result.", &self.tool_failures),
-            (
-                "tambour_tool_loops_total",
-                "Messages that ended since their tool calls went on without end.",
-                &self.tool_loops,
-            ),
-        ];
-        for (name, help, counter) in counters {
-            let value = counter.load(Ordering::Relaxed);
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
-        }
-        let gauges = [
-            ("tambour_running", "Messages running.", running),
-            ("tambour_streams_open", "Event streams open.", open),
-            (
-                "tambour_tool_waits",
-                "Messages that wait for a confirmation or a client's result.",
-                usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
-        }
+        // A string takes all that is written.
+        let _ = text::encode(&mut out, &self.registry);
         out
     }
 
     /// Counts one.
-    pub(crate) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count(counter: &Counter) {
+        counter.inc();
+    }
+
+    /// Something was committed, so long after it was written.
+    pub(crate) fn committed(&self, of: &'static str, took: Duration) {
+        self.commits.get_or_create(&Of { of }).observe(took.as_secs_f64());
     }
 }

@@ -14,11 +14,12 @@ use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
 use crate::http::keys::Keys;
 use crate::http::router;
+use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{Store, StoreError};
-use crate::sweep;
+use crate::{data_folder, descriptors, sweep};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +60,14 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(config: Config) -> Result<Server, StartError> {
-        let loaded = Loaded::new(config)?;
+        descriptors::raise();
+        let metrics = Metrics::new();
+        let loaded = Loaded::new(config, &metrics)?;
         let config = &loaded.config;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
-        let store = Store::open(&config.database_file()?, config.durable).await?;
+        let file = config.database_file()?;
+        data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
+        let store = Store::open(&file, config.durable).await?;
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
@@ -77,7 +82,12 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
-        Ok(Server { app: Arc::new(App::new(loaded, store, settings, keys)), listener, address, load: None })
+        Ok(Server {
+            app: Arc::new(App::new(loaded, metrics, store, settings, keys)),
+            listener,
+            address,
+            load: None,
+        })
     }
 
     /// Loads the configuration again with `load` when the process gets SIGHUP; streams go on.

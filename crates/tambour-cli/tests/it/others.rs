@@ -161,13 +161,45 @@ fn contracts_are_those_of_the_options() {
 #[test]
 fn a_server_that_is_configured_wrongly_is_wrong_use() {
     for wrong in [
-        &["--database", "foo:bar"][..],
-        &["--upstream", "replay=/nothere.jsonl"],
-        &["--upstream", "nonsense"],
+        ["--database", "foo:bar"],
+        ["--upstream", "replay=/nothere.jsonl"],
+        ["--upstream", "openai=127.0.0.1:9/v1"],
+        ["--upstream", "nonsense"],
     ] {
-        let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], wrong].concat(), "");
+        let ran = run(&[&["serve", "--listen", "127.0.0.1:0"], &wrong[..]].concat(), "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{wrong:?}: {}", ran.stderr);
+        // The flag is named.
+        assert!(ran.stderr.contains(&format!("{}: ", wrong[0])), "{wrong:?}: {}", ran.stderr);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_takes_as_many_files_as_it_may() {
+    use std::io::{BufRead, BufReader};
+    let folder = std::env::temp_dir().join(format!("tambour-cli-files-{}", std::process::id()));
+    let command = format!(
+        "ulimit -S -n 200; ulimit -H -n 700; exec {} serve --listen 127.0.0.1:0 --data {}",
+        env!("CARGO_BIN_EXE_tambour"),
+        folder.display()
+    );
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("standard output is a pipe");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("limits");
+    child.kill().expect("it runs");
+    let _ = child.wait();
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(line.starts_with("listening on http://"), "{line}");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let numbers: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers, ["700", "700"], "{files}");
 }
 
 #[test]

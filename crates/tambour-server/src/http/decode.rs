@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::event::{Collected, FinishReason};
@@ -14,6 +15,8 @@ use tambour::{End, Pipeline};
 use super::messages::options;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::aside::LONG;
+use crate::fail;
 use crate::reading::Contract;
 
 /// What is asked of `POST /api/v1/decode`.
@@ -37,10 +40,30 @@ pub(crate) struct Decode {
     extensions: bool,
 }
 
+/// Does what a request asks for: here, or beside the workers when it is long.
+async fn done(
+    app: Arc<App>,
+    bytes: Bytes,
+    work: fn(&App, &Bytes) -> Result<Value, Problem>,
+) -> Result<Response, Problem> {
+    let long = bytes.len() > LONG;
+    let worker = app.clone();
+    let done = move || {
+        fail::point("decode");
+        // Writing the answer takes its time too.
+        work(&worker, &bytes).map(|answer| Json(answer).into_response())
+    };
+    if long { app.aside.run(done).await? } else { done() }
+}
+
 /// `POST /api/v1/decode`: `events` with neighbouring deltas joined, and `findings`.
-pub(super) async fn decode(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Json<Value>, Problem> {
-    let asked: Decode = body(&bytes)?;
-    let options = options(&app, asked.contract.as_ref())?;
+pub(super) async fn decode(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Response, Problem> {
+    done(app, bytes, decoded).await
+}
+
+fn decoded(app: &App, bytes: &Bytes) -> Result<Value, Problem> {
+    let asked: Decode = body(bytes)?;
+    let options = options(app, asked.contract.as_ref())?;
     let dialect = asked.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, &options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
@@ -48,7 +71,7 @@ pub(super) async fn decode(State(app): State<Arc<App>>, bytes: Bytes) -> Result<
     let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
     pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
-    Ok(Json(json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings })))
+    Ok(json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings }))
 }
 
 /// What is asked of `POST /api/v1/check`.
@@ -69,16 +92,20 @@ pub(crate) struct Check {
 }
 
 /// `POST /api/v1/check`: `verdict` is `pass` or `fail`.
-pub(super) async fn check(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Json<Value>, Problem> {
-    let asked: Check = body(&bytes)?;
+pub(super) async fn check(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Response, Problem> {
+    done(app, bytes, checked).await
+}
+
+fn checked(app: &App, bytes: &Bytes) -> Result<Value, Problem> {
+    let asked: Check = body(bytes)?;
     let contract = Contract {
         profile: Some(asked.profile.unwrap_or_else(|| "strict".to_owned())),
         options: asked.options,
     };
-    let options = options(&app, Some(&contract))?;
+    let options = options(app, Some(&contract))?;
     let held = Held::named(asked.contract.as_deref().unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;
     let verdict = held.check(asked.reply.as_bytes(), &options);
     let word = if verdict.passed() { "pass" } else { "fail" };
-    Ok(Json(json!({ "contract": verdict.contract, "verdict": word, "findings": verdict.findings })))
+    Ok(json!({ "contract": verdict.contract, "verdict": word, "findings": verdict.findings }))
 }

@@ -18,7 +18,7 @@ use tambour::event::{EventKind, kind_of};
 use super::keys::Caller;
 use super::messages::{NewMessage, owned};
 use super::problem::Problem;
-use crate::app::{App, Opened};
+use crate::app::{App, Full, Opened};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::record;
@@ -106,11 +106,25 @@ fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
 
 /// Counts a stream of the caller, or refuses it.
 pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
-    let most = app.loaded().config.max_streams;
-    app.streams.open(&caller.owner, most).ok_or_else(|| {
+    let loaded = app.loaded();
+    let (most, total) = (loaded.config.max_streams, loaded.config.max_streams_total);
+    app.streams.open(&caller.owner, most, total).map_err(|full| {
         Metrics::count(&app.metrics.limited);
-        let detail = format!("{most} event streams of this key are open; wait until one has ended");
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail).retry_after(1)
+        let problem = match full {
+            Full::Owner => {
+                let detail = format!("{most} event streams of this key are open; wait until one has ended");
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
+            }
+            Full::Server => {
+                tracing::warn!(total, "no more event streams are taken");
+                let detail = format!(
+                    "{total} event streams are open, as many as the server takes (`max_streams_total`); wait until one \
+                     has ended, or ask for the message without its stream"
+                );
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server_full", detail)
+            }
+        };
+        problem.retry_after(1)
     })
 }
 

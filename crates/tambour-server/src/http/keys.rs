@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -58,6 +58,12 @@ impl Keys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// Whether a caller that was let in would be let in still.
+    fn knows(&self, caller: &Caller) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() { caller.owner == LOCAL } else { known.iter().any(|key| key.id == caller.owner) }
+    }
+
     /// Whether a caller may still change keys.
     fn may_change(&self, caller: &Caller) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +114,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         return response;
     };
     if caller.owner == LOCAL
-        && let Err(problem) = from_here(headers, &app.loaded().config.cors_origins)
+        && let Err(problem) = from_here(request.version(), headers, &app.loaded().config.cors_origins)
     {
         return problem.into_response();
     }
@@ -116,23 +122,37 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     next.run(request).await
 }
 
+/// Headers by which a proxy tells whom it speaks for.
+const OF_PROXIES: [&str; 6] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
+
 /// Without a key, only the local user is let in: a page of another site that the user's browser shows is not the user, and
-/// neither is one whose name was made to point here.
-fn from_here(headers: &HeaderMap, allowed: &[String]) -> Result<(), Problem> {
+/// neither is one whose name was made to point here, nor whoever comes through a proxy of this machine.
+fn from_here(version: Version, headers: &HeaderMap, allowed: &[String]) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let foreign = |detail| Err(Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail));
-    if text(header::HOST).is_some_and(|host| !is_local(host)) {
-        return foreign("without a key only requests to a local address are answered");
+    let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
+    let proxied = OF_PROXIES.into_iter().find(|name| headers.contains_key(*name));
+    // What proxies speak that are not told to do better, and nobody else any more.
+    let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
+    if let Some(sign) = proxied.or(old) {
+        let detail = format!(
+            "without a key only requests that come straight from this machine are answered, and this one came through a \
+             proxy (`{sign}`): set TAMBOUR_API_KEY, or make an admin key on the machine itself"
+        );
+        return refused("behind_proxy", &detail);
     }
-    match text(header::ORIGIN) {
-        Some(origin) if !is_local(origin.split_once("://").map_or("", |(_, host)| host)) => {
-            if allowed.iter().any(|known| known == origin) {
-                return Ok(());
-            }
-            foreign("without a key pages of other sites are not answered")
-        }
-        _ => Ok(()),
+    let host = text(header::HOST);
+    if headers.contains_key(header::HOST) && !host.is_some_and(is_local) {
+        return refused("foreign_origin", "without a key only requests to a local address are answered");
     }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let own = |host: &str| origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
+    if host.is_some_and(own) || allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()) {
+        return Ok(());
+    }
+    let detail = "without a key pages of other sites are not answered, and another port is another site; \
+                  `cors_origins` of the configuration names those that may";
+    refused("foreign_origin", detail)
 }
 
 /// Whether a host, with or without a port, is this machine.
@@ -219,10 +239,16 @@ pub(super) async fn create(
 
 /// Refuses a caller whose key was removed, or who came before the first key, while this change waited.
 fn still(app: &App, caller: &Caller) -> Result<(), Problem> {
-    if app.keys.may_change(caller) {
-        return Ok(());
-    }
-    Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more"))
+    if app.keys.may_change(caller) { Ok(()) } else { Err(gone()) }
+}
+
+/// Refuses a caller whose key was removed, or who came before the first key, while the body came.
+pub(super) fn known(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if app.keys.knows(caller) { Ok(()) } else { Err(gone()) }
+}
+
+fn gone() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 
 /// `DELETE /api/v1/keys/{id}`

@@ -15,6 +15,7 @@ mod request;
 mod routes;
 mod schemas;
 mod settings;
+mod slow;
 mod tools;
 
 use axum::Router;
@@ -34,7 +35,9 @@ pub(crate) fn router(app: AppState) -> Router {
         let routes = if operation.path.starts_with("/api/") { &mut api } else { &mut open };
         *routes = std::mem::take(routes).route(operation.path, (operation.serve)());
     }
-    open.merge(api.layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
+    let reading = middleware::from_fn_with_state((app.clone(), max_request), slow::whole);
+    // Nobody's body is read before it is known who calls.
+    open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(|| async { Problem::not_found("there is no such page") })
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";
@@ -62,7 +65,8 @@ async fn ready(State(app): State<AppState>) -> Response {
 
 async fn metrics(State(app): State<AppState>) -> Response {
     let text = app.metrics.render(app.live.count(), app.streams.count());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+        .into_response()
 }
 
 async fn home() -> Response {

@@ -49,8 +49,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
     }
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = format!("the request is longer than `max_request`, {max_request} bytes");
-            return Problem::new(status, "too_large", detail).into_response();
+            return too_large(max_request).into_response();
         }
         StatusCode::BAD_REQUEST => "malformed_request",
         StatusCode::SERVICE_UNAVAILABLE => return response,
@@ -58,4 +57,10 @@ async fn problems(response: Response, max_request: usize) -> Response {
     };
     let said = to_bytes(response.into_body(), 2000).await.unwrap_or_default();
     Problem::new(status, code, String::from_utf8_lossy(&said).trim()).into_response()
+}
+
+/// A request that is longer than it may be.
+pub(super) fn too_large(max_request: usize) -> Problem {
+    let detail = format!("the request is longer than `max_request`, {max_request} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }

@@ -53,6 +53,7 @@ macro_rules! operations {
 
 const PLAIN: &str = "text/plain";
 const LINES: &str = "application/jsonl";
+const METRICS: &str = "application/openmetrics-text";
 const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
 
@@ -84,7 +85,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
     get "/healthz" "Whether the process lives" None, "200" Text(PLAIN), super::healthy;
     get "/readyz" "Whether it takes requests" None, "200" Text(PLAIN), super::ready;
-    get "/metrics" "Counters, Prometheus text" None, "200" Text(PLAIN), super::metrics;
+    get "/metrics" "Counters and times, OpenMetrics text" None, "200" Text(METRICS), super::metrics;
     get "/openapi.json" "This description" None, "200" Json("Object"), openapi::document;
     get "/docs" "This description to read" None, "200" Text(HTML), openapi::page;
     get "/docs.js" "The script of that page" None, "200" Text(SCRIPT), openapi::script;

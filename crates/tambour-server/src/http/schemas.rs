@@ -106,6 +106,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("detail", text.clone()),
         ("field?", json!({"type": "string", "description": "the field it is about"})),
         ("call_id?", json!({"type": "string", "description": "the call it is about"})),
+        ("pointer?", json!({"type": "string", "description": "JSON Pointer to the place in a schema"})),
         ("close?", list(&text)),
     ];
     let ids = object(&[

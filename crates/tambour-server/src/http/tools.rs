@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tambour::options::Language;
-use tambour::tool::Tool;
+use tambour::schema::Schema;
 
 use super::keys::Caller;
 use super::page;
@@ -23,6 +23,8 @@ use crate::tools::{Definition, Executor, Guard, Offered, SECRET_ENV, Secret, Too
 const MOST: u32 = 1000;
 /// Tools of one message.
 const MOST_OFFERED: usize = 128;
+/// How many times the patterns of one schema all tools of a message may have.
+const TOGETHER: usize = 4;
 /// Bytes of one definition.
 const SIZE: usize = 256 << 10;
 
@@ -61,7 +63,8 @@ pub(super) async fn put(
     let definition: Definition = body(&bytes)?;
     let loaded = app.loaded();
     check_name(&name, "name")?;
-    check(&name, &definition)?;
+    check(&app, &definition).await?;
+    secret_of_the_server(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
     let now = ids::now();
     let row = ToolRow {
@@ -126,8 +129,8 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     Err(refused(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
 }
 
-/// What holds for every tool, whoever runs it.
-fn check(name: &str, definition: &Definition) -> Result<(), Problem> {
+/// What holds for every tool, whoever runs it. Gives its schema, compiled.
+async fn check(app: &App, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
         return Err(
             Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
@@ -140,9 +143,18 @@ fn check(name: &str, definition: &Definition) -> Result<(), Problem> {
     if definition.callers.iter().flatten().any(blank) {
         return Err(refused("callers", "a caller is a name of at most 200 bytes"));
     }
-    Tool::new(name, definition.schema.clone())
-        .map(|_| ())
-        .map_err(|error| Problem::invalid("invalid_schema", error.to_string()).with("field", "schema"))
+    app.schemas.get(&app.aside, &definition.schema, &app.loaded().config.tools).await
+}
+
+/// Secrets of the environment are the operator's: whoever may name one has it sign what they like.
+fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
+    match executor {
+        Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
+            let detail = "`secret_env` needs a key with the `admin` right; give `secret` instead";
+            Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).with("field", "secret_env"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What holds for who runs it.
@@ -223,6 +235,8 @@ pub(super) async fn offered(
         return Err(refused("tools", detail));
     }
     let mut all: Vec<Offered> = Vec::with_capacity(choices.len());
+    let most = app.loaded().config.tools.max_patterns.saturating_mul(TOGETHER);
+    let mut patterns = 0;
     for choice in choices {
         let offered = match choice {
             ToolChoice::Named(name) => registered(app, caller, name).await?,
@@ -236,12 +250,21 @@ pub(super) async fn offered(
                     confirm: inline.confirm,
                     executor: Executor::Client {},
                 };
-                check(&inline.name, &definition)?;
-                definition.offered(&inline.name)
+                let schema = check(app, &definition).await?;
+                definition.offered(&inline.name, &schema)
             }
         };
         if all.iter().any(|one| one.tool.name == offered.tool.name) {
             return Err(refused("tools", format!("`{}` is named twice", offered.tool.name)));
+        }
+        patterns += offered.tool.patterns();
+        if patterns > most {
+            let detail = format!(
+                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message takes {most}: \
+                 offer fewer tools at a time",
+                offered.tool.name
+            );
+            return Err(Problem::invalid("schema_limit", detail).with("field", "tools"));
         }
         all.push(offered);
     }
@@ -265,7 +288,9 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
-    let mut offered = definition.offered(name);
+    secret_of_the_server(caller, &definition.executor)?;
+    let schema = check(app, &definition).await?;
+    let mut offered = definition.offered(name, &schema);
     if let Executor::Http { secret, .. } = &mut offered.executor {
         *secret = row.secret.map(Secret);
     }

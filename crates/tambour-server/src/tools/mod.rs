@@ -4,16 +4,19 @@
 
 mod desk;
 mod guard;
+mod schemas;
 mod told;
 mod trouble;
 mod webhook;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tambour::schema::Schema;
 use tambour::tool::{Tool, Tools};
 
 pub(crate) use desk::{Answer, Decision, Desk, Desks, Refusal};
 pub(crate) use guard::Guard;
+pub(crate) use schemas::Schemas;
 pub(crate) use told::told;
 pub(crate) use trouble::Trouble;
 pub(crate) use webhook::{Request, Webhooks, environment};
@@ -40,6 +43,10 @@ pub struct ToolLimits {
     pub max_answer: usize,
     /// Bytes of one result that the model is shown.
     pub max_shown: usize,
+    /// Patterns of one schema; the tools of a message may have four times as many together.
+    pub max_patterns: usize,
+    /// Bytes of one of them when it is compiled.
+    pub max_pattern_bytes: usize,
 }
 
 impl Default for ToolLimits {
@@ -54,6 +61,8 @@ impl Default for ToolLimits {
             confirmations_ms: 600_000,
             max_answer: 1 << 20,
             max_shown: 32 << 10,
+            max_patterns: 64,
+            max_pattern_bytes: 256 << 10,
         }
     }
 }
@@ -128,9 +137,9 @@ pub(crate) struct Offered {
 }
 
 impl Definition {
-    /// The tool it describes, whose schema has been checked.
-    pub(crate) fn offered(self, name: &str) -> Offered {
-        let mut tool = Tool::trusted(name, self.schema);
+    /// The tool it describes, with its schema as it was compiled.
+    pub(crate) fn offered(self, name: &str, schema: &Schema) -> Offered {
+        let mut tool = Tool::taking(name, schema.clone());
         if let Some(text) = self.description {
             tool.description = [text.clone(), text];
         }

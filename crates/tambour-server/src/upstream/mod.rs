@@ -2,10 +2,13 @@
 //!
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
+mod call;
 mod openai;
+mod redact;
 mod replay;
 mod retry;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,11 +16,20 @@ use serde_json::{Map, Value};
 use tambour::End;
 use tambour::event::Failure;
 
+use crate::metrics::Calls;
+use call::Call;
 pub use openai::OpenAi;
 pub use replay::Replay;
 
 /// A configured upstream.
-pub enum Upstream {
+pub struct Upstream {
+    name: Arc<str>,
+    source: Source,
+    calls: Calls,
+}
+
+/// Where its replies come from.
+pub enum Source {
     /// A service with the chat completions interface.
     OpenAi(OpenAi),
     /// Recorded replies.
@@ -111,7 +123,12 @@ pub enum Item {
 }
 
 /// A reply that is arriving.
-pub enum Reply {
+pub struct Reply {
+    arriving: Arriving,
+    call: Call,
+}
+
+enum Arriving {
     /// From a model.
     OpenAi(Box<openai::Stream>),
     /// From a recording.
@@ -119,27 +136,40 @@ pub enum Reply {
 }
 
 impl Upstream {
+    /// An upstream of that name, whose calls are counted.
+    pub(crate) fn new(name: &str, source: Source, calls: &Calls) -> Upstream {
+        Upstream { name: name.into(), source, calls: calls.clone() }
+    }
+
     /// Asks for a reply.
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
-        match self {
-            Upstream::OpenAi(service) => {
-                service.open(ask).await.map(|stream| Reply::OpenAi(Box::new(stream)))
+        let mut call = Call::begin(&self.name, &self.calls);
+        let arriving = match &self.source {
+            Source::OpenAi(service) => {
+                let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;
+                Arriving::OpenAi(Box::new(stream))
             }
-            Upstream::Replay(replay) => replay.open(ask).map(Reply::Replay),
-        }
+            Source::Replay(replay) => {
+                let playing = replay.open(ask).inspect_err(|failure| call.failed(failure, None))?;
+                Arriving::Replay(playing)
+            }
+        };
+        Ok(Reply { arriving, call })
     }
 }
 
 impl Reply {
     /// Waits for what comes next, and adds all that is there to `items`. Ends with [`Item::End`].
     pub async fn next(&mut self, items: &mut Vec<Item>) {
-        match self {
-            Reply::OpenAi(stream) => stream.next(items).await,
-            Reply::Replay(playing) => playing.next(items).await,
+        let before = items.len();
+        match &mut self.arriving {
+            Arriving::OpenAi(stream) => stream.next(items).await,
+            Arriving::Replay(playing) => playing.next(items).await,
         }
+        self.call.came(&items[before..]);
     }
 }
 

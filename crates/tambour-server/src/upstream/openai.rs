@@ -15,6 +15,7 @@ use tambour::event::{Failure, FinishReason};
 use tambour::lex::sse::{Frame, Frames};
 use tokio::time::{Instant, Sleep};
 
+use super::redact::redacted;
 use super::{Ask, Item, Timeouts, failure, retry};
 
 /// One configured service.
@@ -56,8 +57,13 @@ impl OpenAi {
         Ok(OpenAi { client, url, model, key, timeouts })
     }
 
-    /// Asks, and asks again while nothing has come and it is worth it.
-    pub(super) async fn open(&self, ask: &Ask) -> Result<Stream, Failure> {
+    /// Asks, and asks again while nothing has come and it is worth it. Each attempt that fails is told, with the time until the
+    /// next one, if there is one.
+    pub(super) async fn open(
+        &self,
+        ask: &Ask,
+        mut failed: impl FnMut(&Failure, Option<Duration>),
+    ) -> Result<Stream, Failure> {
         let body = self.body(ask);
         let mut attempt = 1;
         loop {
@@ -79,8 +85,8 @@ impl OpenAi {
                     (failure, wait)
                 }
             };
+            failed(&failure, wait);
             let Some(wait) = wait else { return Err(failure) };
-            tracing::debug!(attempt, wait_ms = wait.as_millis(), code = %failure.code, "asking the upstream again");
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -137,7 +143,7 @@ impl OpenAi {
     }
 }
 
-/// The failure behind an error status. The service's own words are kept, shortened.
+/// The failure behind an error status. The service's own words are kept, shortened and without secrets.
 async fn refused(status: reqwest::StatusCode, response: reqwest::Response) -> Failure {
     let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
     let said = serde_json::from_slice::<Value>(&body).ok().and_then(|body| error_text(&body));
@@ -167,11 +173,11 @@ async fn limited(mut response: reqwest::Response) -> Vec<u8> {
 fn error_text(body: &Value) -> Option<String> {
     let error = body.get("error")?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
-    Some(text.chars().take(300).collect())
+    Some(redacted(text))
 }
 
 /// A reply that is arriving.
-pub struct Stream {
+pub(super) struct Stream {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
     form: Form,
     timeouts: Timeouts,

@@ -105,7 +105,7 @@ impl Replay {
 }
 
 /// A recording that is being played.
-pub struct Playing {
+pub(super) struct Playing {
     record: Arc<Record>,
     at: usize,
     pace: Duration,

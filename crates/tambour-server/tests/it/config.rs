@@ -100,7 +100,7 @@ async fn strangers_are_not_let_in_without_a_key() {
     assert!(matches!(refused, StartError::Unprotected(_)), "{refused}");
     open.api_key = Some(String::new());
     assert!(matches!(Server::start(open.clone()).await.err(), Some(StartError::Unprotected(_))));
-    open.api_key = Some("secret".to_owned());
+    open.api_key = Some("a-secret-of-sixteen".to_owned());
     assert!(Server::start(open).await.is_ok());
 }
 
@@ -198,4 +198,111 @@ async fn a_hang_up_loads_the_configuration_again() {
     std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
     hang_up();
     until(6).await;
+}
+
+/// Why the server does not start with this file and environment.
+async fn refused(file: &str, environment: &[(&str, &str)]) -> String {
+    let folder = Folder::new();
+    let path = folder.file("tambour.toml", file);
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let loaded = Config::load(Some(&path), environment);
+    let error = match loaded {
+        Ok(mut config) => {
+            config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            config.data = folder.0.join("data");
+            Server::start(config).await.err().expect("it is refused").to_string()
+        }
+        Err(error) => error.to_string(),
+    };
+    error.replace(&path.display().to_string(), "FILE")
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_told_at_start_with_its_place() {
+    let upstream = |more: &str| format!("grace_ms = 5\n\n[upstreams.mine]\nkind = \"openai\"\n{more}\n");
+    let url = "url = \"http://127.0.0.1:9/v1\"\n";
+    let folder = Folder::new();
+    let (empty, two) = (folder.file("empty", " \n"), folder.file("two", "one\ntwo\n"));
+    for (file, environment, said) in [
+        // What is no configuration at all.
+        ("listen = \"127.0.0.1:0\"\ncolour = 1", ("A", "b"), &["FILE:2:1: ", "colour"][..]),
+        ("\n[limits]\n  hold = \"long\"", ("A", "b"), &["FILE:3:10: `limits.hold`: ", "long"]),
+        ("\n\nnot toml", ("A", "b"), &["FILE:3:", "not TOML"]),
+        ("database = \"postgres://x\"", ("A", "b"), &["FILE:1:1: `database`", "sqlite"]),
+        ("", ("TAMBOUR_DATABASE", "postgres://x"), &["TAMBOUR_DATABASE: `database`", "sqlite"]),
+        ("", ("TAMBOUR_COLOUR", "red"), &["TAMBOUR_COLOUR: ", "colour"]),
+        ("", ("TAMBOUR_LISTEN", "here"), &["TAMBOUR_LISTEN: ", "address"]),
+        ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), &["TAMBOUR_UPSTREAM: ", "pigeon"]),
+        // A key that can be guessed, wherever it comes from. It is not repeated.
+        ("\napi_key = \"123456789012345\"", ("A", "b"), &["FILE:2:1: `api_key`", "16", "15", "openssl"]),
+        ("", ("TAMBOUR_API_KEY", "123456789012345"), &["TAMBOUR_API_KEY: `api_key`", "16", "openssl"]),
+        // Upstreams.
+        ("default_upstream = \"mine\"", ("A", "b"), &["FILE:1:1: `default_upstream`", "mine", "demo"]),
+        ("", ("TAMBOUR_DEFAULT_UPSTREAM", "mine"), &["TAMBOUR_DEFAULT_UPSTREAM: ", "mine"]),
+        (
+            "[upstreams.a]\nkind = \"pigeon\"",
+            ("A", "b"),
+            &["FILE:2:1: `upstreams.a.kind`", "pigeon", "openai"],
+        ),
+        (&upstream(""), ("A", "b"), &["FILE:3:12: `upstreams.mine.url`", "missing"]),
+        (
+            &upstream("url = \"127.0.0.1:9100/v1\""),
+            ("A", "b"),
+            &["FILE:5:1: `upstreams.mine.url`", "perhaps `http://127.0.0.1:9100/v1`"],
+        ),
+        (&upstream("url = \"ftp://x/v1\""), ("A", "b"), &["FILE:5:1: ", "ftp://x/v1", "https://"]),
+        (&upstream("url = \"http://\""), ("A", "b"), &["FILE:5:1: ", "http://"]),
+        (&upstream("url = \"http://x/v1?a=b\""), ("A", "b"), &["FILE:5:1: ", "query"]),
+        ("", ("TAMBOUR_UPSTREAM", "openai=localhost:9/v1"), &["TAMBOUR_UPSTREAM: ", "http://localhost:9/v1"]),
+        (
+            &upstream(&format!("{url}key_env = \"NO_SUCH_KEY_OF_TESTS\"")),
+            ("A", "b"),
+            &["FILE:6:1: `upstreams.mine.key_env`", "NO_SUCH_KEY_OF_TESTS", "not set"],
+        ),
+        (
+            &upstream(&format!("{url}key_env = \"TAMBOUR_UPSTREAM_API_KEY\"")),
+            ("A", "b"),
+            &["FILE:6:1: `upstreams.mine.key_env`", "not set"],
+        ),
+        (
+            &upstream(&format!("{url}key_file = \"/nowhere/key\"")),
+            ("A", "b"),
+            &["FILE:6:1: `upstreams.mine.key_file`", "/nowhere/key", "cannot be read"],
+        ),
+        (&upstream(&format!("{url}key_file = {empty:?}")), ("A", "b"), &["FILE:6:1: ", "is empty"]),
+        (&upstream(&format!("{url}key_file = {two:?}")), ("A", "b"), &["FILE:6:1: ", "one word"]),
+        (
+            "[upstreams.a]\nkind = \"replay\"\nurl = \"/nowhere.jsonl\"",
+            ("A", "b"),
+            &["FILE:3:1: `upstreams.a.url`", "/nowhere.jsonl"],
+        ),
+    ] {
+        let error = refused(file, &[environment]).await;
+        assert!(said.iter().all(|part| error.contains(part)), "{said:?}: {error}");
+        assert!(error.starts_with(said[0]), "{said:?}: {error}");
+        assert!(!error.contains("123456789012345"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_work_starts() {
+    let folder = Folder::new();
+    let key = folder.file("key", "sk-of-a-test\n");
+    for (file, environment) in [
+        (format!("[upstreams.a]\nkind = \"openai\"\nurl = \"http://x/v1/\"\nkey_file = {key:?}"), ("A", "b")),
+        (
+            "[upstreams.a]\nkind = \"openai\"\nurl = \"HTTPS://[::1]/v1\"\nkey_env = \"CARGO_PKG_NAME\""
+                .to_owned(),
+            ("A", "b"),
+        ),
+        // A model of one's own needs no key.
+        (String::new(), ("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:9/v1")),
+        (String::new(), ("TAMBOUR_API_KEY", "1234567890123456")),
+    ] {
+        let mut config = load(&file, &[environment]).unwrap();
+        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.data = Folder::new().0.join("data");
+        let started = Server::start(config).await;
+        assert!(started.is_ok(), "{file} {environment:?}: {}", started.err().unwrap());
+    }
 }

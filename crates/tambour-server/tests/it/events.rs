@@ -1,6 +1,7 @@
 //! Following a message: from any number, while it runs and afterwards, without loss or repetition.
 
 use serde_json::{Value, json};
+use tambour_server::store::{Batch, Live, Log as _, MessageRow, Store};
 
 use crate::client::{Event, check, message, names, numbered};
 use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
@@ -161,4 +162,65 @@ async fn looking_is_not_reading() {
     assert_eq!(server.follow(id, &[("last-event-id", "1000000")]).await.status, 204);
     gate.open();
     assert_eq!(server.ended(id).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn who_comes_back_at_the_end_of_a_running_message_waits() {
+    for protocol in ["jsonseq_v1", "legacy"] {
+        let gate = Gate::new();
+        let mut script = vec![delta("on"), Step::Wait(gate.clone()), delta(" and on")];
+        script.extend(finish("stop"));
+        let mock = Mock::start(vec![script]).await;
+        let server = Tambour::with(&mock).await;
+        let mut ask = asked(protocol);
+        ask["dialect"] = "plain".into();
+        let mut first = server.stream(&ask).await;
+        let seen = if protocol == "legacy" { "content_delta" } else { "final_delta" };
+        let events = first.until(seen).await;
+        let last = events.last().unwrap().id.unwrap();
+        drop(first);
+        // Nothing comes after it yet, and it is not over: 204 would tell a browser never to come back.
+        let mut back = server.follow(&message(&events), &[("last-event-id", &last.to_string())]).await;
+        assert_eq!(back.status, 200, "{protocol}"); // J-036
+        let greeting = [back.event().await.unwrap(), back.event().await.unwrap()];
+        assert_eq!(greeting[0].data["state"], "running");
+        assert_eq!(greeting[1].name, "heartbeat");
+        gate.open();
+        let rest = back.rest().await;
+        assert!(back.over && numbered(&rest).iter().all(|event| event.id > Some(last)));
+        assert_eq!(crate::client::text(&rest, seen), " and on");
+        assert_eq!(names(&rest).last(), Some(&"completed"));
+    }
+}
+
+#[tokio::test]
+async fn a_log_without_an_end_is_no_quiet_success() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let folder = server.stopped().await;
+    let config = crate::server::config(&folder);
+    // As damage would leave it: the message counts as over, and its log says nothing of an end.
+    let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let row = MessageRow {
+        id: "msg_damaged".to_owned(),
+        conversation_id: "conv_damaged".to_owned(),
+        request_id: "req".to_owned(),
+        owner: "local".to_owned(),
+        created: String::new(),
+        status: "completed".to_owned(),
+        request: request.to_string(),
+        ..MessageRow::default()
+    };
+    store.insert_message(&row).unwrap().await.unwrap();
+    let live = Live::new(row.id.clone());
+    let mut batch = Batch::new(1);
+    batch.event("final_delta", |out| out.extend_from_slice(b"{\"text\":\"half\"}"));
+    store.append(&live, batch).await.unwrap();
+    store.close().await;
+    let server = Tambour::serve(folder, config).await;
+    let mut stream = server.follow(&row.id, &[]).await;
+    let events = stream.rest().await;
+    assert_eq!(names(&events), ["final_delta"]);
+    assert!(!stream.over, "the body must not end as if all was well"); // J-035
 }

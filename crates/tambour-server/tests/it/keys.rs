@@ -1,10 +1,11 @@
 //! Keys: who may call, what they may, and whose everything is.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::message;
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
-use crate::server::Tambour;
+use crate::server::{Tambour, within};
 
 async fn key(server: &Tambour, name: &str, rights: &str) -> (String, String) {
     let made = server.post("/api/v1/keys", &json!({"name": name, "rights": rights})).await;
@@ -84,11 +85,11 @@ async fn what_belongs_to_others_does_not_exist() {
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
     let mut server = Tambour::start(&mock, |config| {
-        config.api_key = Some("123456".to_owned());
+        config.api_key = Some("1234567890123456".to_owned());
         config.grace_ms = 0;
     })
     .await;
-    server.key(Some("123456"));
+    server.key(Some("1234567890123456"));
     let (_, one) = key(&server, "one", "plain").await;
     let (_, two) = key(&server, "two", "plain").await;
     server.key(Some(&one));
@@ -97,7 +98,7 @@ async fn what_belongs_to_others_does_not_exist() {
     let conversation = accepted.json["conversation_id"].as_str().unwrap().to_owned();
     // While it runs and afterwards; an admin is nobody special here.
     for round in 0..2 {
-        for other in [&two, "123456"] {
+        for other in [&two, "1234567890123456"] {
             server.key(Some(other));
             for path in [
                 format!("/api/v1/messages/{id}"),
@@ -137,9 +138,16 @@ async fn pages_of_other_sites_are_not_the_local_user() {
         ("host", "rebound.example", 403),
         ("host", "rebound.example:8787", 403),
         ("origin", &own, 200),
-        ("origin", "http://localhost:5173", 200),
+        // Another port is another site, on this machine too.
+        ("origin", "http://localhost:5173", 403),
+        ("origin", &format!("http://localhost:{}", server.address.port()), 403),
+        ("origin", &own.replace("http://", "https://"), 403),
+        ("host", "localhost.evil.example", 403),
+        ("host", "127.0.0.1.evil.example", 403),
+        ("host", "localhost@evil.example", 403),
         ("origin", "https://app.example", 200),
         ("host", "localhost", 200),
+        ("host", "LOCALHOST:8787", 200),
         ("host", "[::1]:8787", 200),
     ] {
         let answer = server.call_with("get", path, None, &[(name, value)]).await;
@@ -149,6 +157,84 @@ async fn pages_of_other_sites_are_not_the_local_user() {
     let (_, secret) = key(&server, "admin", "admin").await;
     server.key(Some(&secret));
     assert_eq!(server.call_with("get", path, None, &[("origin", "https://evil.example")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn nobody_behind_a_proxy_is_the_local_user() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let path = "/api/v1/settings";
+    let headers = [
+        ("forwarded", "for=203.0.113.7"),
+        ("x-forwarded-for", "203.0.113.7"),
+        ("x-forwarded-host", "app.example"),
+        ("x-forwarded-proto", "https"),
+        ("x-real-ip", "127.0.0.1"),
+        ("via", "1.1 proxy"),
+    ];
+    for header in headers {
+        let refused = server.call_with("get", path, None, &[("host", "127.0.0.1"), header]).await;
+        assert_eq!((refused.status, refused.problem()), (403, "behind_proxy"), "{header:?}");
+        let detail = refused.json["detail"].as_str().unwrap();
+        assert!(detail.contains(header.0) && detail.contains("TAMBOUR_API_KEY"), "{detail}");
+        let key = json!({"name": "mine", "rights": "admin"}).to_string();
+        let made = server.call_with("post", "/api/v1/keys", Some(&key), &[header]).await;
+        assert_eq!(made.status, 403, "{header:?}");
+        // What is for everybody stays so.
+        assert_eq!(server.call_with("get", "/healthz", None, &[header]).await.status, 200);
+    }
+    // Some say nothing about themselves and speak an old version.
+    let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let old = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", server.address);
+    socket.write_all(old.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(socket.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.contains("behind_proxy"), "{answer}");
+    // With a key it is the key that counts.
+    let (_, secret) = key(&server, "admin", "admin").await;
+    server.key(Some(&secret));
+    for header in headers {
+        assert_eq!(server.call_with("get", path, None, &[header]).await.status, 200, "{header:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_removed_while_its_request_waits_is_none() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let (_, admin) = key(&server, "admin", "admin").await;
+    server.key(Some(&admin));
+    let bodies = [
+        ("POST", "/api/v1/keys", r#"{"name": "again", "rights": "admin"}"#),
+        ("POST", "/api/v1/messages", r#"{"text": "x"}"#),
+        ("PUT", "/api/v1/settings", r#"{"text_language": "en"}"#),
+        ("PUT", "/api/v1/tools/a", r#"{"schema": {}, "executor": {"kind": "client"}}"#),
+    ];
+    for (method, path, body) in bodies {
+        let (id, secret) = key(&server, "other", "admin").await;
+        let (first, last) = body.split_at(5);
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
+             content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        // It is let in: the server asks for the body.
+        let mut go_on = [0; 25];
+        within(socket.read_exact(&mut go_on)).await.unwrap();
+        assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+        socket.write_all(first.as_bytes()).await.unwrap();
+        assert_eq!(server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+        socket.write_all(last.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(socket.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("unauthorized"), "{path}: {answer}");
+    }
+    assert_eq!(server.get("/api/v1/keys").await.json["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "zh");
+    assert_eq!(mock.calls().begun, 0);
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ mod cancel;
 mod client;
 mod config;
 mod crash;
+#[cfg(unix)]
+mod data_folder;
 mod deletion;
 #[cfg(target_os = "linux")]
 mod disk;
@@ -13,12 +15,14 @@ mod ends;
 mod events;
 mod every_route;
 mod example;
+mod heavy;
 mod history;
 mod journal;
 mod keys;
 mod listings;
 mod load;
 mod messages;
+mod metrics;
 mod mock;
 #[cfg(target_os = "linux")]
 mod nodelay;
@@ -27,6 +31,7 @@ mod readme;
 mod reask;
 mod server;
 mod settings;
+mod slow;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

@@ -243,7 +243,8 @@ impl Tambour {
     /// Waits until a gauge has a value.
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
         within(async {
-            while self.metric(name).await != value {
+            // What has labels is there when it was counted first.
+            while !self.get("/metrics").await.text.lines().any(|line| line == format!("{name} {value}")) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })

@@ -1,6 +1,7 @@
 //! The registry of tools.
 
 use serde_json::{Value, json};
+use tambour_server::store::{Store, ToolRow};
 
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
@@ -16,7 +17,8 @@ fn tool(more: &Value) -> Value {
 
 async fn server() -> Tambour {
     let mock = Mock::start(vec![reply(&answer("x"), 9)]).await;
-    Tambour::start(&mock, |config| config.tools.allowed_hosts = vec!["hooks.example".to_owned()]).await
+    let hosts = ["hooks.example", "100.64.0.1", "100.127.255.255"].map(str::to_owned);
+    Tambour::start(&mock, |config| config.tools.allowed_hosts = hosts.to_vec()).await
 }
 
 #[tokio::test]
@@ -70,6 +72,43 @@ async fn tools_belong_to_their_key() {
 }
 
 #[tokio::test]
+async fn only_admins_name_secrets_of_the_environment() {
+    let mut server = server().await;
+    let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(admin["key"].as_str());
+    let plain = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
+    let name = "TAMBOUR_TOOL_SECRET_OF_ANOTHER";
+    let executor = json!({"kind": "http", "url": URL, "secret_env": name});
+    let signed = tool(&json!({ "executor": executor }));
+    // An admin is told that there is no such variable; a plain key not even that.
+    let told = server.put("/api/v1/tools/lint", &signed).await;
+    assert_eq!((told.status, told.problem()), (422, "invalid_field"));
+    server.key(plain["key"].as_str());
+    let refused = server.put("/api/v1/tools/lint", &signed).await;
+    assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{}", refused.text);
+    assert!(refused.json["detail"].as_str().unwrap().contains("secret_env"));
+    assert_eq!(refused.json["field"], "secret_env");
+    // Nor does one work that was registered when it was allowed.
+    let folder = server.stopped().await;
+    let config = crate::server::config(&folder);
+    let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
+    let row = ToolRow {
+        owner: plain["id"].as_str().unwrap().to_owned(),
+        name: "lint".to_owned(),
+        created: String::new(),
+        changed: String::new(),
+        definition: signed.to_string(),
+        secret: None,
+    };
+    assert!(store.put_tool(&row, 10).await.unwrap());
+    store.close().await;
+    let mut server = Tambour::serve(folder, config).await;
+    server.key(plain["key"].as_str());
+    let refused = server.post("/api/v1/messages", &ask(&json!({"tools": ["lint"]}))).await;
+    assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{}", refused.text);
+}
+
+#[tokio::test]
 async fn what_is_no_tool_is_refused_with_its_place() {
     let server = server().await;
     let hook = |more: &Value| {
@@ -113,6 +152,8 @@ async fn what_is_no_tool_is_refused_with_its_place() {
             "tools.allowed_hosts",
         ),
         (hook(&json!({"url": "ftp://hooks.example/"})), "webhook_not_allowed", "url", "http"),
+        (hook(&json!({"url": "http://100.64.0.1/"})), "webhook_not_allowed", "url", "private network"),
+        (hook(&json!({"url": "http://0x647fffff/"})), "webhook_not_allowed", "url", "100.127.255.255"),
     ] {
         let answer = server.put("/api/v1/tools/lint", &tool(&more)).await;
         assert_eq!((answer.status, answer.problem()), (422, code), "{more}: {}", answer.text);

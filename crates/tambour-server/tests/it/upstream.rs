@@ -290,3 +290,73 @@ async fn recordings_are_played() {
     assert_eq!(end(&events).0, "completed");
     assert!(!text(&events, "final_delta").is_empty());
 }
+
+#[tokio::test]
+async fn secrets_in_the_words_of_a_service_reach_nobody() {
+    let secrets = [
+        "sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12",
+        "sk-abc",
+        "sk-ab***********************wxyz",
+        "org-Xy12Zw34Ab56Cd78",
+        "proj_Qw12Er34Ty56Ui78",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl1234567",
+        "8f14e45fceea167a5a36dedd4bea2543",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=",
+    ];
+    let words = |secret: &str| {
+        format!("Key {secret} of ({secret}) may not: Bearer {secret}, key=\"{secret}\"；密钥{secret}无效")
+    };
+    let head = |status| Step::Head(status, vec![("content-type", "application/json".to_owned())]);
+    let scripts = secrets.iter().flat_map(|secret| {
+        let error = json!({"error": {"message": words(secret)}});
+        [
+            vec![head(401), send(&error.to_string()), Step::End],
+            vec![delta("Four. "), Step::Send(frame(&error)), Step::End],
+            vec![head(200), send(&json!({ "error": words(secret) }).to_string()), Step::End],
+        ]
+    });
+    let mock = Mock::start(scripts.collect()).await;
+    let server = Tambour::with(&mock).await;
+    for secret in secrets.iter().flat_map(|secret| [secret; 3]) {
+        let events = server.stream(&ask()).await.whole().await;
+        let (name, data) = end(&events);
+        assert_eq!(name, "error");
+        let said = data["message"].as_str().unwrap();
+        assert!(!said.contains(secret) && !said.contains(&secret[..6]), "{said}");
+        for word in ["Key ", " may not: Bearer ", "；密钥", "无效"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        let record = server.ended(&crate::client::message(&events)).await.to_string();
+        assert!(!record.contains(secret), "{record}");
+    }
+    // A secret that is cut is one all the same.
+    let long = format!("{}8f14e45fceea167a5a36dedd4bea2543", "x".repeat(280));
+    let events = answer(vec![Step::Send(frame(&json!({ "error": long }))), Step::End]).await;
+    assert!(!end(&events).1["message"].as_str().unwrap().contains("8f14"));
+    // What helps is kept.
+    for words in [
+        "The model `deepseek-ai/DeepSeek-R1-Distill-Qwen-32B` does not exist or you do not have access to it.",
+        "Rate limit reached for gpt-4o-mini-2024-07-18: Limit 200000, Used 199123, Requested 20000. Try again in 1m13.5s.",
+        "maximum context length is 131072 tokens; see https://platform.example/docs/guides/error-codes#2026-11-22",
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF is loading, user-friendly task-force org-chart",
+    ] {
+        let events = answer(vec![Step::Send(frame(&json!({ "error": words }))), Step::End]).await;
+        assert_eq!(end(&events).1["message"], format!("the upstream failed: {words}"));
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let elsewhere = Mock::start(vec![reply("from elsewhere", 4)]).await;
+        let place = format!("http://{}/v1/chat/completions", elsewhere.address);
+        let mock = Mock::start(vec![vec![Step::Head(status, vec![("location", place)]), Step::End]]).await;
+        let server = Tambour::with(&mock).await;
+        let events = server.stream(&ask()).await.whole().await;
+        assert_eq!(names(&events), ["error"], "{status}");
+        assert_eq!(end(&events).1["code"], "upstream_refused");
+        assert!(end(&events).1["message"].as_str().unwrap().contains(&status.to_string()));
+        assert_eq!((mock.calls().begun, elsewhere.asked().len()), (1, 0), "{status}");
+    }
+}

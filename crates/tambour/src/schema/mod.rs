@@ -10,15 +10,17 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod limits;
 mod shape;
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{PatternOptions, Regex, ValidationError, Validator};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
+pub use limits::{SchemaLimits, Unfit};
 
 /// Most characters of a message of the schema library: values of any length may stand in it.
 const MESSAGE: usize = 200;
@@ -55,12 +57,24 @@ impl Schema {
     /// # Errors
     /// It is none, or refers to another document.
     pub fn new(value: Value) -> Result<Schema> {
-        let validator = compile(&value).map_err(|error| {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "its top".to_owned() } else { format!("`{place}`") };
+        let validator = compile(&value, PatternOptions::regex()).map_err(|error| {
+            let place = place(&error.instance_path().to_string());
             Error::invalid(format!("not a JSON Schema: {error} at {place}"))
         })?;
-        Ok(Schema { value, validator: Arc::new(OnceLock::from(Some(validator))) })
+        Ok(Schema::of(value, validator))
+    }
+
+    /// Compiles a schema of somebody who is not trusted: its patterns are bounded in number and size.
+    ///
+    /// # Errors
+    /// See [`Unfit`].
+    pub fn limited(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, Unfit> {
+        let validator = limits.compile(&value)?;
+        Ok(Schema::of(value, validator))
+    }
+
+    fn of(value: Value, validator: Validator) -> Schema {
+        Schema { value, validator: Arc::new(OnceLock::from(Some(validator))) }
     }
 
     /// A schema that was taken by [`Schema::new`] before: it is compiled when it is first needed, since that takes
@@ -76,10 +90,16 @@ impl Schema {
         &self.value
     }
 
+    /// How many patterns it has, as [`SchemaLimits`] counts them.
+    #[must_use]
+    pub fn patterns(&self) -> usize {
+        limits::Patterns::count(&self.value)
+    }
+
     /// What is wrong with `value`: the first `most` places.
     #[must_use]
     pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
-        let mismatch = |error: jsonschema::ValidationError<'_>| Mismatch {
+        let mismatch = |error: ValidationError<'_>| Mismatch {
             pointer: error.instance_path().to_string(),
             message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
         };
@@ -111,13 +131,21 @@ impl Schema {
     }
 
     fn validator(&self) -> Option<&Validator> {
-        self.validator.get_or_init(|| compile(&self.value).ok()).as_ref()
+        self.validator.get_or_init(|| compile(&self.value, PatternOptions::regex()).ok()).as_ref()
     }
 }
 
 /// Patterns must stay linear in the text: they meet what a model wrote.
-fn compile(schema: &Value) -> std::result::Result<Validator, jsonschema::ValidationError<'static>> {
-    jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema)
+fn compile(
+    schema: &Value,
+    patterns: PatternOptions<Regex>,
+) -> std::result::Result<Validator, ValidationError<'static>> {
+    jsonschema::options().with_pattern_options(patterns).build(schema)
+}
+
+/// A place in a schema, in words.
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { "its top".to_owned() } else { format!("`{pointer}`") }
 }
 
 /// The type of a JSON value in words, with its article.

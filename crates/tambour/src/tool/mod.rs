@@ -65,6 +65,12 @@ impl Tool {
         Tool::of(name, Schema::trusted(schema))
     }
 
+    /// A tool whose arguments satisfy a schema that is compiled already.
+    #[must_use]
+    pub fn taking(name: &str, args: Schema) -> Tool {
+        Tool::of(name, args)
+    }
+
     fn of(name: &str, of_args: Schema) -> Tool {
         let schema = of_args.value();
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -85,6 +91,12 @@ impl Tool {
     #[must_use]
     pub fn schema(&self) -> &Value {
         self.schema.value()
+    }
+
+    /// How many patterns that schema has.
+    #[must_use]
+    pub fn patterns(&self) -> usize {
+        self.schema.patterns()
     }
 
     /// What it does, in one line.

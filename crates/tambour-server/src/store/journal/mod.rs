@@ -9,7 +9,7 @@ mod record;
 mod replay;
 mod sync;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::fail;
+use crate::{data_folder, fail};
 pub(super) use record::{Entries, Record};
 pub(super) use replay::replay;
 pub(super) use sync::Syncer;
@@ -152,7 +152,7 @@ impl Open {
 /// Makes a segment.
 fn begin(folder: &Path, number: u64) -> io::Result<File> {
     let name = folder.join(format!("{number:016}.log"));
-    let made = OpenOptions::new().create_new(true).append(true).open(&name)?;
+    let made = data_folder::create(&name)?;
     if let Err(error) = (&made).write_all(HEAD) {
         let _ = std::fs::remove_file(&name);
         return Err(error);

@@ -1,14 +1,20 @@
 //! Configuration: defaults, then `tambour.toml`, then `TAMBOUR_*`, then flags.
 
+mod check;
+mod origins;
+mod read;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tambour::limits::Limits;
 
-use crate::tools::{SECRET_ENV, ToolLimits};
+use crate::descriptors;
+use crate::tools::ToolLimits;
 use crate::upstream::Timeouts;
+pub(crate) use origins::Origins;
 
 /// Everything that can be configured. The defaults work with no file at all.
 #[derive(Clone, Serialize, Deserialize)]
@@ -43,12 +49,18 @@ pub struct Config {
     pub max_running: usize,
     /// Open event streams of one key.
     pub max_streams: usize,
+    /// Open event streams in all; as many as open files allow by default.
+    pub max_streams_total: usize,
     /// Bytes of a request.
     pub max_request: usize,
     /// Bytes of earlier messages of a conversation that a model is told, about.
     pub max_history: usize,
     /// How long messages are kept.
     pub retention: Retention,
+    /// Milliseconds that the body of a request may stop.
+    pub body_idle_ms: u64,
+    /// Milliseconds that it may take in all.
+    pub body_ms: u64,
     /// Whether prompts and replies may be in the server's own log.
     pub log_content: bool,
     /// What is in the server's own log, such as `info` or `tambour_server=debug`.
@@ -61,7 +73,13 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How tools may be run.
     pub tools: ToolLimits,
+    /// Where values come from.
+    #[serde(skip)]
+    pub(crate) origins: Origins,
 }
+
+/// Variable that holds the key of `--upstream`, if there is one.
+pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 
 /// How long messages are kept: for ever, unless something is set.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -118,15 +136,19 @@ impl Default for Config {
             drain_ms: 10_000,
             max_running: 2000,
             max_streams: 4000,
+            max_streams_total: descriptors::streams(),
             max_request: 4 << 20,
             max_history: 512 << 10,
             retention: Retention::default(),
+            body_idle_ms: 30_000,
+            body_ms: 120_000,
             log_content: false,
             log: "info".to_owned(),
             log_json: false,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             tools: ToolLimits::default(),
+            origins: Origins::default(),
         }
     }
 }
@@ -137,46 +159,6 @@ impl Default for Config {
 pub struct ConfigError(pub String);
 
 impl Config {
-    /// The configuration of `file` (or `tambour.toml`, if it is there) and the environment.
-    ///
-    /// # Errors
-    /// The file cannot be read or has a field that does not exist; a variable has a value that does not fit.
-    pub fn load(
-        file: Option<&Path>,
-        environment: impl Iterator<Item = (String, String)>,
-    ) -> Result<Config, ConfigError> {
-        let standard = Path::new("tambour.toml");
-        let text = match file.or_else(|| standard.exists().then_some(standard)) {
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| ConfigError(format!("{}: {error}", path.display())))?,
-            None => String::new(),
-        };
-        let mut table: toml::Table = text
-            .parse()
-            .map_err(|error| ConfigError(format!("the configuration file is not TOML: {error}")))?;
-        let (mut upstream, mut model) = (None, None);
-        for (name, value) in environment {
-            match name.strip_prefix("TAMBOUR_") {
-                None => {}
-                Some("UPSTREAM") => upstream = Some(value),
-                Some("MODEL") => model = Some(value),
-                // These name no field: the key of `--upstream`, and the file itself.
-                Some("UPSTREAM_API_KEY" | "CONFIG") => {}
-                // Secrets of tools, named by whoever registers one.
-                Some(_) if name.starts_with(SECRET_ENV) => {}
-                Some(field) => set(&mut table, &name, &field.to_ascii_lowercase(), &value)?,
-            }
-        }
-        let mut config: Config =
-            table.try_into().map_err(|error| ConfigError(format!("the configuration: {error}")))?;
-        config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
-        if let Some(upstream) = upstream {
-            config.add_upstream(&upstream, model)?;
-        }
-        config.database_file()?;
-        Ok(config)
-    }
-
     /// The file of the database.
     ///
     /// # Errors
@@ -186,9 +168,7 @@ impl Config {
         let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match file {
             Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
-            _ => {
-                Err(ConfigError("`database` takes sqlite:FILE; other databases are not there yet".to_owned()))
-            }
+            _ => Err(self.wrong("database", "takes sqlite:FILE; other databases are not there yet")),
         }
     }
 
@@ -203,11 +183,16 @@ impl Config {
                 "`{given}` is no upstream; give openai=URL, replay=FILE or demo"
             )));
         }
-        let key_env = (kind == "openai").then(|| "TAMBOUR_UPSTREAM_API_KEY".to_owned());
+        let key_env = (kind == "openai").then(|| UPSTREAM_KEY.to_owned());
         let upstream = UpstreamConfig { kind: kind.into(), url: url.into(), model, key_env, key_file: None };
         self.upstreams.insert(kind.to_owned(), upstream);
         self.default_upstream = Some(kind.to_owned());
         Ok(())
+    }
+
+    /// Says that a field was given by `source`, a flag or a variable: errors about its value name it.
+    pub fn given_by(&mut self, field: &str, source: &str) {
+        self.origins.given_by(field, source);
     }
 
     /// Name of the upstream that is used when a request names none.
@@ -244,42 +229,4 @@ fn without_secrets(url: &str) -> String {
         address.rsplit_once('@').map_or_else(|| address.to_owned(), |(_, host)| format!("***@{host}"));
     let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
     format!("{scheme}://{address}{path}")
-}
-
-/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field
-/// takes is known from its default, so that a key made of digits stays text.
-fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<(), ConfigError> {
-    let defaults = toml::Table::try_from(Config::default())
-        .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
-    let grouped = ["limits", "timeouts", "tools", "retention"]
-        .into_iter()
-        .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
-    let (default, table, field) = match grouped {
-        Some((group, field)) => {
-            let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            let toml::Value::Table(inner) = inner else {
-                return Err(ConfigError(format!("`{group}` is not a table in the configuration file")));
-            };
-            (defaults[group].get(field), inner, field)
-        }
-        None => (defaults.get(field), table, field),
-    };
-    let wrong = |wanted| ConfigError(format!("{variable} takes {wanted}, not `{value}`"));
-    let value = match default {
-        Some(toml::Value::Integer(_)) => {
-            toml::Value::Integer(value.trim().parse().map_err(|_| wrong("a whole number"))?)
-        }
-        Some(toml::Value::Boolean(_)) => {
-            toml::Value::Boolean(value.trim().parse().map_err(|_| wrong("true or false"))?)
-        }
-        Some(toml::Value::Array(_)) => {
-            let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
-            toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
-        }
-        Some(toml::Value::Table(_)) => return Err(wrong("nothing by itself; it is a table")),
-        // A name that does not exist is refused when the table is read.
-        Some(_) | None => toml::Value::String(value.to_owned()),
-    };
-    table.insert(field.to_owned(), value);
-    Ok(())
 }

@@ -1,0 +1,87 @@
+//! Where the values of a configuration come from, so that errors can name the place.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tambour::error::Location;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Where values come from.
+#[derive(Clone, Default)]
+pub(crate) struct Origins {
+    file: Option<(PathBuf, Arc<str>)>,
+    /// Flags and variables by dotted field.
+    given: BTreeMap<String, String>,
+}
+
+impl Origins {
+    pub(super) fn of_file(path: &Path, text: &str) -> Origins {
+        Origins { file: Some((path.to_owned(), text.into())), given: BTreeMap::new() }
+    }
+
+    pub(super) fn given_by(&mut self, field: &str, source: &str) {
+        self.given.insert(field.to_owned(), source.to_owned());
+    }
+
+    /// The flag or variable that gave a field or what it is in; else its place in the file; else nothing, for a default or
+    /// what a program has set.
+    pub(crate) fn of(&self, field: &str) -> Option<String> {
+        let above =
+            std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(above, _)| above));
+        above.into_iter().find_map(|field| self.given.get(field).cloned()).or_else(|| self.in_file(field))
+    }
+
+    /// The place of a field in the file, or of what it would be in.
+    pub(crate) fn in_file(&self, field: &str) -> Option<String> {
+        let (path, text) = self.file.as_ref()?;
+        let table = DeTable::parse(text).ok()?;
+        Some(place(path, text, found(table.get_ref(), field)?))
+    }
+}
+
+/// The first byte of a field, or of the last part of its path that is there.
+fn found(table: &DeTable<'_>, field: &str) -> Option<usize> {
+    let mut table = Some(table);
+    let mut start = None;
+    for part in field.split('.') {
+        let Some((key, value)) = table.and_then(|table| entry(table, part)) else { break };
+        start = Some(key.span().start);
+        table = value.get_ref().as_table();
+    }
+    start
+}
+
+/// The field whose value is at this byte.
+pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
+    let parsed = DeTable::parse(text).ok()?;
+    let mut table = Some(parsed.get_ref());
+    let mut path: Vec<&str> = Vec::new();
+    while let Some((key, value)) = table.and_then(|table| table.iter().find(|(_, value)| holds(value, at))) {
+        path.push(key.get_ref());
+        table = value.get_ref().as_table();
+    }
+    (!path.is_empty()).then(|| path.join("."))
+}
+
+/// Whether a value is or has something at this byte. The parts of a table need not stand together.
+fn holds(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
+    match value.get_ref().as_table() {
+        Some(table) => table.values().any(|value| holds(value, at)),
+        None => value.span().contains(&at),
+    }
+}
+
+fn entry<'t, 'i>(
+    table: &'t DeTable<'i>,
+    name: &str,
+) -> Option<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
+    table.iter().find(|(key, _)| key.get_ref() == name)
+}
+
+/// `FILE:LINE:COLUMN`.
+pub(super) fn place(path: &Path, text: &str, at: usize) -> String {
+    let Location { line, column, .. } = Location::at(text, at);
+    format!("{}:{line}:{column}", path.display())
+}

@@ -1,0 +1,117 @@
+//! Schemas of tools, compiled within limits and beside the workers; those that were used last are kept.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tambour::schema::{Schema, SchemaLimits, Unfit};
+
+use super::ToolLimits;
+use crate::aside::Aside;
+use crate::fail;
+use crate::http::problem::Problem;
+
+/// Bytes that kept schemas may take, about.
+const KEPT: u64 = 64 << 20;
+/// Bytes that a schema takes for each byte of its text when it is compiled, about.
+const COMPILED: usize = 16;
+
+/// The schemas that are kept.
+pub(crate) struct Schemas(Cache<[u8; 32], Kept, Weight>);
+
+#[derive(Clone)]
+struct Kept {
+    schema: Arc<Schema>,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<[u8; 32], Kept> for Weight {
+    fn weight(&self, _: &[u8; 32], kept: &Kept) -> u64 {
+        kept.bytes
+    }
+}
+
+impl Schemas {
+    pub(crate) fn new() -> Schemas {
+        // One part of it: the largest schema must find room.
+        let options =
+            OptionsBuilder::new().estimated_items_capacity(1000).weight_capacity(KEPT).shards(1).build();
+        let build = |options| Cache::with_options(options, Weight, Default::default(), Default::default());
+        // All that has no default is set.
+        Schemas(options.map_or_else(|_| Cache::with_weighter(1000, KEPT, Weight), build))
+    }
+
+    /// The schema, compiled.
+    ///
+    /// # Errors
+    /// It is none, or over a limit.
+    pub(crate) async fn get(
+        &self,
+        aside: &Aside,
+        schema: &Value,
+        limits: &ToolLimits,
+    ) -> Result<Arc<Schema>, Problem> {
+        let limits = SchemaLimits::new(limits.max_patterns, limits.max_pattern_bytes);
+        let text = schema.to_string();
+        // The order of fields counts: a model is shown it.
+        let mut hash = Sha256::new();
+        hash.update(limits.patterns.to_le_bytes());
+        hash.update(limits.pattern_bytes.to_le_bytes());
+        hash.update(&text);
+        let compile = async {
+            let schema = schema.clone();
+            let compiled = aside.run(move || {
+                fail::point("schema");
+                Schema::limited(schema, &limits)
+            });
+            let schema = compiled.await?.map_err(|unfit| refused(&unfit))?;
+            let bytes = text.len() * COMPILED + schema.patterns() * limits.pattern_bytes;
+            Ok::<Kept, Problem>(Kept {
+                schema: Arc::new(schema),
+                bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            })
+        };
+        let hash: [u8; 32] = hash.finalize().into();
+        let kept = self.0.get_or_insert_async(&hash, compile).await?;
+        Ok(kept.schema)
+    }
+}
+
+fn refused(unfit: &Unfit) -> Problem {
+    let code = if unfit.over_limit { "schema_limit" } else { "invalid_schema" };
+    Problem::invalid(code, unfit.message.as_str())
+        .with("field", "schema")
+        .with("pointer", unfit.pointer.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Aside, Schemas, ToolLimits};
+
+    #[tokio::test]
+    async fn what_was_compiled_is_kept_and_failures_are_not() {
+        let (schemas, aside, limits) = (Schemas::new(), Aside::new(), ToolLimits::default());
+        let schema = json!({"properties": {"a": {"pattern": "^a+b$"}}});
+        let first = schemas.get(&aside, &schema, &limits).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &schemas.get(&aside, &schema, &limits).await.unwrap()));
+        let strict = ToolLimits { max_patterns: 0, ..limits.clone() };
+        assert!(schemas.get(&aside, &schema, &strict).await.is_err());
+        // Many large ones push each other out.
+        for at in 0..20 {
+            let fields: serde_json::Map<_, _> =
+                (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{at}$")}))).collect();
+            let large = json!({ "properties": fields });
+            schemas.get(&aside, &large, &limits).await.unwrap();
+            assert!((1..=super::KEPT).contains(&schemas.0.weight()));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! One call of an upstream as the operator sees it: its failures are logged and counted, its times are measured.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tambour::End;
+use tambour::event::Failure;
+
+use super::Item;
+use crate::metrics::Calls;
+
+/// A call that goes on as long as this lives.
+pub(super) struct Call {
+    calls: Calls,
+    upstream: Arc<str>,
+    attempt: u32,
+    started: Instant,
+    first_text: Option<Duration>,
+    /// `dropped` until it has ended: nobody waited for the end.
+    outcome: &'static str,
+}
+
+impl Call {
+    pub(super) fn begin(upstream: &Arc<str>, calls: &Calls) -> Call {
+        Call {
+            calls: calls.clone(),
+            upstream: upstream.clone(),
+            attempt: 1,
+            started: Instant::now(),
+            first_text: None,
+            outcome: "dropped",
+        }
+    }
+
+    /// This attempt failed, and another one follows after `wait`, or none.
+    pub(super) fn failed(&mut self, failure: &Failure, wait: Option<Duration>) {
+        let (upstream, code, attempt) = (&*self.upstream, &failure.code, self.attempt);
+        self.calls.failed(&self.upstream, code);
+        match wait {
+            Some(wait) => {
+                let wait_ms = wait.as_millis();
+                tracing::warn!(upstream, %code, attempt, wait_ms, "an upstream failed, and is asked again");
+                self.attempt += 1;
+            }
+            None => {
+                tracing::warn!(upstream, %code, attempt, "an upstream failed");
+                self.outcome = "failed";
+            }
+        }
+    }
+
+    /// This came.
+    pub(super) fn came(&mut self, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
+                Item::End(End::Failed(failure)) => self.failed(failure, None),
+                Item::End(_) => self.outcome = "completed",
+                Item::Text(_) | Item::Reasoning(_) | Item::Usage(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.calls.ended(&self.upstream, self.outcome, self.first_text, self.started.elapsed());
+    }
+}

@@ -1,0 +1,107 @@
+//! What the server counts and logs.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::mock::{Mock, Step, delta, reply};
+use crate::server::Tambour;
+
+/// Log lines of this thread.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Lines;
+
+    fn make_writer(&'a self) -> Lines {
+        self.clone()
+    }
+}
+
+impl Lines {
+    /// Those that hold all of these.
+    fn with(&self, parts: &[&str]) -> usize {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+}
+
+#[tokio::test]
+async fn failing_upstreams_are_counted_and_logged() {
+    let lines = Lines::default();
+    // The server runs on this thread.
+    let logs = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _logging = tracing::subscriber::set_default(logs);
+    let busy = || vec![Step::Head(503, vec![]), Step::End];
+    let cut = vec![delta("Fo"), Step::Cut];
+    let mock =
+        Mock::start(vec![busy(), busy(), reply("Four.", 2), cut, vec![delta("Fo"), Step::Stall]]).await;
+    let server = Tambour::with(&mock).await;
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    server.stream(&ask).await.whole().await;
+    server.stream(&ask).await.whole().await;
+    let mut stopped = server.stream(&ask).await;
+    let begun = stopped.until("final_delta").await;
+    let path = format!("/api/v1/messages/{}/cancel", crate::client::message(&begun));
+    server.call("post", &path, None).await;
+    stopped.rest().await;
+    for (name, value) in [
+        ("tambour_upstream_failures_total{upstream=\"openai\",code=\"upstream_error\"}", 2),
+        ("tambour_upstream_failures_total{upstream=\"openai\",code=\"upstream_closed\"}", 1),
+        ("tambour_upstream_seconds_count{upstream=\"openai\",outcome=\"completed\"}", 1),
+        ("tambour_upstream_seconds_count{upstream=\"openai\",outcome=\"failed\"}", 1),
+        ("tambour_upstream_seconds_count{upstream=\"openai\",outcome=\"dropped\"}", 1),
+        ("tambour_upstream_first_text_seconds_count{upstream=\"openai\",outcome=\"completed\"}", 1),
+        ("tambour_upstream_first_text_seconds_count{upstream=\"openai\",outcome=\"failed\"}", 1),
+        ("tambour_messages_total", 3),
+        ("tambour_messages_failed_total", 1),
+        ("tambour_running", 0),
+    ] {
+        server.until_metric(name, value).await;
+    }
+    for attempt in ["attempt=1", "attempt=2"] {
+        assert_eq!(
+            lines.with(&["WARN", "upstream=\"openai\"", "code=upstream_error", attempt]),
+            1,
+            "{attempt}"
+        );
+    }
+    assert_eq!(lines.with(&["WARN", "upstream=\"openai\"", "code=upstream_closed", "attempt=1"]), 1);
+}
+
+#[tokio::test]
+async fn what_is_counted_has_the_form_of_the_standard() {
+    let mock = Mock::start(vec![reply("Four.", 2)]).await;
+    let server = Tambour::with(&mock).await;
+    server.stream(&json!({"text": "x", "dialect": "plain"})).await.whole().await;
+    let answer = server.get("/metrics").await;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(answer.headers["content-type"], kind);
+    assert!(answer.text.ends_with("# EOF\n"), "{}", answer.text);
+    let mut named = "";
+    for line in answer.text.lines().filter(|line| *line != "# EOF") {
+        match line.strip_prefix("# TYPE ") {
+            Some(about) => named = about.split(' ').next().unwrap(),
+            None if line.starts_with("# ") => {}
+            None => {
+                let (sample, value) = line.rsplit_once(' ').unwrap();
+                assert!(sample.starts_with(named) && named.starts_with("tambour_"), "{line}");
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+            }
+        }
+    }
+    assert_eq!(server.metric("tambour_commit_seconds_count{of=\"message\"}").await, 1);
+}

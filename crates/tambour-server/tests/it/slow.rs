@@ -1,0 +1,131 @@
+//! Clients that take their time with a request, and more of them than the server can hold.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::client::{check, names};
+use crate::mock::{Gate, Mock, Step, delta, finish, reply};
+use crate::server::{Tambour, within};
+
+/// A connection with the head of a request whose body is still to come.
+async fn begun(server: &Tambour, length: usize) -> TcpStream {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/decode HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+        server.address
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket
+}
+
+/// The answer to the end of the connection: status and problem.
+async fn answered(mut socket: TcpStream) -> (String, Value) {
+    let mut answer = Vec::new();
+    // Who is told to go may be cut off after the answer.
+    let _ = within(socket.read_to_end(&mut answer)).await;
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    (head.to_lowercase(), serde_json::from_str(body).unwrap())
+}
+
+#[tokio::test]
+async fn a_body_that_stops_is_given_up() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::start(&mock, |config| config.body_idle_ms = 40).await;
+    for sent in ["", "{\"reply\""] {
+        let mut socket = begun(&server, 100).await;
+        socket.write_all(sent.as_bytes()).await.unwrap();
+        let (head, problem) = answered(socket).await;
+        assert!(head.starts_with("http/1.1 408 "), "{head}");
+        assert!(head.contains("connection: close"), "{head}");
+        assert_eq!(problem["code"], "slow_body");
+        assert!(problem["detail"].as_str().unwrap().contains("`body_idle_ms`, 40 ms"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_given_up() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::start(&mock, |config| {
+        config.body_idle_ms = 20_000;
+        config.body_ms = 60;
+    })
+    .await;
+    let (mut reading, mut writing) = begun(&server, 1 << 20).await.into_split();
+    let trickle = tokio::spawn(async move {
+        while writing.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") {
+        assert!(within(reading.read_buf(&mut answer)).await.unwrap() > 0, "an answer comes");
+    }
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("`body_ms`, 60 ms"), "{answer}");
+    drop(reading);
+    within(trickle).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_in_pieces_is_a_body() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let body = json!({"reply": "你好", "dialect": "plain"}).to_string();
+    let mut socket = begun(&server, body.len()).await;
+    socket.set_nodelay(true).unwrap();
+    for piece in body.as_bytes().chunks(3) {
+        socket.write_all(piece).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") {
+        assert!(within(socket.read_buf(&mut answer)).await.unwrap() > 0, "an answer comes");
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+    // What is too long is not waited for.
+    let (head, problem) = answered(begun(&server, 100 << 20).await).await;
+    assert!(head.starts_with("http/1.1 413 "), "{head}");
+    assert_eq!(problem["code"], "too_large");
+}
+
+#[tokio::test]
+async fn there_are_not_more_streams_than_the_server_can_hold() {
+    let gate = Gate::new();
+    let mut script = vec![delta("on "), Step::Wait(gate.clone()), delta("and on")];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let mut server = Tambour::start(&mock, |config| config.max_streams_total = 2).await;
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    // Whoever they belong to.
+    let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(admin["key"].as_str());
+    let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
+    let mut first = server.stream(&ask).await;
+    let mut events = first.until("final_delta").await;
+    server.key(other["key"].as_str());
+    let second = server.stream(&ask).await;
+    let mut streamed = ask.clone();
+    streamed["stream"] = true.into();
+    let refused = server.post("/api/v1/messages", &streamed).await;
+    assert_eq!((refused.status, refused.problem()), (503, "server_full"), "{}", refused.text);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(refused.json["detail"].as_str().unwrap().contains("max_streams_total"), "{}", refused.text);
+    assert_eq!(server.metric("tambour_running").await, 2);
+    // Without a stream there is room, and what is open goes on.
+    let quiet = server.post("/api/v1/messages", &ask).await;
+    assert_eq!(quiet.status, 202, "{}", quiet.text);
+    let id = quiet.json["message_id"].as_str().unwrap();
+    let late = server.follow(id, &[]).await;
+    assert_eq!(late.status, 503);
+    gate.open();
+    events.extend(first.rest().await);
+    check(&events);
+    assert!(names(&second.whole().await).ends_with(&["final_end", "completed"]));
+    // There is room again.
+    server.until_metric("tambour_streams_open", 0).await;
+    assert_eq!(server.follow(id, &[]).await.status, 200);
+}
