@@ -17,7 +17,9 @@ use super::problem::{Problem, body};
 use crate::app::App;
 use crate::ids;
 use crate::store::ToolRow;
-use crate::tools::{Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits, environment};
+use crate::tools::{
+    DEFINITION, Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits, environment,
+};
 
 /// Tools of one owner.
 const MOST: u32 = 1000;
@@ -25,8 +27,6 @@ const MOST: u32 = 1000;
 const MOST_OFFERED: usize = 128;
 /// How many times the patterns of one schema all tools of a message may have.
 const TOGETHER: usize = 4;
-/// Bytes of one definition.
-const SIZE: usize = 256 << 10;
 
 /// `GET /api/v1/tools`
 pub(super) async fn list(
@@ -56,8 +56,8 @@ pub(super) async fn put(
     Path(name): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    if bytes.len() > SIZE {
-        let detail = format!("a tool takes at most {SIZE} bytes, not {}", bytes.len());
+    if bytes.len() > DEFINITION {
+        let detail = format!("a tool takes at most {DEFINITION} bytes, not {}", bytes.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
     let definition: Definition = body(&bytes)?;

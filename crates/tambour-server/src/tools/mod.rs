@@ -124,6 +124,9 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// Bytes of one definition, its schema included.
+pub(crate) const DEFINITION: usize = 256 << 10;
+
 /// Begin of the names of variables that may be secrets of tools, so that a caller cannot name any other one.
 pub(crate) const SECRET_ENV: &str = "TAMBOUR_TOOL_SECRET_";
 

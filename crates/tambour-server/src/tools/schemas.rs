@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tambour::schema::{Schema, SchemaLimits, Unfit};
 
-use super::ToolLimits;
+use super::{DEFINITION, ToolLimits};
 use crate::aside::Aside;
 use crate::fail;
 use crate::http::problem::Problem;
@@ -58,6 +58,10 @@ impl Schemas {
     ) -> Result<Arc<Schema>, Problem> {
         let limits = SchemaLimits::new(limits.max_patterns, limits.max_pattern_bytes);
         let text = schema.to_string();
+        if text.len() > DEFINITION {
+            let detail = format!("a schema takes at most {DEFINITION} bytes, not {}", text.len());
+            return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
+        }
         // The order of fields counts: a model is shown it.
         let mut hash = Sha256::new();
         hash.update(limits.patterns.to_le_bytes());

@@ -54,6 +54,9 @@ async fn patterns_of_schemas_have_limits() {
             assert!(detail.contains(said) && detail.contains(pointer), "{detail}");
         }
     }
+    let words: Vec<String> = (0..30_000).map(|at| format!("word{at}")).collect();
+    let long = server.post("/api/v1/messages", &inline(&json!({ "enum": words }))).await;
+    assert_eq!((long.status, long.problem()), (422, "schema_limit"), "{}", long.text);
     // What the engine cannot do is no matter of size.
     let ahead = schema(["^(?=a)b$".to_owned()]);
     let refused = server.post("/api/v1/messages", &inline(&ahead)).await;

@@ -6,6 +6,7 @@ use tambour::lex::code::CodeFilter;
 use tambour::lex::markup::{Markup, Token};
 use tambour::limits::Limits;
 use tambour::repair::json::{Builder, JsonEvent, JsonSink, Reader, strict};
+use tambour::schema::{Schema, SchemaLimits};
 use tambour::sequence::Trim;
 use tambour::span::At;
 use tambour::{End, Event, Finding, Options, Pipeline};
@@ -273,4 +274,43 @@ fn places_of_members_are_kept_up_to_a_limit() {
         assert_eq!(title, if kept > 0 { (place("title"), place("id")) } else { beyond }, "{before}");
         assert_eq!(id, if kept > 1 { (place("id"), line.len()) } else { beyond }, "{before}");
     }
+}
+
+#[test]
+fn a_schema_has_as_many_patterns_as_the_limit() {
+    let limits = SchemaLimits::new(3, 4096);
+    let compiled = |schema: &serde_json::Value| Schema::limited(schema.clone(), &limits);
+    let three = json!({"properties": {"a/b": {"pattern": "^a+b"}}, "patternProperties": {"^x~": {"pattern": "^c+d"}}});
+    let schema = compiled(&three).expect("it is within the limits");
+    assert_eq!(schema.patterns(), 3);
+    assert_eq!(schema.check(&json!({"a/b": "b"}), 8)[0].pointer, "/a~1b");
+    for (more, pointer) in [
+        (json!({"allOf": [{}, {"pattern": "^e+f"}]}), "/allOf/1/pattern"),
+        (
+            json!({"$defs": {"x/y": {"patternProperties": {"^e+/~": {}}}}}),
+            "/$defs/x~1y/patternProperties/^e+~1~0",
+        ),
+    ] {
+        let mut four = three.clone();
+        four.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let unfit = compiled(&four).unwrap_err();
+        assert_eq!((unfit.pointer.as_str(), unfit.over_limit), (pointer, true), "{unfit}");
+        assert!(unfit.to_string().contains('3'), "{unfit}");
+    }
+    // A field of that name is none.
+    let named = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
+    assert_eq!(compiled(&named).expect("it has no patterns").patterns(), 0);
+    // Nested repeats stop at the size, whatever they would come to.
+    for pattern in ["^[a-z]{1,500}$", "^(((a{1,99}){1,99}){1,99}){1,99}$", r"^(\p{L}{1,50}){1,50}$"] {
+        let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();
+        assert_eq!((unfit.pointer.as_str(), unfit.over_limit), ("/items/pattern", true), "{unfit}");
+        assert!(unfit.to_string().contains("4096"), "{unfit}");
+    }
+    for (pattern, said) in
+        [("^(a", "no regular expression"), ("(?!a)b", "look-around"), (r"(a)\1", "look-around")]
+    {
+        let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();
+        assert!(!unfit.over_limit && unfit.to_string().contains(said), "{unfit}");
+    }
+    assert!(!compiled(&json!({"type": "colour"})).unwrap_err().over_limit);
 }
