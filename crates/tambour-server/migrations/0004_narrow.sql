@@ -62,3 +62,7 @@ create index messages_conversation on messages (conversation_id, number);
 create index messages_running on messages (status) where status = 'running';
 create index messages_owner on messages (owner, number);
 create index messages_repeat on messages (owner, repeat) where repeat is not null;
+
+-- Keys that were there are owners of their own.
+alter table keys add column owner text not null default '';
+update keys set owner = id;

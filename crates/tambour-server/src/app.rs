@@ -15,8 +15,8 @@ use tokio_util::task::TaskTracker;
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::idempotency::Claims;
-use crate::http::keys::Keys;
 use crate::http::problem::Problem;
+use crate::keys::{Caller, Keys};
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
@@ -99,6 +99,8 @@ pub(crate) struct Streams {
 pub(crate) struct Opened {
     streams: Arc<Streams>,
     owner: String,
+    /// Ends when the key is removed that it was opened with.
+    pub(crate) removed: CancellationToken,
 }
 
 /// Who has as many streams as there may be.
@@ -112,7 +114,13 @@ pub(crate) enum Full {
 
 impl Streams {
     /// One more stream of an owner, unless that one has `most` already, or all have `total`.
-    pub(crate) fn open(self: &Arc<Streams>, owner: &str, most: usize, total: usize) -> Result<Opened, Full> {
+    pub(crate) fn open(
+        self: &Arc<Streams>,
+        caller: &Caller,
+        most: usize,
+        total: usize,
+    ) -> Result<Opened, Full> {
+        let owner = caller.owner.as_str();
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
         let mine = by_owner.get(owner).copied().unwrap_or_default();
         if mine >= most {
@@ -122,7 +130,7 @@ impl Streams {
             return Err(Full::Server);
         }
         by_owner.insert(owner.to_owned(), mine + 1);
-        Ok(Opened { streams: self.clone(), owner: owner.to_owned() })
+        Ok(Opened { streams: self.clone(), owner: owner.to_owned(), removed: caller.removed.clone() })
     }
 
     /// How many there are.

@@ -11,6 +11,7 @@ use crate::drive::{self, Offer, Run};
 use crate::history::{self, Sent};
 use crate::http::problem::Problem;
 use crate::ids;
+use crate::keys::Caller;
 use crate::metrics::Metrics;
 use crate::store::live::Reading;
 use crate::store::{Live, Log as _, MessageRow, StoreError};
@@ -19,8 +20,8 @@ use crate::upstream::{Ask, Message, Upstream};
 
 /// What is asked for.
 pub(crate) struct Asked {
-    /// Whose message it is.
-    pub(crate) owner: String,
+    /// Whose message it is, and with what key.
+    pub(crate) caller: Caller,
     pub(crate) request_id: String,
     /// One of the owner's; a new one when absent.
     pub(crate) conversation_id: Option<String>,
@@ -67,7 +68,7 @@ pub(crate) async fn start(app: &Arc<App>, asked: Asked) -> Result<Started, Probl
 async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     if let Some(id) = &asked.conversation_id {
         let known = app.store.conversation(id).await?;
-        if known.is_none_or(|row| row.owner != asked.owner) {
+        if known.is_none_or(|row| row.owner != asked.caller.owner) {
             return Err(Problem::not_found(format!("there is no conversation `{id}`")));
         }
     }
@@ -80,7 +81,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         id: ids::new("msg"),
         conversation_id: asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
         request_id: asked.request_id,
-        owner: asked.owner,
+        owner: asked.caller.owner.clone(),
         created: ids::now(),
         status: "running".to_owned(),
         request: asked.request,
@@ -109,6 +110,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let run = Run {
         row: row.clone(),
         live: live.clone(),
+        removed: asked.caller.removed,
         upstream: asked.upstream,
         ask: asked.ask,
         options: asked.options,

@@ -12,6 +12,7 @@ pub mod fail;
 mod history;
 mod http;
 mod ids;
+mod keys;
 pub mod logs;
 mod metrics;
 mod reading;

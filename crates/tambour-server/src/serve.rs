@@ -12,8 +12,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
-use crate::http::keys::Keys;
 use crate::http::router;
+use crate::keys::{CONFIGURED, Keys, LOCAL};
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::record;
@@ -71,6 +71,10 @@ impl Server {
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
+        }
+        if configured.is_some() && store.keys().await?.is_empty() {
+            // The first key takes over what the local user had.
+            store.hand_over(LOCAL, CONFIGURED).await?;
         }
         let settings = Settings::load(&store).await?;
         // Another server with the same data would be refused here, before its running messages are taken for dead ones.

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tambour::event::{Failure, FinishReason};
 use tambour::{End, Options};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::ask::Prompt;
@@ -29,6 +30,8 @@ use tool_loop::ToolLoop;
 pub(crate) struct Run {
     pub(crate) row: MessageRow,
     pub(crate) live: Arc<Live>,
+    /// Ends when the key is removed that asked.
+    pub(crate) removed: CancellationToken,
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) ask: Ask,
     pub(crate) options: Options,
@@ -158,6 +161,7 @@ impl Log {
 async fn stopped(app: &App, run: &Run) -> End {
     tokio::select! {
         () = run.live.cancel.cancelled() => {}
+        () = run.removed.cancelled() => tracing::info!(message = run.live.id, "its key was removed"),
         () = run.live.deserted(run.grace) => tracing::debug!(message = run.live.id, "nobody reads it any more"),
         () = app.halting.cancelled() => return End::Failed(interrupted()),
     }

@@ -291,6 +291,7 @@ impl<'a> ToolLoop<'a> {
     async fn halted(&self) -> End {
         tokio::select! {
             () = self.run.live.cancel.cancelled() => End::Finished(FinishReason::Cancelled),
+            () = self.run.removed.cancelled() => End::Finished(FinishReason::Cancelled),
             () = self.app.halting.cancelled() => End::Failed(interrupted()),
         }
     }

@@ -54,6 +54,9 @@ pub(super) struct Reader {
 pub(super) struct After {
     #[serde(default)]
     after: Option<String>,
+    /// Looked at before; see `by_token`.
+    #[serde(default, rename = "token")]
+    _token: Option<String>,
 }
 
 /// `GET /api/v1/messages/{id}/events`
@@ -108,7 +111,7 @@ fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
 pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
     let loaded = app.loaded();
     let (most, total) = (loaded.config.max_streams, loaded.config.max_streams_total);
-    app.streams.open(&caller.owner, most, total).map_err(|full| {
+    app.streams.open(caller, most, total).map_err(|full| {
         Metrics::count(&app.metrics.limited);
         let problem = match full {
             Full::Owner => {
@@ -158,6 +161,8 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
                     false
                 }
                 _ = beat.tick() => true,
+                // Whoever has no key any more is told nothing, not even an end.
+                () = opened.removed.cancelled() => return None,
             };
             if silent {
                 reader.heartbeat();

@@ -1,100 +1,25 @@
-//! API keys: who may call, and whose everything is (invariant 10).
+//! API keys over HTTP: who is let in, and how keys are made and removed.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Version, header};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
+use super::messages::owned;
+use super::page;
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::ids;
+pub(crate) use crate::keys::Caller;
+use crate::keys::{LOCAL, hash};
 use crate::metrics::Metrics;
 use crate::store::Key;
-
-/// The keys that exist. Only hashes are kept.
-pub(crate) struct Keys {
-    known: RwLock<Vec<Key>>,
-    /// One change at a time, so that what a change rests on still holds when it is made.
-    changing: tokio::sync::Mutex<()>,
-}
-
-/// Whose everything is while no key exists.
-const LOCAL: &str = "local";
-
-/// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    /// Id of the key; `local` while no key exists.
-    pub(crate) owner: String,
-    /// Whether it may change settings and keys.
-    pub(crate) admin: bool,
-}
-
-impl Keys {
-    /// The stored keys, and the configured one.
-    #[must_use]
-    pub(crate) fn new(mut known: Vec<Key>, configured: Option<&str>) -> Keys {
-        known.extend(configured.map(|secret| Key {
-            id: "configured".into(),
-            name: "configured".into(),
-            hash: hash(secret),
-            admin: true,
-            created: ids::now(),
-        }));
-        Keys { known: RwLock::new(known), changing: tokio::sync::Mutex::default() }
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Whether a caller that was let in would be let in still.
-    fn knows(&self, caller: &Caller) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if known.is_empty() { caller.owner == LOCAL } else { known.iter().any(|key| key.id == caller.owner) }
-    }
-
-    /// Whether a caller may still change keys.
-    fn may_change(&self, caller: &Caller) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if known.is_empty() {
-            caller.owner == LOCAL
-        } else {
-            known.iter().any(|key| key.id == caller.owner && key.admin)
-        }
-    }
-
-    /// The caller behind a secret. Every key is compared, in constant time each.
-    fn caller(&self, secret: Option<&str>) -> Option<Caller> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if known.is_empty() {
-            return Some(Caller { owner: LOCAL.to_owned(), admin: true });
-        }
-        let hash = Sha256::digest(secret?.as_bytes());
-        let mut found = None;
-        for key in known.iter() {
-            if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
-                found = Some(Caller { owner: key.id.clone(), admin: key.admin });
-            }
-        }
-        found
-    }
-}
-
-/// SHA-256 of a secret.
-pub(crate) fn hash(secret: &str) -> Vec<u8> {
-    Sha256::digest(secret.as_bytes()).to_vec()
-}
 
 /// Lets requests with a key through, and those of this machine while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -104,7 +29,8 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .and_then(|given| given.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim());
-    let Some(caller) = app.keys.caller(secret) else {
+    let by_token = || by_token(&app, request.uri());
+    let Some(caller) = app.keys.caller(secret).or_else(by_token) else {
         Metrics::count(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
@@ -113,13 +39,21 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         return response;
     };
-    if caller.owner == LOCAL
+    if caller.key == LOCAL
         && let Err(problem) = from_here(request.version(), headers, &app.loaded().config.cors_origins)
     {
         return problem.into_response();
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
+}
+
+/// Whoever has a token for the event stream that is asked for: `EventSource` sends no header.
+fn by_token(app: &App, uri: &Uri) -> Option<Caller> {
+    let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
+    let mut fields = uri.query()?.split('&');
+    let token = fields.find_map(|field| field.strip_prefix("token="))?;
+    app.keys.by_token(token, message)
 }
 
 /// Headers by which a proxy tells whom it speaks for.
@@ -175,17 +109,18 @@ pub(super) fn admin(caller: &Caller) -> Result<(), Problem> {
 
 fn shown(key: &Key) -> Value {
     let rights = if key.admin { "admin" } else { "plain" };
-    json!({"id": key.id, "name": key.name, "rights": rights, "created": key.created})
+    json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created})
 }
 
 /// `GET /api/v1/keys`
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
+    Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     admin(&caller)?;
-    let keys: Vec<Value> = app.store.keys().await?.iter().map(shown).collect();
-    Ok(Json(json!({ "keys": keys })))
+    let keys = app.store.keys().await?;
+    query.of(keys.iter().map(|key| (key.id.clone(), shown(key))).collect()).map(Json)
 }
 
 /// What is asked of `POST /api/v1/keys`.
@@ -197,6 +132,9 @@ pub(crate) struct NewKey {
     /// `admin` or `plain` (default).
     #[serde(default)]
     rights: Option<String>,
+    /// Whose the key is: what is made with it belongs to all keys of that owner. A new one when absent.
+    #[serde(default)]
+    owner: Option<String>,
 }
 
 /// `POST /api/v1/keys`: the secret is in the answer and nowhere else.
@@ -217,6 +155,15 @@ pub(super) async fn create(
             ));
         }
     };
+    let of_owner = |owner: &String| {
+        (1..=64).contains(&owner.len())
+            && owner.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+            && owner != LOCAL
+    };
+    if new.owner.as_ref().is_some_and(|owner| !of_owner(owner)) {
+        let detail = "an `owner` has 1 to 64 letters, digits, `-`, `_` or `.`, and is not `local`";
+        return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
+    }
     let work = app.clone();
     let answer = app.undisturbed(async move {
         let _changing = work.keys.changing.lock().await;
@@ -225,13 +172,25 @@ pub(super) async fn create(
         if work.keys.is_empty() && !admin {
             return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
         }
+        let first = work.keys.is_empty();
         let secret = ids::secret();
-        let key =
-            Key { id: ids::new("key"), name: new.name, hash: hash(&secret), admin, created: ids::now() };
+        let owner = new.owner.unwrap_or_else(|| ids::new("owner"));
+        let key = Key {
+            id: ids::new("key"),
+            owner: owner.clone(),
+            name: new.name,
+            hash: hash(&secret),
+            admin,
+            created: ids::now(),
+        };
         work.store.insert_key(&key).await?;
         let mut answer = shown(&key);
         answer["key"] = json!(secret);
-        work.keys.known.write().unwrap_or_else(PoisonError::into_inner).push(key);
+        work.keys.add(key);
+        if first {
+            // From here on nobody else is the local user.
+            work.store.hand_over(LOCAL, &owner).await?;
+        }
         Ok(answer)
     });
     Ok((StatusCode::CREATED, Json(answer.await?)))
@@ -251,14 +210,14 @@ fn gone() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 
-/// `DELETE /api/v1/keys/{id}`
+/// `DELETE /api/v1/keys/{id}`: its streams and runs end; what was made with it stays its owner's.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     admin(&caller)?;
-    if caller.owner == id {
+    if caller.key == id {
         return Err(Problem::new(StatusCode::CONFLICT, "own_key", "a key cannot remove itself"));
     }
     let work = app.clone();
@@ -268,8 +227,20 @@ pub(super) async fn remove(
         if !work.store.delete_key(&id).await? {
             return Err(Problem::not_found("there is no such key"));
         }
-        work.keys.known.write().unwrap_or_else(PoisonError::into_inner).retain(|key| key.id != id);
+        work.keys.remove(&id);
         Ok(StatusCode::NO_CONTENT)
     })
     .await
+}
+
+/// `POST /api/v1/messages/{id}/stream_tokens`
+pub(super) async fn token(
+    State(app): State<Arc<App>>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    owned(&app, &caller, &id).await?;
+    let token = app.keys.token(&caller, &id);
+    let expires = crate::keys::TOKEN.as_secs();
+    Ok((StatusCode::CREATED, Json(json!({"token": token, "expires_in": expires}))))
 }

@@ -219,7 +219,7 @@ pub(super) async fn create(
     let prompt = Sent { system: system(&new, &mut options)?, ..said(&new)? };
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
     let asked = Asked {
-        owner: caller.owner.clone(),
+        caller: caller.clone(),
         request_id,
         conversation_id: new.conversation_id.clone(),
         prompt,

@@ -102,7 +102,7 @@ fn described(operation: &Operation) -> Value {
         });
     }
     match operation.path {
-        "/api/v1/conversations" | "/api/v1/conversations/{id}" | "/api/v1/tools"
+        "/api/v1/conversations" | "/api/v1/conversations/{id}" | "/api/v1/tools" | "/api/v1/keys"
             if operation.method == "get" =>
         {
             let about = [

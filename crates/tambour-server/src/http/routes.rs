@@ -63,6 +63,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;
     delete "/api/v1/messages/{id}" "Delete a message with its log" None, "204" Empty, record::remove;
     get "/api/v1/messages/{id}/events" "Follow a message" None, "200" Events, events::follow;
+    post "/api/v1/messages/{id}/stream_tokens" "A token for `?token=` of the event stream" None, "201" Json("StreamToken"), keys::token;
     post "/api/v1/messages/{id}/cancel" "Stop a message and its upstream call" None, "202" Json("Cancelled"), messages::cancel;
     post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), answers::results;
     post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), answers::confirmations;

@@ -70,6 +70,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
     ];
     let key = [
         ("id", text.clone()),
+        ("owner", text.clone()),
         ("name", text.clone()),
         ("rights", json!({"type": "string", "enum": ["admin", "plain"]})),
         ("created", text.clone()),
@@ -134,8 +135,9 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Conversation", object(&conversation)),
         ("Tools", object(&[("data", list(&named("Tool"))), ("has_more", flag.clone())])),
         ("Tool", object(&tool)),
+        ("StreamToken", object(&[("token", text.clone()), ("expires_in", number.clone())])),
         ("Taken", object(&taken)),
-        ("Keys", object(&[("keys", list(&named("Key")))])),
+        ("Keys", object(&[("data", list(&named("Key"))), ("has_more", flag.clone())])),
         ("Key", object(&key)),
         ("Finding", object(&finding)),
         ("Metadata", metadata(&text, &number, &flag)),

@@ -61,6 +61,13 @@ impl Pending {
         self.rows().is_empty()
     }
 
+    /// Makes what is one owner's another one's.
+    pub(super) fn hand_over(&self, from: &str, to: &str) {
+        for known in self.rows().values_mut().filter(|known| known.row.owner == from) {
+            known.row = Arc::new(MessageRow { owner: to.to_owned(), ..MessageRow::clone(&known.row) });
+        }
+    }
+
     /// The database has these rows, each as often as it is named.
     pub(super) fn written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.rows();

@@ -11,8 +11,10 @@ use crate::fail;
 /// An API key, without its secret.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its id, the owner of what it makes.
+    /// Its id.
     pub id: String,
+    /// Whose everything is that is made with it.
+    pub owner: String,
     /// Its name.
     pub name: String,
     /// SHA-256 of the secret.
@@ -59,12 +61,36 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
-        let query = sqlx::query("insert into keys (id, name, hash, admin, created) values (?, ?, ?, ?, ?)");
-        let query = query.bind(&key.id).bind(&key.name).bind(&key.hash).bind(key.admin).bind(&key.created);
+        let query =
+            sqlx::query("insert into keys (id, owner, name, hash, admin, created) values (?, ?, ?, ?, ?, ?)");
+        let query = query
+            .bind(&key.id)
+            .bind(&key.owner)
+            .bind(&key.name)
+            .bind(&key.hash)
+            .bind(key.admin)
+            .bind(&key.created);
         fail::point("key.before");
         query.execute(self.pool()).await?;
         fail::point("key.after");
         Ok(())
+    }
+
+    /// Makes everything of one owner another one's.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.caught_up().await?;
+        self.shared.pending.hand_over(from, to);
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let query = sqlx::query(
+            "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
+             update or ignore tools set owner = ?2 where owner = ?1",
+        );
+        let moved = query.bind(from).bind(to).execute(&mut *connection).await.map(|_| ());
+        Ok(end(&mut connection, moved).await?)
     }
 
     /// Removes a key; whether there was one.
@@ -92,6 +118,7 @@ impl FromRow<'_, SqliteRow> for Key {
     fn from_row(row: &SqliteRow) -> sqlx::Result<Key> {
         Ok(Key {
             id: row.try_get("id")?,
+            owner: row.try_get("owner")?,
             name: row.try_get("name")?,
             hash: row.try_get("hash")?,
             admin: row.try_get("admin")?,

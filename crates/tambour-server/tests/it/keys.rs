@@ -34,7 +34,7 @@ async fn the_first_key_locks_the_door() {
     assert_eq!(server.get("/api/v1/settings").await.status, 200);
     // The secret is shown once and kept nowhere.
     let all = server.get("/api/v1/keys").await;
-    assert_eq!(all.json["keys"][0]["rights"], "admin");
+    assert_eq!(all.json["data"][0]["rights"], "admin");
     assert!(!all.text.contains(&secret));
     let own = server.call("delete", &format!("/api/v1/keys/{admin}"), None).await;
     assert_eq!((own.status, own.problem()), (409, "own_key"));
@@ -232,7 +232,7 @@ async fn a_key_that_is_removed_while_its_request_waits_is_none() {
         within(socket.read_to_string(&mut answer)).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("unauthorized"), "{path}: {answer}");
     }
-    assert_eq!(server.get("/api/v1/keys").await.json["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/api/v1/keys").await.json["data"].as_array().unwrap().len(), 1);
     assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "zh");
     assert_eq!(mock.calls().begun, 0);
 }

@@ -27,6 +27,7 @@ mod mock;
 #[cfg(target_os = "linux")]
 mod nodelay;
 mod openapi;
+mod owners;
 mod readme;
 mod reask;
 mod server;

@@ -93,7 +93,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     let config = crate::server::config(&folder);
     let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
     let row = ToolRow {
-        owner: plain["id"].as_str().unwrap().to_owned(),
+        owner: plain["owner"].as_str().unwrap().to_owned(),
         name: "lint".to_owned(),
         created: String::new(),
         changed: String::new(),

@@ -1,0 +1,173 @@
+//! Who may call, and whose everything is (invariant 10). A key belongs to an owner: what is made with it is the owner's, and
+//! stays when the key goes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+
+use crate::ids;
+use crate::store::Key;
+
+/// The keys that exist. Only hashes are kept.
+pub(crate) struct Keys {
+    known: RwLock<Vec<Known>>,
+    /// Tokens of event streams, by hash.
+    tokens: Mutex<HashMap<Vec<u8>, Token>>,
+    /// One change at a time, so that what a change rests on still holds when it is made.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+/// A key, and the sign that it has been removed.
+struct Known {
+    key: Key,
+    removed: CancellationToken,
+}
+
+/// Lets one event stream be read.
+struct Token {
+    message: String,
+    caller: Caller,
+    until: Instant,
+}
+
+/// Whose everything is while no key exists.
+pub(crate) const LOCAL: &str = "local";
+/// Id and owner of the configured key.
+pub(crate) const CONFIGURED: &str = "configured";
+/// How long a token may be used.
+pub(crate) const TOKEN: Duration = Duration::from_secs(300);
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Whose everything is that is made.
+    pub(crate) owner: String,
+    /// Id of the key; `local` while no key exists.
+    pub(crate) key: String,
+    /// Whether it may change settings and keys.
+    pub(crate) admin: bool,
+    /// Ends when the key is removed.
+    pub(crate) removed: CancellationToken,
+}
+
+impl Keys {
+    /// The stored keys, and the configured one.
+    #[must_use]
+    pub(crate) fn new(mut stored: Vec<Key>, configured: Option<&str>) -> Keys {
+        stored.extend(configured.map(|secret| Key {
+            id: CONFIGURED.into(),
+            owner: CONFIGURED.into(),
+            name: CONFIGURED.into(),
+            hash: hash(secret),
+            admin: true,
+            created: ids::now(),
+        }));
+        let known = stored.into_iter().map(Known::new).collect();
+        Keys { known: RwLock::new(known), tokens: Mutex::default(), changing: tokio::sync::Mutex::default() }
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Vec<Known>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Token>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known().is_empty()
+    }
+
+    /// Whether a caller that was let in would be let in still.
+    pub(crate) fn knows(&self, caller: &Caller) -> bool {
+        let known = self.known();
+        if known.is_empty() {
+            caller.key == LOCAL
+        } else {
+            known.iter().any(|known| known.key.id == caller.key)
+        }
+    }
+
+    /// Whether a caller may still change keys.
+    pub(crate) fn may_change(&self, caller: &Caller) -> bool {
+        let known = self.known();
+        if known.is_empty() {
+            caller.key == LOCAL
+        } else {
+            known.iter().any(|known| known.key.id == caller.key && known.key.admin)
+        }
+    }
+
+    /// The caller behind a secret. Every key is compared, in constant time each.
+    pub(crate) fn caller(&self, secret: Option<&str>) -> Option<Caller> {
+        let known = self.known();
+        if known.is_empty() {
+            let (owner, key) = (LOCAL.to_owned(), LOCAL.to_owned());
+            return Some(Caller { owner, key, admin: true, removed: CancellationToken::new() });
+        }
+        let hash = hash(secret?);
+        let mut found = None;
+        for Known { key, removed } in known.iter() {
+            if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
+                found = Some(Caller {
+                    owner: key.owner.clone(),
+                    key: key.id.clone(),
+                    admin: key.admin,
+                    removed: removed.clone(),
+                });
+            }
+        }
+        found
+    }
+
+    /// Lets a key in from now on.
+    pub(crate) fn add(&self, key: Key) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).push(Known::new(key));
+    }
+
+    /// Lets a key in no more; its streams and runs end.
+    pub(crate) fn remove(&self, id: &str) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|known| {
+            if known.key.id == id {
+                known.removed.cancel();
+            }
+            known.key.id != id
+        });
+    }
+
+    /// A token with which whoever has it may read the events of a message for a while.
+    pub(crate) fn token(&self, caller: &Caller, message: &str) -> String {
+        let secret = ids::secret();
+        let mut tokens = self.tokens();
+        let now = Instant::now();
+        tokens.retain(|_, token| token.until > now && !token.caller.removed.is_cancelled());
+        let token = Token { message: message.to_owned(), caller: caller.clone(), until: now + TOKEN };
+        tokens.insert(hash(&secret), token);
+        secret
+    }
+
+    /// The caller who made a token for that message.
+    pub(crate) fn by_token(&self, token: &str, message: &str) -> Option<Caller> {
+        let tokens = self.tokens();
+        let token = tokens.get(&hash(token))?;
+        let holds = token.message == message && token.until > Instant::now();
+        (holds && self.knows(&token.caller)).then(|| token.caller.clone())
+    }
+}
+
+impl Known {
+    fn new(key: Key) -> Known {
+        Known { key, removed: CancellationToken::new() }
+    }
+}
+
+/// SHA-256 of a secret.
+pub(crate) fn hash(secret: &str) -> Vec<u8> {
+    Sha256::digest(secret.as_bytes()).to_vec()
+}
