@@ -50,6 +50,7 @@ pub mod privacy;
 pub mod repair;
 pub mod settings;
 pub mod span;
+pub mod state;
 pub mod structure;
 pub mod tool;
 pub mod verdict;

@@ -46,6 +46,16 @@ fn json() {
 }
 
 #[test]
+fn state() {
+    // F-113, F-116: random operations can be taken back exactly, and leave no trace when they are refused together.
+    queue::all(&pieces(iterations() * 4), |seeds| {
+        for seed in seeds.clone() {
+            targets::state(&targets::state_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
 fn words() {
     // Invariant 5; seeds beyond those that the property itself reads.
     let replies = Replies::load().expect("the fixtures are readable");

@@ -32,6 +32,7 @@ mod received;
 mod rewrite;
 mod seams;
 mod settings;
+mod state;
 mod stream;
 mod structure;
 mod thinkingml;

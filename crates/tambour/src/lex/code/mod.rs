@@ -71,7 +71,8 @@ impl Code {
         let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
         if inline
             && (!ampersand || self.block.fence.is_none() && self.runs.is_empty())
-            && scan::find2(b'`', b'\n', bytes).is_none() {
+            && scan::find2(b'`', b'\n', bytes).is_none()
+        {
             self.pass(bytes);
             return (bytes.len(), None);
         }
