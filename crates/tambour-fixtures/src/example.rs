@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tambour::catalogue::Listed;
 use tambour::finding::Report;
+use tambour::html::{Mode, sanitized};
 use tambour::options::Sensitive;
 use tambour::policy::queries::{Cleaner, Source};
 use tambour::privacy::Privacy;
@@ -21,8 +22,13 @@ use crate::run::Readings;
 /// # Errors
 /// The `with` of the rule is not of the form, or not for such examples.
 pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
-    if listed.owner == "state" {
-        return operations(example);
+    match listed.owner {
+        "state" => return operations(example),
+        "html" => {
+            let (_, reports) = sanitized(example, Mode::Escape);
+            return Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect());
+        }
+        _ => {}
     }
     let fixture = fixture(listed, example)?;
     let reports: Vec<Report> = match listed.owner {

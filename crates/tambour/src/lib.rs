@@ -43,6 +43,7 @@ pub mod error;
 pub mod event;
 pub mod exit;
 pub mod finding;
+pub mod html;
 pub mod limits;
 pub mod options;
 pub mod pipeline;

@@ -15,6 +15,7 @@ mod frames;
 mod fuzz;
 mod helpers;
 mod hostile;
+mod html;
 mod json;
 mod layers;
 mod limits;
