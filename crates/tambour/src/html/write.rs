@@ -249,7 +249,11 @@ impl Sanitizer {
         }
         // As it was written, if it is plain.
         let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-        if all && value.bytes().all(plain) { value.to_owned() } else { kept.join("; ") }
+        if all && value.bytes().all(plain) {
+            return value.to_owned();
+        }
+        // Lines stay lines: a break in a style is none behind it.
+        kept.join("; ").replace(|c: char| c.is_control(), " ")
     }
 }
 

@@ -93,6 +93,7 @@ fn attributes_go_and_the_tag_stays() {
         ),
         ("<span style=color:red>a</span>", "<span style=\"color:red\">a</span>"),
         ("<span\nstyle = \"color:red\"\n>a</span>", "<span style=\"color:red\">\na</span>"),
+        ("<span style='color\n:\tred; x:y'>a</span>", "<span style=\"color : red\">\na</span>"),
         ("<span a=\"'>\" style=\"color:red\">a</span>", "<span style=\"color:red\">a</span>"),
     ] {
         assert_eq!(both(text), [expected, expected], "{text:?}");
@@ -182,5 +183,21 @@ fn no_more_is_held_than_a_tag_or_a_line() {
         }
         assert!(most <= limits.tag.max(limits.line), "{most}");
         assert!(sent > 0);
+    }
+}
+
+#[test]
+fn a_megabyte_of_anything_is_read() {
+    // F-222: what is quadratic does not end.
+    for piece in [
+        "<", "<!--", "<!", "<b ", "<b>", "</b>", "<b x=\"", "`<", "`<b>", "``<b>`", "<script>", "</script",
+        "<a ` ", "[a](`<b>",
+    ] {
+        let text = piece.repeat((1 << 20) / piece.len());
+        for mode in [Mode::Escape, Mode::Strip] {
+            let (result, reports) = sanitized(&text, mode);
+            assert!(result.len() <= 5 * text.len(), "{piece}");
+            assert!(!reports.is_empty(), "{piece}");
+        }
     }
 }

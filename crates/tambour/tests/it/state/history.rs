@@ -130,5 +130,6 @@ fn records_that_do_not_fit_change_nothing() {
     let mut broken = serde_json::to_value(&history.applied()[0]).expect("JSON");
     broken["spots"][0]["index"] = json!(99);
     let broken: Applied = serde_json::from_value(broken).expect("of the form");
-    assert!(broken.undo(&mut state.clone()).is_err() && broken.redo(&mut state.clone()).is_err());
+    let mut state = state;
+    assert!(broken.undo(&mut state).is_err() && broken.redo(&mut state).is_err());
 }
