@@ -50,7 +50,7 @@ fn main() {
             Applied::record(&mut state, format!("m{message}"), None, operations, &ApplyOptions::default())
         })
         .collect();
-    let mut states = vec![state.clone(); RUNS];
+    let mut states = vec![state; RUNS];
     let back = best(|| {
         let mut state = states.pop().expect("one for each run");
         rollback(&mut state, &history).expect("they fit");

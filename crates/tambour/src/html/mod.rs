@@ -6,8 +6,8 @@
 //! attribute. Scripts and styles go with their text, comments too. What is open at the end is closed.
 //!
 //! Code spans and fences are left as they are (F-105), unless a reader of Markdown might take them for something else
-//! ([`trust`]). `a < b`, `1<2` and `<3` stay. Everything else that begins like markup is escaped, autolinks (`<https://...>`)
-//! among it: a browser would take them for tags.
+//! (links, tables, HTML blocks). `a < b`, `1<2` and `<3` stay. Everything else that begins like markup is escaped, autolinks (`<https://...>`)
+//! among it, in both modes: a browser would take them for tags.
 //!
 //! ```
 //! use tambour::html::{Mode, sanitized};

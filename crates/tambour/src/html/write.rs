@@ -106,6 +106,9 @@ impl Sanitizer {
 
     /// A complete tag.
     pub(super) fn tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(Piece<'_>)) {
+        if is_address(raw) {
+            return self.no_tag(raw, at, out);
+        }
         let tag = Tag::of(raw);
         let body = ["script", "style"].into_iter().find(|name| *name == tag.name);
         match body {
@@ -255,6 +258,17 @@ impl Sanitizer {
         // Lines stay lines: a break in a style is none behind it.
         kept.join("; ").replace(|c: char| c.is_control(), " ")
     }
+}
+
+/// Whether a tag is an autolink of Markdown: it is shown in both modes, since its address is text.
+fn is_address(raw: &str) -> bool {
+    let inside = &raw[1..raw.len() - 1];
+    let scheme = inside.split_once(':').is_some_and(|(scheme, _)| {
+        let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
+        scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(sign)
+    });
+    let mail = inside.starts_with(|c: char| c.is_ascii_alphabetic()) && inside.contains('@');
+    (scheme || mail) && !inside.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
 }
 
 /// Something a model wrote, for a message.

@@ -65,7 +65,7 @@ fn everything_else_is_escaped_or_taken_out() {
         (
             "<https://example.com> <a@b.c> <1@b.c>",
             "&lt;https://example.com> &lt;a@b.c> &lt;1@b.c>",
-            "  &lt;1@b.c>",
+            "&lt;https://example.com> &lt;a@b.c> &lt;1@b.c>",
         ),
         ("a <", "a &lt;", "a &lt;"),
         ("a<<b>c</b>", "a&lt;<b>c</b>", "a&lt;<b>c</b>"),
