@@ -5,7 +5,8 @@ use std::process::Command;
 use anyhow::Context;
 
 /// Benchmarks by the names of this command.
-const BENCHES: &[(&str, &str)] = &[("lib", "stream"), ("stream", "stream"), ("json", "json")];
+const BENCHES: &[(&str, &str)] =
+    &[("lib", "stream"), ("stream", "stream"), ("json", "json"), ("state", "state")];
 
 /// Sizes between which instructions are counted, so that start-up does not count.
 const SIZES: [usize; 2] = [64 << 10, 256 << 10];

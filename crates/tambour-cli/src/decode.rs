@@ -13,7 +13,7 @@ use tambour::exit::{Criteria, Round};
 use tambour::{End, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs};
-use crate::input::Input;
+use crate::input::{Input, Pieces};
 use crate::{Outcome, output};
 
 /// Turn a raw reply into events, one JSON object a line, while it arrives
@@ -120,7 +120,7 @@ impl<W: Write> Decoder<W> {
     /// Reads to the end; a failure on the way, after something could be read, ends the stream with `error`.
     fn read(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
         let mut input = Input::open(file)?;
-        let mut pieces = chunk.map(|size| Pieces { size: size as usize, kept: Vec::new() });
+        let mut pieces = chunk.map(|size| Pieces::new(size as usize));
         let mut begun = false;
         loop {
             let bytes = match input.next() {
@@ -138,7 +138,7 @@ impl<W: Write> Decoder<W> {
                 (None, Some(bytes)) => pipeline.push(bytes, lines),
                 (Some(pieces), Some(bytes)) => pieces.cut(bytes, |piece| pipeline.push(piece, lines)),
                 (pieces, None) => {
-                    let rest = pieces.take().map(|pieces| pieces.kept).unwrap_or_default();
+                    let rest = pieces.take().map(Pieces::rest).unwrap_or_default();
                     pipeline.push(&rest, lines);
                     return Ok(None);
                 }
@@ -184,29 +184,5 @@ impl Sink for Lines {
             Event::Completed(completed) => completed.metadata.fallback_reason.is_some(),
             _ => false,
         };
-    }
-}
-
-/// Cuts what arrives into pieces of one size.
-struct Pieces {
-    size: usize,
-    kept: Vec<u8>,
-}
-
-impl Pieces {
-    fn cut(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
-        if !self.kept.is_empty() {
-            let missing = (self.size - self.kept.len()).min(bytes.len());
-            self.kept.extend_from_slice(&bytes[..missing]);
-            bytes = &bytes[missing..];
-            if self.kept.len() < self.size {
-                return;
-            }
-            piece(&self.kept);
-            self.kept.clear();
-        }
-        let pieces = bytes.chunks_exact(self.size);
-        self.kept.extend_from_slice(pieces.remainder());
-        pieces.for_each(piece);
     }
 }

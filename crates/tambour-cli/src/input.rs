@@ -61,3 +61,36 @@ pub(crate) fn name_of(path: Option<&Path>) -> String {
 pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
     Input::open(path)?.rest()
 }
+
+/// Cuts what arrives into pieces of one size.
+pub(crate) struct Pieces {
+    size: usize,
+    kept: Vec<u8>,
+}
+
+impl Pieces {
+    pub(crate) fn new(size: usize) -> Pieces {
+        Pieces { size, kept: Vec::new() }
+    }
+
+    /// What is left, less than a piece.
+    pub(crate) fn rest(self) -> Vec<u8> {
+        self.kept
+    }
+
+    pub(crate) fn cut(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
+        if !self.kept.is_empty() {
+            let missing = (self.size - self.kept.len()).min(bytes.len());
+            self.kept.extend_from_slice(&bytes[..missing]);
+            bytes = &bytes[missing..];
+            if self.kept.len() < self.size {
+                return;
+            }
+            piece(&self.kept);
+            self.kept.clear();
+        }
+        let pieces = bytes.chunks_exact(self.size);
+        self.kept.extend_from_slice(pieces.remainder());
+        pieces.for_each(piece);
+    }
+}

@@ -10,7 +10,9 @@ mod json;
 mod output;
 mod repair;
 mod rules;
+mod sanitize;
 mod serve;
+mod state;
 
 use std::io;
 use std::process::ExitCode;
@@ -35,6 +37,9 @@ enum Command {
     Repair(repair::Args),
     Rules(rules::Args),
     Json(json::Args),
+    Sanitize(sanitize::Args),
+    #[command(subcommand)]
+    State(state::Command),
     #[command(subcommand)]
     Contract(contract::Command),
     Serve(serve::Args),
@@ -68,6 +73,8 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Json(args) => json::run(&args),
+        Command::Sanitize(args) => sanitize::run(&args),
+        Command::State(command) => state::run(&command),
         Command::Rules(args) => rules::run(&args),
         Command::Contract(command) => contract::run(&command),
         Command::Serve(args) => serve::run(&args),

@@ -3,11 +3,13 @@
 use serde_json::{Map, Value, json};
 use tambour::catalogue::Listed;
 use tambour::finding::Report;
+use tambour::html::{Mode, sanitized};
 use tambour::options::Sensitive;
 use tambour::policy::queries::{Cleaner, Source};
 use tambour::privacy::Privacy;
 use tambour::repair::json::{find, strict};
 use tambour::span::Place;
+use tambour::state::Operation;
 use tambour::{Finding, Profile};
 
 use crate::fixture::{Fixture, of_line};
@@ -20,6 +22,14 @@ use crate::run::Readings;
 /// # Errors
 /// The `with` of the rule is not of the form, or not for such examples.
 pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
+    match listed.owner {
+        "state" => return operations(example),
+        "html" => {
+            let (_, reports) = sanitized(example, Mode::Escape);
+            return Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect());
+        }
+        _ => {}
+    }
     let fixture = fixture(listed, example)?;
     let reports: Vec<Report> = match listed.owner {
         "json" => {
@@ -36,6 +46,14 @@ pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
         _ => return Ok(Readings::of(&fixture)?.strict.findings),
     };
     Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect())
+}
+
+/// The findings of a list of operations.
+fn operations(example: &str) -> Result<Vec<Finding>, String> {
+    let block = serde_json::from_str(example).map_err(|error| error.to_string())?;
+    let operations = Operation::list(&block).map_err(|error| error.to_string())?;
+    let reports = operations.iter().filter_map(|operation| operation.report(Place::START, example.len()));
+    Ok(reports.map(|report| report.judge(Profile::Strict)).collect())
 }
 
 /// An example as a fixture that expects nothing.

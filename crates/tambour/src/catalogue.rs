@@ -2,13 +2,14 @@
 
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{contract, pipeline, policy, repair};
+use crate::{contract, html, pipeline, policy, repair, state};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them.
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML, `state` for
+    /// operations on the state.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,
@@ -26,6 +27,8 @@ pub fn all() -> impl Iterator<Item = Listed> {
         .chain(list("events", contract::RULES.iter().copied()))
         .chain(list("events", policy::rules::RULES.iter().copied()))
         .chain(list("pipeline", pipeline::RULES.iter().copied()))
+        .chain(list("html", html::rules::RULES.iter().copied()))
+        .chain(list("state", state::rules::RULES.iter().copied()))
 }
 
 /// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.

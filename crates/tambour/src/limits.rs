@@ -64,3 +64,39 @@ impl Limits {
         2 * self.tag + self.line.max(1 << 10) + 64
     }
 }
+
+/// Limits of the state of a conversation and of the operations on it. An operation that goes beyond one is refused with the
+/// reason `limit_exceeded`; a state that is larger already may shrink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StateLimits {
+    /// Operations of one block.
+    pub operations: usize,
+    /// Bytes of a path.
+    pub path: usize,
+    /// Steps of a path, and levels of the state below its root.
+    pub depth: usize,
+    /// Bytes of text, keys included, of one value that is set or appended.
+    pub value: usize,
+    /// Elements of a list.
+    pub list: usize,
+    /// Values of the whole state, objects and lists included.
+    pub values: usize,
+    /// Bytes of text, keys included, of the whole state.
+    pub bytes: usize,
+}
+
+impl Default for StateLimits {
+    fn default() -> StateLimits {
+        StateLimits {
+            operations: 10_000,
+            path: 1 << 10,
+            depth: 64,
+            value: 64 << 10,
+            list: 10_000,
+            values: 100_000,
+            bytes: 4 << 20,
+        }
+    }
+}

@@ -5,6 +5,8 @@ mod decode;
 mod formats;
 mod help;
 mod others;
+mod sanitize;
+mod state;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! One call of the model: its text through the pipeline, what comes of it gathered until it may go on the log.
 
 use std::pin::Pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
@@ -24,7 +24,13 @@ pub(super) struct Attempt {
     pub(super) usage: Option<Value>,
     /// Bytes of reasoning that may still come.
     room: usize,
+    /// When something was put on the log last, and whether more waits for the pause after that to be over.
+    last: Option<Instant>,
+    waits: bool,
 }
+
+/// From one entry on the log to the next, at least: of a flood what comes meanwhile goes together.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// What came of the text so far and is not on the log.
 pub(super) struct Gather {
@@ -77,6 +83,8 @@ impl Attempt {
             sent: false,
             usage: None,
             room: run.options.limits.input,
+            last: None,
+            waits: false,
         }
     }
 
@@ -99,11 +107,18 @@ impl Attempt {
             Err(failure) => return End::Failed(failure),
         };
         let mut items = Vec::with_capacity(4);
+        let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         loop {
-            // Dropping the reply ends the call of the model.
-            tokio::select! {
-                () = reply.next(&mut items) => {}
-                end = stop.as_mut() => return end,
+            {
+                let mut next = std::pin::pin!(reply.next(&mut items));
+                loop {
+                    // Dropping the reply ends the call of the model.
+                    tokio::select! {
+                        () = next.as_mut() => break,
+                        end = stop.as_mut() => return end,
+                        () = due.as_mut(), if self.waits => self.send(log).await,
+                    }
+                }
             }
             if timings.first_byte_ms.is_none() {
                 timings.first_byte_ms = Some(millis(started));
@@ -129,8 +144,13 @@ impl Attempt {
                     return End::Finished(FinishReason::Length);
                 }
             }
-            if self.may_go(run) {
-                self.send(log).await;
+            if self.may_go(run) && !self.waits {
+                if self.last.is_none_or(|last| last.elapsed() >= PAUSE) {
+                    self.send(log).await;
+                } else if let Some(last) = self.last {
+                    due.as_mut().reset((last + PAUSE).into());
+                    self.waits = true;
+                }
             }
         }
     }
@@ -168,6 +188,8 @@ impl Attempt {
             return;
         }
         self.sent = true;
+        self.last = Some(Instant::now());
+        self.waits = false;
         log.seq = self.gather.seq;
         log.append(batch).await;
     }

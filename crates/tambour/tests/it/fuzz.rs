@@ -12,7 +12,7 @@ use tambour_fixtures::{folder, load};
 /// Inputs of one test when `FUZZ_ITERATIONS` does not say.
 const ITERATIONS: u64 = 1000;
 
-fn iterations() -> u64 {
+pub(crate) fn iterations() -> u64 {
     let given = std::env::var("FUZZ_ITERATIONS").ok();
     given.map_or(ITERATIONS, |given| given.parse().expect("FUZZ_ITERATIONS is a number"))
 }
@@ -41,6 +41,26 @@ fn json() {
     queue::all(&pieces(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
             targets::json(&targets::json_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
+fn html() {
+    // F-104, F-220, F-221, F-223
+    queue::all(&pieces(iterations() * 4), |seeds| {
+        for seed in seeds.clone() {
+            targets::html(&targets::html_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
+fn state() {
+    // F-113, F-116: random operations can be taken back exactly, and leave no trace when they are refused together.
+    queue::all(&pieces(iterations() * 4), |seeds| {
+        for seed in seeds.clone() {
+            targets::state(&targets::state_input(&mut Random::new(seed)));
         }
     });
 }

@@ -1,0 +1,79 @@
+//! `tambour state apply`: operations to a state.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tambour::Profile;
+use tambour::schema::Schema;
+use tambour::span::Place;
+use tambour::state::{ApplyOptions, Operation, apply};
+
+use crate::input;
+use crate::{Outcome, output};
+
+/// The state tree of a conversation
+#[derive(clap::Subcommand)]
+#[command(after_help = "Example:\n  \
+    echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json")]
+pub(crate) enum Command {
+    Apply(ApplyArgs),
+}
+
+/// Apply operations to a state: prints the new state; results go to standard error, one JSON object a line
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json\n\n\
+    Operations are a JSON array of arrays: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
+    POP and DELETE without. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
+pub(crate) struct ApplyArgs {
+    /// JSON file with the state; it is not written
+    #[arg(long, value_name = "FILE")]
+    state: PathBuf,
+    /// Apply all operations or none
+    #[arg(long)]
+    atomic: bool,
+    /// JSON Schema that the state must satisfy after each operation
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// JSON file with the operations; standard input if absent or `-`
+    operations: Option<PathBuf>,
+}
+
+pub(crate) fn run(command: &Command) -> Result<Outcome> {
+    let Command::Apply(args) = command;
+    let given = |path: Option<&Path>| path.is_none_or(|path| path == Path::new(input::STDIN));
+    if given(Some(&args.state)) && given(args.operations.as_deref()) {
+        bail!("standard input cannot be both the state and the operations");
+    }
+    let mut state = json(Some(&args.state))?;
+    let schema = args
+        .schema
+        .as_deref()
+        .map(|path| Schema::new(json(Some(path))?).with_context(|| input::name_of(Some(path))));
+    let schema = schema.transpose()?;
+    let path = args.operations.as_deref();
+    let operations = Operation::list(&json(path)?).with_context(|| input::name_of(path))?;
+    let options = ApplyOptions { atomic: args.atomic, schema: schema.as_ref(), ..ApplyOptions::default() };
+    let results = apply(&mut state, &operations, &options);
+
+    let mut stderr = io::stderr().lock();
+    for (result, operation) in results.iter().zip(&operations) {
+        // Nobody may be reading the results; the state is still wanted.
+        let _ = writeln!(stderr, "{}", serde_json::to_string(result)?);
+        let case = operation.report(Place::START, 0).filter(|_| operation.refusal().is_none());
+        if let Some(finding) = case.map(|report| report.judge(Profile::Lenient)) {
+            output::complain(&format!("operation {}: {}: {}", result.index, finding.code, finding.message));
+        }
+    }
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{state}")?;
+    stdout.flush()?;
+    Ok(if results.iter().all(|result| result.ok) { Outcome::Fine } else { Outcome::Refused })
+}
+
+fn json(path: Option<&Path>) -> Result<Value> {
+    serde_json::from_slice(&input::read(path)?)
+        .with_context(|| format!("{} is not JSON", input::name_of(path)))
+}

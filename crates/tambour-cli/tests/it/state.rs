@@ -1,0 +1,72 @@
+//! `tambour state apply`.
+
+use serde_json::{Value, json};
+
+use crate::{Ran, folder, run, write};
+
+/// The results on standard error.
+fn results(ran: &Ran) -> Vec<Value> {
+    let lines = ran.stderr.lines().filter(|line| line.starts_with('{'));
+    lines.map(|line| serde_json::from_str(line).expect("each result is JSON")).collect()
+}
+
+#[test]
+fn operations_give_the_new_state_and_their_results() {
+    // F-111, F-113
+    let folder = folder("state");
+    let state = write(&folder, "state.json", r#"{"纯田真奈":{"好感度":5},"bag":["a"]}"#);
+    let ops = r#"[["ADD","纯田真奈.好感度",3],["push","bag","b"]]"#;
+    let ran = run(&["state", "apply", "--state", &state], ops);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "{\"纯田真奈\":{\"好感度\":8},\"bag\":[\"a\",\"b\"]}\n");
+    assert_eq!(results(&ran)[0], json!({"index": 0, "ok": true, "before": 5, "after": 8}));
+    assert!(ran.stderr.contains("operation_case"), "{}", ran.stderr);
+    // The state is read from its file only.
+    assert!(std::fs::read_to_string(&state).expect("it is there").contains(":5"));
+
+    let path = write(&folder, "ops.json", r#"[["SET","x",1],["POP","none"]]"#);
+    let ran = run(&["state", "apply", "--state", &state, &path], "");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains(r#""x":1"#));
+    let refused = &results(&ran)[1];
+    assert_eq!((&refused["ok"], &refused["reason"]), (&json!(false), &json!("path_missing")));
+    let ran = run(&["state", "apply", "--state", &state, "--atomic", &path], "");
+    assert_eq!(ran.code, Some(1));
+    assert!(!ran.stdout.contains("\"x\""));
+    assert_eq!(results(&ran)[0]["reason"], json!("not_applied"));
+}
+
+#[test]
+fn a_schema_is_held_to() {
+    // F-115
+    let folder = folder("state-schema");
+    let state = write(&folder, "state.json", r#"{"hp":5}"#);
+    let schema = write(&folder, "schema.json", r#"{"properties":{"hp":{"maximum":10}}}"#);
+    let apply = |ops: &str| run(&["state", "apply", "--state", &state, "--schema", &schema], ops);
+    let ran = apply(r#"[["ADD","hp",6],["ADD","hp",5]]"#);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"hp\":10}\n"));
+    assert_eq!(results(&ran)[0]["reason"], json!("schema_violation"));
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let folder = folder("state-wrong");
+    let state = write(&folder, "state.json", "{}");
+    let broken = write(&folder, "broken.json", "{");
+    let code = |arguments: &[&str], input: &str| {
+        let arguments: Vec<&str> = ["state", "apply"].iter().chain(arguments).copied().collect();
+        let ran = run(&arguments, input);
+        assert_eq!(ran.stdout, "");
+        assert!(!ran.stderr.is_empty());
+        ran.code
+    };
+    assert_eq!(code(&[], "[]"), Some(2));
+    assert_eq!(code(&["--state", "no/such/file"], "[]"), Some(2));
+    assert_eq!(code(&["--state", &broken], "[]"), Some(2));
+    assert_eq!(code(&["--state", "-"], "[]"), Some(2));
+    assert_eq!(code(&["--state", &state], "no JSON"), Some(2));
+    assert_eq!(code(&["--state", &state], "{}"), Some(2));
+    assert_eq!(code(&["--state", &state, "--schema", &broken], "[]"), Some(2));
+    let schema = write(&folder, "schema.json", r#"{"type":3}"#);
+    assert_eq!(code(&["--state", &state, "--schema", &schema], "[]"), Some(2));
+}

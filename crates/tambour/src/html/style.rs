@@ -1,0 +1,161 @@
+//! Values of a style attribute, held against their grammar (F-104): what a declaration may say is listed, not what it may not.
+
+use super::colour::is_name;
+
+/// A declaration that may stay, as it was written, or why it may not.
+pub(super) enum Declaration<'a> {
+    Kept(&'a str),
+    /// Without the `!important` it had.
+    Unimportant(&'a str),
+    Dropped(&'a str),
+}
+
+/// The declarations of a style.
+pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration<'_>> {
+    style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
+        let (text, important) = match part.split_once('!') {
+            Some((text, word)) if word.trim().eq_ignore_ascii_case("important") => (text.trim_end(), true),
+            _ => (part, false),
+        };
+        match text.split_once(':') {
+            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) && important => {
+                Declaration::Unimportant(text)
+            }
+            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) => Declaration::Kept(text),
+            _ => Declaration::Dropped(part),
+        }
+    })
+}
+
+/// Longest value: two colours and a few words.
+const LONGEST: usize = 128;
+
+fn is_allowed(name: &str, value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#.,%()/+- \t".contains(&byte);
+    if value.is_empty() || value.len() > LONGEST || !value.bytes().all(plain) {
+        return false;
+    }
+    let value = value.to_ascii_lowercase();
+    match name.to_ascii_lowercase().as_str() {
+        "color" | "background-color" => is_colour(&value),
+        "font-weight" => is_weight(&value),
+        "font-style" => is_font_style(&value),
+        "text-decoration" => is_decoration(&value),
+        _ => false,
+    }
+}
+
+fn is_weight(value: &str) -> bool {
+    matches!(value, "normal" | "bold" | "bolder" | "lighter")
+        || number(value).is_some_and(|weight| (1.0..=1000.0).contains(&weight))
+}
+
+fn is_font_style(value: &str) -> bool {
+    match value.split_once([' ', '\t']) {
+        None => matches!(value, "normal" | "italic" | "oblique"),
+        Some((word, angle)) => {
+            let degrees = angle.trim().strip_suffix("deg").and_then(number);
+            word == "oblique" && degrees.is_some_and(|degrees| (-90.0..=90.0).contains(&degrees))
+        }
+    }
+}
+
+/// Lines, a style and a colour, in any order.
+fn is_decoration(value: &str) -> bool {
+    let mut seen: Vec<&str> = Vec::new();
+    for word in words(value) {
+        let kind = match word {
+            "underline" | "overline" | "line-through" | "none" => word,
+            "solid" | "double" | "dotted" | "dashed" | "wavy" => "style",
+            _ if is_colour(word) => "colour",
+            _ => return false,
+        };
+        if seen.contains(&kind) {
+            return false;
+        }
+        seen.push(kind);
+    }
+    let lines = seen.iter().filter(|kind| !matches!(**kind, "style" | "colour")).count();
+    !seen.is_empty() && (lines < 2 || !seen.contains(&"none"))
+}
+
+/// Words that blanks separate, but not inside of brackets.
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    let parts = value.split(move |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth <= 0 && (c == ' ' || c == '\t')
+    });
+    parts.filter(|word| !word.is_empty())
+}
+
+/// A colour in lower case.
+fn is_colour(value: &str) -> bool {
+    if let Some(digits) = value.strip_prefix('#') {
+        return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    }
+    let Some((name, rest)) = value.split_once('(') else { return is_name(value) };
+    let Some(inside) = rest.strip_suffix(')') else { return false };
+    let hue = match name {
+        "rgb" | "rgba" => false,
+        "hsl" | "hsla" => true,
+        _ => return false,
+    };
+    if inside.contains(['(', ')']) {
+        return false;
+    }
+    if inside.contains(',') { with_commas(inside, hue) } else { with_blanks(inside, hue) }
+}
+
+/// `rgb(1, 2, 3, 0.5)`.
+fn with_commas(inside: &str, hue: bool) -> bool {
+    let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
+    let [a, b, c, alpha @ ..] = parts.as_slice() else { return false };
+    let colour = if hue {
+        is_hue(a) && percentage(b) && percentage(c)
+    } else {
+        [a, b, c].iter().all(|part| number(part).is_some()) || [a, b, c].iter().all(|part| percentage(part))
+    };
+    colour && alpha.len() < 2 && alpha.iter().all(|alpha| amount(alpha))
+}
+
+/// `rgb(1 2 3 / 50%)`.
+fn with_blanks(inside: &str, hue: bool) -> bool {
+    let (colour, alpha) = match inside.split_once('/') {
+        None => (inside, None),
+        Some((colour, alpha)) => (colour, Some(alpha.trim())),
+    };
+    let parts: Vec<&str> = colour.split_ascii_whitespace().collect();
+    let [a, b, c] = parts.as_slice() else { return false };
+    let first = if hue { is_hue(a) || *a == "none" } else { amount_or_none(a) };
+    first && amount_or_none(b) && amount_or_none(c) && alpha.is_none_or(amount_or_none)
+}
+
+fn amount_or_none(text: &str) -> bool {
+    text == "none" || amount(text)
+}
+
+fn amount(text: &str) -> bool {
+    number(text).is_some() || percentage(text)
+}
+
+fn percentage(text: &str) -> bool {
+    text.strip_suffix('%').and_then(number).is_some()
+}
+
+fn is_hue(text: &str) -> bool {
+    let units = ["deg", "grad", "rad", "turn"];
+    let angle = units.iter().find_map(|unit| text.strip_suffix(unit));
+    number(angle.unwrap_or(text)).is_some()
+}
+
+/// A number as CSS writes it, without an exponent.
+fn number(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if part.is_empty() || !all(whole) || !all(part) || digits.is_empty() || digits.len() > 12 {
+        return None;
+    }
+    text.strip_prefix('+').unwrap_or(text).parse().ok()
+}

@@ -1,0 +1,77 @@
+//! What differs between two states.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::spot::{Part, path_of};
+
+/// A value that came, went or changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Where, as a path; empty if the whole state differs.
+    pub path: String,
+    /// The value before; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::given")]
+    pub before: Option<Value>,
+    /// The value after; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::given")]
+    pub after: Option<Value>,
+}
+
+/// What differs, as deep inside as both have the same kind of container: in the order of `before`, then what is new.
+/// The order of fields is no difference.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let differences = tambour::state::diff(&json!({"a": {"b": 1}, "c": 2}), &json!({"a": {"b": 3}, "c": 2}));
+/// assert_eq!(differences.len(), 1);
+/// assert_eq!((differences[0].path.as_str(), &differences[0].after), ("a.b", &Some(json!(3))));
+/// ```
+#[must_use]
+pub fn diff(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(before, after, &mut Vec::new(), &mut found);
+    found
+}
+
+/// Levels that are looked into; below them a value differs as a whole.
+const DEPTH: usize = 128;
+
+fn compare(before: &Value, after: &Value, way: &mut Vec<Part>, found: &mut Vec<Difference>) {
+    match (before, after) {
+        (Value::Object(a), Value::Object(b)) if way.len() < DEPTH => {
+            for (key, value) in a {
+                inside(Part::Key(key.clone()), Some(value), b.get(key), way, found);
+            }
+            for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+                inside(Part::Key(key.clone()), None, Some(value), way, found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if way.len() < DEPTH => {
+            for index in 0..a.len().max(b.len()) {
+                inside(Part::Index(index), a.get(index), b.get(index), way, found);
+            }
+        }
+        (a, b) if a == b => {}
+        (a, b) => {
+            found.push(Difference { path: path_of(way), before: Some(a.clone()), after: Some(b.clone()) })
+        }
+    }
+}
+
+fn inside(
+    part: Part,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    way: &mut Vec<Part>,
+    found: &mut Vec<Difference>,
+) {
+    way.push(part);
+    match (before, after) {
+        (Some(a), Some(b)) => compare(a, b, way, found),
+        (a, b) => found.push(Difference { path: path_of(way), before: a.cloned(), after: b.cloned() }),
+    }
+    way.pop();
+}

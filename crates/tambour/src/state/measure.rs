@@ -1,0 +1,39 @@
+//! How large a value is, as far as the limits of the state ask.
+
+use serde_json::Value;
+
+/// The measure of a value with all that is in it. Counts and bytes add up over the parts of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Measure {
+    /// Values, the containers among them.
+    pub(super) values: usize,
+    /// Bytes of keys and strings.
+    pub(super) bytes: usize,
+    /// Levels: 1 for a scalar.
+    pub(super) depth: usize,
+    /// Elements of the longest list.
+    pub(super) longest: usize,
+}
+
+/// Measures without recursion: what the caller gives may be of any depth.
+pub(super) fn measure(value: &Value) -> Measure {
+    let mut measure = Measure::default();
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        measure.values += 1;
+        measure.depth = measure.depth.max(depth);
+        match value {
+            Value::String(text) => measure.bytes += text.len(),
+            Value::Array(items) => {
+                measure.longest = measure.longest.max(items.len());
+                open.extend(items.iter().map(|item| (item, depth + 1)));
+            }
+            Value::Object(fields) => {
+                measure.bytes += fields.keys().map(String::len).sum::<usize>();
+                open.extend(fields.values().map(|value| (value, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    measure
+}

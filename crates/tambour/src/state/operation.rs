@@ -1,0 +1,334 @@
+//! Operations as a model writes them (F-111): `["ADD", "纯田真奈.好感度", 5]`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::path::{Path, Step};
+use super::rules;
+use crate::error::{Error, Result};
+use crate::finding::{Report, Rule, clip};
+use crate::schema::type_name;
+use crate::span::Place;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Op {
+    /// Overwrites the value, or makes it with its parents.
+    Set,
+    /// Adds to a number.
+    Add,
+    /// Subtracts from a number.
+    Sub,
+    /// Multiplies a number.
+    Mul,
+    /// Divides a number.
+    Div,
+    /// Appends to a list, or makes it.
+    Push,
+    /// Takes the last element off a list.
+    Pop,
+    /// Takes a field out of an object, or an element out of a list.
+    Delete,
+}
+
+/// All operations.
+pub const OPS: [Op; 8] = [Op::Set, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Push, Op::Pop, Op::Delete];
+
+/// Most characters of something a model wrote in a message.
+const SHOWN: usize = 60;
+
+impl Op {
+    /// The name in upper case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Set => "SET",
+            Op::Add => "ADD",
+            Op::Sub => "SUB",
+            Op::Mul => "MUL",
+            Op::Div => "DIV",
+            Op::Push => "PUSH",
+            Op::Pop => "POP",
+            Op::Delete => "DELETE",
+        }
+    }
+
+    /// The operation of that name, in any letter case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Op> {
+        OPS.into_iter().find(|op| op.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether it comes with a value.
+    #[must_use]
+    pub fn takes_value(self) -> bool {
+        !matches!(self, Op::Pop | Op::Delete)
+    }
+
+    /// Whether it calculates.
+    #[must_use]
+    pub fn calculates(self) -> bool {
+        matches!(self, Op::Add | Op::Sub | Op::Mul | Op::Div)
+    }
+}
+
+/// Why an operation was not carried out (F-113, F-117). The words are public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// It is no list of a name, a path and perhaps a value.
+    OperationMalformed,
+    /// There is no operation of that name.
+    OperationUnknown,
+    /// A value too few, or something too much.
+    OperationArity,
+    /// The value, or what stands at the path, is of another type than it needs.
+    OperationTypeMismatch,
+    /// The path is none.
+    PathInvalid,
+    /// Nothing stands at the path.
+    PathMissing,
+    /// The path goes on below a value that has no parts.
+    PathThroughScalar,
+    /// A key into a list, or an index into an object.
+    PathMismatch,
+    /// The list has no such element.
+    IndexOutOfRange,
+    /// The list to take from is empty.
+    ListEmpty,
+    /// A division by 0.
+    DivisionByZero,
+    /// The result is infinite.
+    NumberNotFinite,
+    /// The result lies beyond the range in which numbers are exact.
+    NumberOutOfRange,
+    /// The result breaks the schema of the state.
+    SchemaViolation,
+    /// A limit of the state.
+    LimitExceeded,
+    /// It would have been done, but another one of the same block was refused and all are done or none.
+    NotApplied,
+}
+
+/// A reason with its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The stable word.
+    pub reason: Reason,
+    /// What is wrong, with the place.
+    pub message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Refusal {
+        Refusal { reason, message: message.into() }
+    }
+}
+
+/// One operation. What could not be read is one too, with its refusal, so that it keeps its index.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct Operation {
+    /// The name in upper case; as it was written if there is none such.
+    op: String,
+    /// The path as it was written; empty if there was none.
+    path: String,
+    /// The value; all of it if it was no operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    #[serde(skip)]
+    read: std::result::Result<(Op, Path), Refusal>,
+    #[serde(skip)]
+    spelled: Option<String>,
+}
+
+/// An operation as it is stored and sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    op: String,
+    path: String,
+    #[serde(default, deserialize_with = "super::given")]
+    value: Option<Value>,
+}
+
+impl From<Written> for Operation {
+    fn from(written: Written) -> Operation {
+        Operation::read(written.op, written.path, written.value)
+    }
+}
+
+impl Operation {
+    /// An operation from its parts.
+    #[must_use]
+    pub fn new(op: Op, path: Path, value: Option<Value>) -> Operation {
+        let name = op.name().to_owned();
+        let text = path.to_string();
+        let read = fits(op, value.as_ref()).map(|()| (op, path));
+        Operation { op: name, path: text, value, read, spelled: None }
+    }
+
+    /// The operations of a block: a JSON array of arrays `[op, path, value?]`.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tambour::state::Operation;
+    ///
+    /// let operations = Operation::list(&json!([["SET", "a", 1], ["NOD", "a"]]))?;
+    /// assert!(operations[0].refusal().is_none());
+    /// assert!(operations[1].refusal().is_some());
+    /// # Ok::<(), tambour::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No array. What is wrong with one operation is a refusal of that one.
+    pub fn list(block: &Value) -> Result<Vec<Operation>> {
+        match block {
+            Value::Array(items) => Ok(items.iter().map(Operation::from_value).collect()),
+            other => Err(Error::invalid(format!("operations are a JSON array, not {}", type_name(other)))),
+        }
+    }
+
+    /// One operation, `[op, path, value?]`.
+    #[must_use]
+    pub fn from_value(item: &Value) -> Operation {
+        match item.as_array().map(Vec::as_slice) {
+            Some([Value::String(op), Value::String(path), rest @ ..]) => {
+                // Of several values none is meant more than the others.
+                let most = usize::from(Op::named(op).is_some_and(Op::takes_value));
+                let value = rest.first().filter(|_| rest.len() == 1 || most == 0);
+                Operation::read(op.clone(), path.clone(), value.cloned())
+            }
+            Some([Value::String(op)]) => Operation::read(op.clone(), String::new(), None),
+            _ => Operation::read(String::new(), String::new(), Some(item.clone())),
+        }
+    }
+
+    fn read(written: String, path: String, value: Option<Value>) -> Operation {
+        let Some(op) = Op::named(&written) else {
+            let refusal = if written.is_empty() {
+                let message = "an operation is a list of its name, a path and perhaps a value";
+                Refusal::new(Reason::OperationMalformed, message)
+            } else {
+                let known: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
+                let message =
+                    format!("there is no operation {}; known: {}", shown(&written), known.join(", "));
+                Refusal::new(Reason::OperationUnknown, message)
+            };
+            return Operation { op: written, path, value, read: Err(refusal), spelled: None };
+        };
+        let read = fits(op, value.as_ref()).and_then(|()| match path.parse() {
+            Ok(path) => Ok((op, path)),
+            Err(error) => {
+                let message = format!("{} is no path: {error}", shown(&path));
+                Err(Refusal::new(Reason::PathInvalid, message))
+            }
+        });
+        let spelled = (written != op.name()).then_some(written);
+        Operation { op: op.name().to_owned(), path, value, read, spelled }
+    }
+
+    /// The name in upper case; as it was written if there is no such operation, empty if there was no name.
+    #[must_use]
+    pub fn op(&self) -> &str {
+        &self.op
+    }
+
+    /// The path as it was written.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The value; of something that is no operation, all of it.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// Why it can never be carried out, whatever the state.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.read.as_ref().err()
+    }
+
+    /// What it does and where, if it could be read.
+    pub(super) fn parts(&self) -> std::result::Result<(Op, &Path), Refusal> {
+        self.read.as_ref().map(|(op, path)| (*op, path)).map_err(Refusal::clone)
+    }
+
+    /// What it does, and the keys of its path behind the first `len` steps, if those are keys.
+    pub(super) fn made_below(&self, len: usize) -> Option<(Op, Vec<String>)> {
+        let (op, path) = self.read.as_ref().ok()?;
+        let keys = path.steps().get(len..).unwrap_or_default().iter().map(|step| match step {
+            Step::Key(key) | Step::Token(key) => Some(key.clone()),
+            Step::Index(_) => None,
+        });
+        Some((*op, keys.collect::<Option<_>>()?))
+    }
+
+    /// What is wrong with how it is written, for a finding on the bytes where it stands.
+    #[must_use]
+    pub fn report(&self, place: Place, end: usize) -> Option<Report> {
+        if let Some(refusal) = self.refusal() {
+            let rule: &'static Rule = match refusal.reason {
+                Reason::OperationUnknown => rules::OPERATION_UNKNOWN,
+                Reason::OperationArity => rules::OPERATION_ARITY,
+                Reason::OperationTypeMismatch => rules::OPERATION_TYPE_MISMATCH,
+                Reason::PathInvalid => rules::PATH_INVALID,
+                _ => rules::OPERATION_MALFORMED,
+            };
+            let found = Report::new(rule, place, end, refusal.message.clone());
+            return Some(found.repaired("the operation is left out"));
+        }
+        let spelled = self.spelled.as_deref()?;
+        let message = format!("{} is not in upper case", shown(spelled));
+        Some(
+            Report::new(rules::OPERATION_CASE, place, end, message)
+                .repaired(format!("read as `{}`", self.op)),
+        )
+    }
+}
+
+/// Whether `op` has a value where it needs one, and of its type.
+fn fits(op: Op, value: Option<&Value>) -> std::result::Result<(), Refusal> {
+    match value {
+        Some(value) if op.calculates() && !value.is_number() => {
+            let message = format!("{op} takes a number, not {}", type_name(value));
+            Err(Refusal::new(Reason::OperationTypeMismatch, message))
+        }
+        value if value.is_some() == op.takes_value() => Ok(()),
+        _ => {
+            let takes = if op.takes_value() { "a path and one value" } else { "a path and no value" };
+            Err(Refusal::new(Reason::OperationArity, format!("{op} takes {takes}")))
+        }
+    }
+}
+
+/// Something a model wrote, for a message.
+fn shown(text: &str) -> String {
+    format!("`{}`", clip(text, SHOWN))
+}
+
+impl PartialEq for Operation {
+    fn eq(&self, other: &Operation) -> bool {
+        (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}

@@ -1,0 +1,231 @@
+//! Paths into the state tree (F-112, F-117): `纯田真奈.好感度`, `items[0].name`, `items[-1]`, `tags["quoted.key"]`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where an operation acts: keys and indexes from the root on, at least one.
+///
+/// ```
+/// use tambour::state::Path;
+///
+/// let path: Path = r#"bag["a.b"][-1].名"#.parse()?;
+/// assert_eq!(path.to_string(), r#"bag["a.b"][-1].名"#);
+/// assert_eq!(Path::from_pointer("/bag/a.b/c~1d")?.to_string(), r#"bag["a.b"].c/d"#);
+/// assert_eq!("a..b".parse::<Path>().unwrap_err().at, 2);
+/// # Ok::<(), tambour::state::PathError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Path(Vec<Step>);
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// A key of an object.
+    Key(String),
+    /// An element of a list, from 0; below 0 from its end.
+    Index(i64),
+    /// A token of a JSON Pointer: a key of an object or, all digits, an element of a list.
+    Token(String),
+}
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathError {
+    /// Byte offset into the text.
+    pub at: usize,
+    /// What is wrong there, and what was expected.
+    pub message: String,
+}
+
+impl Path {
+    /// A path of these steps; `None` if there is none, or a key is empty.
+    #[must_use]
+    pub fn new(steps: Vec<Step>) -> Option<Path> {
+        let empty = |step: &Step| matches!(step, Step::Key(key) | Step::Token(key) if key.is_empty());
+        (!steps.is_empty() && !steps.iter().any(empty)).then_some(Path(steps))
+    }
+
+    /// A path from a JSON Pointer (RFC 6901, F-141): `/items/0/a~1b`. Keys keep their dots.
+    ///
+    /// # Errors
+    /// It does not begin with `/`, a key is empty, or behind a `~` stands neither 0 nor 1.
+    pub fn from_pointer(text: &str) -> Result<Path, PathError> {
+        let Some(tokens) = text.strip_prefix('/') else {
+            return Err(PathError::new(0, "a JSON Pointer begins with `/`"));
+        };
+        let mut steps = Vec::new();
+        let mut at = 1;
+        for token in tokens.split('/') {
+            if token.is_empty() {
+                return Err(PathError::new(at, "a key was expected, and there is none"));
+            }
+            steps.push(Step::Token(unescaped(token, at)?));
+            at += token.len() + 1;
+        }
+        Ok(Path(steps))
+    }
+
+    /// The steps, from the root on.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.0
+    }
+}
+
+/// A token of a pointer that stands at `at`, as it is meant.
+fn unescaped(token: &str, at: usize) -> Result<String, PathError> {
+    let mut key = String::with_capacity(token.len());
+    let mut rest = token;
+    while let Some(tilde) = rest.find('~') {
+        key.push_str(&rest[..tilde]);
+        key.push(match rest.as_bytes().get(tilde + 1) {
+            Some(b'0') => '~',
+            Some(b'1') => '/',
+            _ => {
+                let at = at + token.len() - rest.len() + tilde;
+                return Err(PathError::new(at, "behind a `~` of a JSON Pointer stands 0 or 1"));
+            }
+        });
+        rest = &rest[tilde + 2..];
+    }
+    key.push_str(rest);
+    Ok(key)
+}
+
+impl FromStr for Path {
+    type Err = PathError;
+
+    /// # Errors
+    /// Empty, an empty key, an open bracket, or something else between brackets than a number or a JSON string (F-117).
+    fn from_str(text: &str) -> Result<Path, PathError> {
+        let mut steps = Vec::new();
+        let mut at = 0;
+        if text.is_empty() {
+            return Err(PathError::new(0, "the path is empty"));
+        }
+        if text.starts_with('[') {
+            at = bracket(text, 0, &mut steps)?;
+        } else {
+            at = key(text, at, &mut steps)?;
+        }
+        while at < text.len() {
+            at = match text.as_bytes()[at] {
+                b'.' => key(text, at + 1, &mut steps)?,
+                b'[' => bracket(text, at, &mut steps)?,
+                _ => return Err(PathError::new(at, "behind `]` stands `.`, `[` or nothing")),
+            };
+        }
+        Ok(Path(steps))
+    }
+}
+
+/// A key without quotes; returns where it ends.
+fn key(text: &str, at: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
+    let rest = &text[at..];
+    let len = rest.find(['.', '[', ']']).unwrap_or(rest.len());
+    let key = &rest[..len];
+    if rest[len..].starts_with(']') {
+        return Err(PathError::new(at + len, "a `]` without `[`"));
+    }
+    if key.trim().is_empty() {
+        return Err(PathError::new(at, "a key was expected, and there is none"));
+    }
+    steps.push(Step::Key(key.to_owned()));
+    Ok(at + len)
+}
+
+/// An index or a quoted key in brackets; returns where it ends.
+fn bracket(text: &str, open: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
+    let at = open + 1;
+    let rest = &text[at..];
+    let (step, len) = if rest.starts_with('"') { quoted(rest, at)? } else { index(rest, at, open)? };
+    steps.push(step);
+    match rest.as_bytes().get(len) {
+        Some(b']') => Ok(at + len + 1),
+        Some(_) => Err(PathError::new(at + len, "behind the quotes stands `]`")),
+        None => Err(PathError::new(open, "the bracket is not closed")),
+    }
+}
+
+/// A key in quotes, a JSON string; with its length.
+fn quoted(rest: &str, at: usize) -> Result<(Step, usize), PathError> {
+    let mut escaped = false;
+    let end = rest.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    let Some(end) = end else { return Err(PathError::new(at, "the quotes are not closed")) };
+    let len = end + 2;
+    match serde_json::from_str::<String>(&rest[..len]) {
+        Ok(key) if key.is_empty() => Err(PathError::new(at, "a key was expected, and there is none")),
+        Ok(key) => Ok((Step::Key(key), len)),
+        Err(error) => {
+            let inside = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
+            Err(PathError::new(at + inside, "the quoted key is no JSON string"))
+        }
+    }
+}
+
+/// An index, with its length.
+fn index(rest: &str, at: usize, open: usize) -> Result<(Step, usize), PathError> {
+    let Some(len) = rest.find(']') else { return Err(PathError::new(open, "the bracket is not closed")) };
+    let digits = rest[..len].strip_prefix('-').unwrap_or(&rest[..len]);
+    let zero = digits.starts_with('0') && &rest[..len] != "0";
+    if digits.is_empty() || zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(PathError::new(at, "between brackets stands a whole number, or a key in double quotes"));
+    }
+    match rest[..len].parse() {
+        Ok(index) => Ok((Step::Index(index), len)),
+        Err(_) => Err(PathError::new(at, "no list has so many elements")),
+    }
+}
+
+/// Whether a token of a pointer is an index as RFC 6901 writes them.
+pub(super) fn token_index(token: &str) -> Option<usize> {
+    let digits = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
+    if digits { token.parse().ok() } else { None }
+}
+
+/// Writes a key as a path has it.
+pub(super) fn write_key(key: &str, first: bool, out: &mut impl fmt::Write) -> fmt::Result {
+    if key.trim().is_empty() || key.contains(['.', '[', ']']) {
+        return write!(out, "[{}]", serde_json::Value::from(key));
+    }
+    out.write_str(if first { "" } else { "." })?;
+    out.write_str(key)
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_steps(&self.0, f)
+    }
+}
+
+/// Writes steps as a path.
+pub(super) fn write_steps(steps: &[Step], out: &mut impl fmt::Write) -> fmt::Result {
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Step::Index(index) => write!(out, "[{index}]")?,
+            Step::Token(token) if token_index(token).is_some() => write!(out, "[{token}]")?,
+            Step::Key(key) | Step::Token(key) => write_key(key, at == 0, out)?,
+        }
+    }
+    Ok(())
+}
+
+impl PathError {
+    fn new(at: usize, message: &str) -> PathError {
+        PathError { at, message: message.to_owned() }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, at byte {}", self.message, self.at)
+    }
+}
+
+impl std::error::Error for PathError {}

@@ -1,0 +1,73 @@
+//! Code stays as it is, and is not taken for code where a reader of Markdown might see something else.
+
+use tambour::html::{Mode, sanitized};
+
+use super::{both, escaped, told};
+
+#[test]
+fn spans_and_fences_stay() {
+    // F-105
+    for text in [
+        "`<div>` and ``a ` <script>x</script>``",
+        "use `Vec<String>`, not `<b>`",
+        "```html\n<script>alert(1)</script>\n<!-- c -->\n```\n",
+        "~~~\n<img src=x>\n~~~\n",
+        "> ```\n> <div>\n> ```\n",
+        "| a | b |\n|---|---|\n| `<div>` | `<p>` |\n",
+        "see [the docs](https://example.com/a(b)) for `<div>`",
+        "www.example.com and `<div>`",
+    ] {
+        assert_eq!(both(text), [text, text]);
+        assert!(told(text).is_empty());
+    }
+    // Nothing is decoded there.
+    assert_eq!(escaped("`&lt;b>` &lt;"), "`&lt;b>` &lt;");
+}
+
+#[test]
+fn a_backtick_that_does_not_close_carries_nothing_past() {
+    // F-105
+    for (text, expected) in [
+        ("` <img src=x>", "` &lt;img src=x>"),
+        ("` <img src=x>\n`", "` &lt;img src=x>\n`"),
+        ("`` <img src=x> `", "`` &lt;img src=x> `"),
+        ("\\`<img src=x>`", "\\`&lt;img src=x>`"),
+        ("```` <div> ``` `<p>`", "```` &lt;div> ``` `<p>`"),
+        ("<img title=\"`\" src=x> `", "&lt;img title=\"`\" src=x> `"),
+    ] {
+        assert_eq!(escaped(text), expected, "{text:?}");
+    }
+    let long = format!("` <b>x</b> <div> {} ` <i>", "x".repeat(2000));
+    let result = escaped(&long);
+    assert!(result.starts_with("` <b>x</b> &lt;div> x") && result.ends_with("x &#96; <i></i>"), "{result}");
+}
+
+#[test]
+fn what_others_may_not_take_for_code_is_escaped() {
+    // F-104, F-105: links, addresses and cells of tables may take a backtick, HTML blocks know none.
+    for text in [
+        "`\n`<img src=x onerror=y>`",
+        "[a](`) <img src=x onerror=y> `)",
+        "[a](b \"`\") <img src=x onerror=y> `",
+        "[a](b ') `') <img src=x onerror=y> `",
+        "[a](\n`) <img src=x onerror=y> `",
+        "https://a.b/` <img src=x onerror=y> `",
+        "www.a.b/` <img src=x onerror=y> `",
+        "<https://a`> <img src=x onerror=y> `",
+        "| a |\n|---|\n| ` | <img src=x onerror=y> | ` |\n",
+        "<b>\n` <img src=x onerror=y> `\n",
+        "- <br>\n  ` <img src=x onerror=y> `\n",
+        "<b>\n```\n\n<img src=x onerror=y>\n",
+        "<b>\n```\n<img src=x onerror=y>\n```\n",
+    ] {
+        for mode in [Mode::Escape, Mode::Strip] {
+            let (result, _) = sanitized(text, mode);
+            assert!(!result.contains("<img"), "{text:?} gives {result:?}");
+        }
+    }
+    // An address that is escaped takes nothing.
+    assert_eq!(escaped("<1`@a.b> <img> `"), "&lt;1`@a.b> <img> `");
+    // Behind a blank line all is as before.
+    assert_eq!(escaped("[a](`)\n\n`<p>`"), "[a](`)\n\n`<p>`");
+    assert_eq!(escaped("<b>\nx\n\n`<p>`</b>"), "<b>\nx\n\n`<p>`</b>");
+}

@@ -1,0 +1,34 @@
+//! The state tree: paths, operations, arithmetic, history.
+
+mod history;
+mod operations;
+mod paths;
+
+use serde_json::Value;
+use tambour::state::{ApplyOptions, OpResult, Operation, apply};
+
+/// Applies operations with the defaults.
+fn applied(state: &mut Value, operations: &Value) -> Vec<OpResult> {
+    apply(state, &list(operations), &ApplyOptions::default())
+}
+
+fn list(operations: &Value) -> Vec<Operation> {
+    Operation::list(operations).expect("operations are a list")
+}
+
+/// Each result as its reason, or `ok`.
+fn words(results: &[OpResult]) -> Vec<String> {
+    let word = |result: &OpResult| {
+        assert_eq!(result.ok, result.reason.is_none());
+        assert_eq!(result.ok, result.message.is_none());
+        result.reason.map_or_else(|| "ok".to_owned(), |reason| reason.to_string())
+    };
+    results.iter().map(word).collect()
+}
+
+/// The state and the words after one operation on it.
+fn one(state: &Value, operation: Value) -> (Value, String) {
+    let mut state = state.clone();
+    let results = applied(&mut state, &Value::Array(vec![operation]));
+    (state, words(&results).remove(0))
+}
