@@ -31,6 +31,8 @@ pub(super) struct Attempt {
 
 /// From one entry on the log to the next, at least: of a flood what comes meanwhile goes together.
 const PAUSE: Duration = Duration::from_millis(4);
+/// Bytes that do not wait for it.
+const FULL: usize = 8 << 10;
 
 /// What came of the text so far and is not on the log.
 pub(super) struct Gather {
@@ -144,10 +146,11 @@ impl Attempt {
                     return End::Finished(FinishReason::Length);
                 }
             }
-            if self.may_go(run) && !self.waits {
-                if self.last.is_none_or(|last| last.elapsed() >= PAUSE) {
+            if self.may_go(run) {
+                let rested = self.last.is_none_or(|last| last.elapsed() >= PAUSE);
+                if rested || self.gather.batch.body().len() >= FULL {
                     self.send(log).await;
-                } else if let Some(last) = self.last {
+                } else if let (false, Some(last)) = (self.waits, self.last) {
                     due.as_mut().reset((last + PAUSE).into());
                     self.waits = true;
                 }

@@ -13,7 +13,7 @@ const WINDOW: usize = 16 << 10;
 /// Bytes after which what is only in the journal becomes a row of the log.
 const ROW: usize = 3 << 10;
 /// Bytes that may wait for the database; a run that is faster waits itself.
-const AHEAD: usize = 256 << 10;
+const AHEAD: usize = 64 << 10;
 
 /// What readers follow.
 #[derive(Debug)]
