@@ -191,7 +191,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Seeded inputs for [`json`]: valid JSON, the same with a mutation, and soup.
+/// Seeded inputs for [`json()`]: valid JSON, the same with a mutation, and soup.
 #[must_use]
 pub fn json_input(random: &mut Random) -> Vec<u8> {
     let mut data = vec![random.bits() as u8];
