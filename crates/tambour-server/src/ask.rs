@@ -61,7 +61,7 @@ pub(crate) struct Started {
 
 /// Stores a message and runs it. From here on it ends by itself, whatever becomes of who asked.
 pub(crate) async fn start(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
-    let (work, asked) = (app.clone(), asked);
+    let work = app.clone();
     app.undisturbed(async move { begin(&work, asked).await }).await
 }
 

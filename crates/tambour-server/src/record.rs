@@ -196,6 +196,12 @@ impl Fold {
         said
     }
 
+    /// The text of the answer.
+    fn answer(&self) -> String {
+        let deltas = self.events.iter().filter(|event| event["event"] == "final_delta");
+        deltas.filter_map(|event| event["data"]["text"].as_str()).collect()
+    }
+
     /// The last reply.
     fn last(&self) -> &str {
         &self.reply[self.turns.last().map_or(0, |turn| turn.end)..]
@@ -217,8 +223,7 @@ impl Fold {
             Some(text) => Some(text.into()),
             // Nothing of it was used. What calls came to is known, and needs a last word.
             None if !matches!(reason, "" | "cancelled") || !self.turns.is_empty() => {
-                let seen = self.events.iter().filter(|event| event["event"] == "final_delta");
-                let seen: String = seen.filter_map(|event| event["data"]["text"].as_str()).collect();
+                let seen = self.answer();
                 Some(if seen.is_empty() { Value::Null } else { seen.into() })
             }
             None => Some(Value::Null),
@@ -239,10 +244,9 @@ impl Fold {
         let history = if self.ended() { self.history(again) } else { None };
         let (said, history) =
             if self.turns.is_empty() { (Vec::new(), history) } else { (self.said(history), None) };
+        let answer = self.answer();
         let mut record = Map::new();
         record.insert("reply".into(), self.reply.into());
-        let seen = self.events.iter().filter(|event| event["event"] == "final_delta");
-        let answer: String = seen.filter_map(|event| event["data"]["text"].as_str()).collect();
         record.insert("answer".into(), answer.into());
         if let Some(history) = history {
             record.insert("history".into(), history);

@@ -97,8 +97,7 @@ impl Store {
     async fn drain(&self) -> Result<(), StoreError> {
         let full = self.shared.journal.turn().map_err(StoreError::Journal)?;
         self.writer.tell(Work::Segment(full))?;
-        let flushed = tokio::time::timeout(super::DEADLINE, self.writer.flush()).await;
-        flushed.unwrap_or(Err(StoreError::Slow))
+        self.flush().await
     }
 }
 

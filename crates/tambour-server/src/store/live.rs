@@ -60,22 +60,12 @@ struct Window {
     appended: Position,
     /// What the writer has taken, and has not written yet.
     storing: Position,
-    /// What the writer knows.
-    told: Told,
+    /// The writer knows that there is enough for a row.
+    told: bool,
     /// The end of the message has come.
     ends: bool,
     /// How far each reader is; `u64::MAX` where there is none.
     readers: Vec<u64>,
-}
-
-/// What the writer knows of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
-    /// Nothing that it could do.
-    #[default]
-    Nothing,
-    /// There is enough for a row, or the end.
-    Row,
 }
 
 /// A place between two entries: number of the one before it, and offset in the log.
@@ -150,7 +140,7 @@ impl Live {
         window.appended = upto;
         window.ends |= batch.ends();
         let row = window.ends || upto.offset - window.storing.offset >= ROW;
-        let tell = row && std::mem::replace(&mut window.told, Told::Row) < Told::Row;
+        let tell = row && !std::mem::replace(&mut window.told, true);
         let ahead = upto.offset - window.stored.offset > AHEAD;
         drop(window);
         if visible {
@@ -163,7 +153,7 @@ impl Live {
     /// `row` gets number of the first and last entry and the bytes.
     pub(super) fn take(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<Taken> {
         let mut window = self.window();
-        window.told = Told::Nothing;
+        window.told = false;
         let Window { storing, appended, .. } = *window;
         let enough = all || window.ends || appended.offset - storing.offset >= ROW;
         if !enough || storing == appended {
@@ -250,12 +240,6 @@ impl Live {
     pub(super) fn recent(&self, after: u64, most: usize) -> Option<Option<Batch>> {
         let window = self.window();
         (window.first <= after.saturating_add(1)).then(|| window.since(after, most))
-    }
-
-    /// Number of readers.
-    #[must_use]
-    pub fn readers(&self) -> usize {
-        self.readers.borrow().now
     }
 
     /// A new reader.

@@ -1,6 +1,6 @@
 //! The narrow interface to the log of messages: append, read from a number, follow, end.
 //!
-//! SQLite is behind it here; a log that several replicas share would be another implementation, and nothing else changes.
+//! Journal and database are behind it here; a log that several replicas share would be another implementation, and nothing else changes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -134,16 +134,15 @@ impl Store {
         &self.shared.pool
     }
 
-    /// Whether something can be stored now, as far as is known.
+    /// Whether the database can follow the journal, as far as is known.
     ///
     /// # Errors
-    /// The last attempt failed, and none has succeeded since.
+    /// The writer's last attempt failed; it goes on trying.
     pub fn available(&self) -> Result<(), StoreError> {
         if self.shared.dead.is_cancelled() || self.shared.closing.is_cancelled() {
             return Err(StoreError::Closed);
         }
-        let writable = self.shared.journal.is_writable() && !self.shared.behind.load(Ordering::Relaxed);
-        if writable { Ok(()) } else { Err(StoreError::Full) }
+        if self.shared.behind.load(Ordering::Relaxed) { Err(StoreError::Full) } else { Ok(()) }
     }
 
     /// Whether something can be stored: tries it, and waits for the database, two seconds at most.
@@ -152,18 +151,19 @@ impl Store {
     /// It cannot.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.append(&Record::Probe, |_| ())?;
-        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
-        flushed.unwrap_or(Err(StoreError::Slow))?;
+        self.flush().await?;
         self.available()
+    }
+
+    /// Waits until the database has what was handed over, two seconds at most.
+    async fn flush(&self) -> Result<(), StoreError> {
+        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
+        flushed.unwrap_or(Err(StoreError::Slow))
     }
 
     /// Waits until the database has every row that was handed over, two seconds at most.
     async fn caught_up(&self) -> Result<(), StoreError> {
-        if self.shared.pending.is_empty() {
-            return Ok(());
-        }
-        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
-        flushed.unwrap_or(Err(StoreError::Slow))
+        if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
     }
 
     /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.

@@ -138,21 +138,32 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_the_database_has_in_part_is_completed() {
     let (folder, other) = (Folder::new(), Folder::new());
-    let file = folder.0.join("tambour.db");
-    let store = Store::open(&file, false).await.unwrap();
+    let journal = |folder: &Folder| folder.0.join("tambour.journal");
+    let file = |folder: &Folder| folder.0.join("tambour.db");
+    let store = Store::open(&file(&folder), false).await.unwrap();
     let live = Live::new("msg_0".into());
     store.insert_message(&row(0)).unwrap().await.unwrap();
     store.append(&live, batch(1)).await.unwrap();
-    // The writer gets all of it; the journal is kept aside before it goes.
-    std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     store.append(&live, batch(ENTRIES + 1)).await.unwrap();
-    let segment = std::fs::read_dir(folder.0.join("tambour.journal")).unwrap().next().unwrap().unwrap();
-    std::fs::copy(segment.path(), other.0.join("tambour.journal").join(segment.file_name())).unwrap();
+    // The journal is kept aside before it goes.
+    let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
+    let kept = std::fs::read(segment.path()).unwrap();
     store.append(&live, batch(2 * ENTRIES + 1)).await.unwrap();
     store.close().await;
-    // A database that has more than the journal, and then one that has less.
-    std::fs::copy(&file, other.0.join("tambour.db")).unwrap();
-    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    // A database that has more than the journal.
+    std::fs::write(journal(&folder).join("0000000000000009.log"), &kept).unwrap();
+    let store = Store::open(&file(&folder), false).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 3 * ENTRIES);
+    store.close().await;
+    // One that ends in the middle of a record.
+    let store = Store::open(&file(&other), false).await.unwrap();
+    store.insert_message(&row(0)).unwrap().await.unwrap();
+    let mut begun = Batch::new(1);
+    (1..=ENTRIES + 3).for_each(|number| begun.raw(number, &format!("entry {number}")));
+    store.append(&Live::new("msg_0".into()), begun).await.unwrap();
+    store.close().await;
+    std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
+    let store = Store::open(&file(&other), false).await.unwrap();
+    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
 }

@@ -12,7 +12,6 @@ mod sync;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -33,8 +32,6 @@ const HEAD: &[u8; 12] = b"tambour\n\x01\0\0\0";
 pub(super) struct Journal {
     folder: PathBuf,
     open: Mutex<Open>,
-    /// Nothing can be written at present.
-    failing: AtomicBool,
     pub(super) syncer: Option<Syncer>,
 }
 
@@ -65,7 +62,7 @@ impl Journal {
         let buffer = Vec::new();
         let open = Open { file, number, length: HEAD.len() as u64, torn: false, buffer };
         let syncer = durable.then(|| Syncer::start(dead.clone())).transpose()?;
-        Ok(Journal { folder, open: Mutex::new(open), failing: AtomicBool::new(false), syncer })
+        Ok(Journal { folder, open: Mutex::new(open), syncer })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -79,9 +76,7 @@ impl Journal {
         then: impl FnOnce(&Arc<File>) -> T,
     ) -> io::Result<Appended<T>> {
         let mut open = self.lock();
-        let written = open.write(record);
-        self.failing.store(written.is_err(), Ordering::Relaxed);
-        written?;
+        open.write(record)?;
         let then = then(&open.file);
         let full = (open.length >= SEGMENT).then(|| open.follow(&self.folder)).and_then(|next| {
             next.inspect_err(|error| tracing::warn!(%error, "the journal cannot go on in a new file")).ok()
@@ -89,11 +84,6 @@ impl Journal {
         drop(open);
         fail::point("log.after");
         Ok(Appended { then, full })
-    }
-
-    /// Whether the last record could be written.
-    pub(super) fn is_writable(&self) -> bool {
-        !self.failing.load(Ordering::Relaxed)
     }
 
     /// The segment that is written. Another one follows, so that the database can have all of it.
