@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::origins::{field_at, place};
-use super::{Config, ConfigError, Origins, UPSTREAM_KEY};
+use super::{Config, ConfigError, Origins, Retention, UPSTREAM_KEY};
 use crate::tools::SECRET_ENV;
 
 impl Config {
@@ -81,7 +81,9 @@ fn of_table(table: &toml::Table) -> Result<Config, String> {
 /// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field
 /// takes is known from its default, so that a key made of digits stays text. Gives the dotted name of the field.
 fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<String, ConfigError> {
-    let defaults = toml::Table::try_from(Config::default())
+    // What is absent by default has a type all the same.
+    let retention = Retention { days: Some(0), bytes: Some(0) };
+    let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
     let grouped = ["limits", "timeouts", "tools", "retention"]
         .into_iter()

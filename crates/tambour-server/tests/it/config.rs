@@ -306,3 +306,12 @@ async fn what_can_work_starts() {
         assert!(started.is_ok(), "{file} {environment:?}: {}", started.err().unwrap());
     }
 }
+
+#[test]
+fn variables_set_how_long_messages_are_kept() {
+    let given =
+        [("TAMBOUR_RETENTION_DAYS", "3"), ("TAMBOUR_RETENTION_BYTES", "4000"), ("TAMBOUR_MAX_HISTORY", "5")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = tambour_server::Config::load(None, given.into_iter()).unwrap();
+    assert_eq!((config.retention.days, config.retention.bytes, config.max_history), (Some(3), Some(4000), 5));
+}
