@@ -1,0 +1,156 @@
+//! `tambour import`: cards, lorebooks and presets of other programs as prompts.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tambour::limits::ImportLimits;
+use tambour::prompt::card::normal::normalise;
+use tambour::prompt::card::{Imported, Kind, import};
+
+use crate::prompt::prompt;
+use crate::{Outcome, input, output};
+
+/// Import character cards, lorebooks and presets (JSON, PNG, CHARX) as prompts
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    echo '{\"name\":\"Ada\",\"first_mes\":\"Hm?\"}' >/tmp/ada.json; tambour import /tmp/ada.json\n  \
+    echo '{\"name\":\"Ada\",\"first_mes\":\"Hm?\"}' >/tmp/ada.json; tambour import --json /tmp/ada.json\n\n\
+    With --out each file becomes a Skein in that folder, named after the character or the book; one that is there already is replaced. \
+    --json prints an object a line: kind, version, name, card, entries, warnings.\n\
+    Exit code 1: a file is broken; nothing of it is written, the others are.")]
+pub(crate) struct Args {
+    /// Folder for the prompts; it is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print what was read as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write V3 JSON in place of prompts
+    #[arg(long, requires = "out")]
+    v3: bool,
+    /// Cards, lorebooks or presets
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    if args.files.len() > 1 && args.out.is_none() && !args.json {
+        bail!("several files need --out DIR or --json");
+    }
+    if let Some(folder) = &args.out {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let mut outcome = Outcome::Fine;
+    let mut names = HashSet::new();
+    for path in &args.files {
+        let bytes = match read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                output::complain(&format!("{error:#}"));
+                outcome = Outcome::Unclear;
+                continue;
+            }
+        };
+        match import(&input::name_of(Some(path)), &bytes, &ImportLimits::default()) {
+            Ok(imported) => write(args, &imported, &mut names)?,
+            Err(error) => {
+                let place = error.place().map(|place| {
+                    format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt)
+                });
+                say(&format!("{error}{}", place.unwrap_or_default()));
+                if outcome == Outcome::Fine {
+                    outcome = Outcome::Refused;
+                }
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// The bytes of a file, no more than are read of one.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let most = ImportLimits::default().file as u64;
+    let length = fs::metadata(path).map(|data| data.len()).unwrap_or(0);
+    if length > most {
+        bail!("{}: {length} bytes, at most {most} are read", input::name_of(Some(path)));
+    }
+    input::read(Some(path))
+}
+
+fn say(text: &str) {
+    output::complain(&text.chars().map(output::visible).collect::<String>());
+}
+
+fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    if args.json {
+        writeln!(stdout, "{}", told(imported))?;
+    } else {
+        for warning in &imported.warnings {
+            say(&format!("{}: {warning}", imported.name));
+        }
+    }
+    match &args.out {
+        Some(folder) => {
+            let (text, end) = if args.v3 {
+                (format!("{}\n", serde_json::to_string_pretty(&imported.export())?), "json")
+            } else {
+                (prompt(imported).to_yaml(), "yaml")
+            };
+            let path = folder.join(free(&imported.name, end, names));
+            // In two steps, so that nothing stays half written.
+            let part = path.with_extension("part");
+            fs::write(&part, text)
+                .and_then(|()| fs::rename(&part, &path))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            if !args.json {
+                writeln!(stdout, "{}", path.display())?;
+            }
+        }
+        None if !args.json => write!(stdout, "{}", prompt(imported).to_yaml())?,
+        None => {}
+    }
+    stdout.flush()?;
+    Ok(())
+}
+
+/// What was read, with the normal form of each entry's text.
+fn told(imported: &Imported) -> Value {
+    let entries = imported.entries.iter().map(|entry| {
+        let mut value = serde_json::to_value(entry).unwrap_or_default();
+        value["normalised"] = normalise(&entry.title, &entry.content).render().into();
+        value
+    });
+    let mut out = json!({
+        "kind": imported.kind,
+        "version": imported.version,
+        "name": imported.name,
+        "card": imported.card,
+        "entries": entries.collect::<Vec<_>>(),
+        "warnings": imported.warnings,
+    });
+    if imported.kind == Kind::Preset {
+        out["preset"] = serde_json::to_value(&imported.preset).unwrap_or_default();
+    }
+    out
+}
+
+/// A name of a file that no other of this run has, made of letters, digits and `-`.
+fn free(name: &str, end: &str, names: &mut HashSet<String>) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
+    let stem: String = name.chars().take(60).map(plain).collect();
+    let stem = stem.trim_matches('-');
+    let stem = if stem.is_empty() { "unnamed" } else { stem };
+    let mut number = 1;
+    loop {
+        let file = if number == 1 { format!("{stem}.{end}") } else { format!("{stem}-{number}.{end}") };
+        if names.insert(file.to_lowercase()) {
+            return file;
+        }
+        number += 1;
+    }
+}

@@ -1,0 +1,180 @@
+//! `tambour prompt render`: a prompt and a context to the text or the messages for a model.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::Value;
+use tambour::limits::ImportLimits;
+use tambour::prompt::card::{Imported, Kind, import};
+use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
+use tambour::prompt::tokens;
+
+use crate::{Outcome, input, output};
+
+/// Render a prompt with a context; what was left out and noticed goes to standard error
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    echo {} >/tmp/c; echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render - --context /tmp/c\n\n\
+    FILE is a Skein (YAML or JSON), or a card, lorebook or preset as `tambour import` reads it. The context is one JSON object with \
+    the variables of the templates: user, char, history, state, now, seed and any other name.\n\
+    Exit code 1: a file that is broken, or a template that cannot be rendered.")]
+pub(crate) struct Args {
+    /// JSON file with the context
+    #[arg(long, value_name = "FILE")]
+    context: PathBuf,
+    /// Print role messages, one JSON array
+    #[arg(long)]
+    messages: bool,
+    /// Take world info and variables of another prompt, card or book too
+    #[arg(long = "with", value_name = "FILE")]
+    others: Vec<PathBuf>,
+    /// Tokens of the prompt, at most
+    #[arg(long, value_name = "N")]
+    max_context: Option<usize>,
+    /// What tokens are counted with
+    #[arg(long, value_enum, default_value_t = Tokenizer::O200k)]
+    tokenizer: Tokenizer,
+    /// A variable that is missing is an error
+    #[arg(long)]
+    strict: bool,
+    /// The prompt; standard input if `-`
+    file: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Tokenizer {
+    /// The encoding of newer OpenAI models
+    O200k,
+    /// The encoding of GPT-4
+    Cl100k,
+    /// A quarter of the characters of ASCII, each other character one
+    Estimate,
+}
+
+impl Tokenizer {
+    fn count(self, text: &str) -> usize {
+        match self {
+            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
+            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
+            Tokenizer::Estimate => tokens::estimate(text),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
+    if std::iter::once(&args.file).chain([&args.context]).chain(&args.others).filter(stdin).count() > 1 {
+        bail!("standard input can be one file only");
+    }
+    let bytes = input::read(Some(&args.context))?;
+    let context: Value = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{} is not JSON", input::name_of(Some(&args.context))))?;
+    let mut skein = match load(&args.file)? {
+        Ok(skein) => skein,
+        Err(why) => return Ok(refuse(&why)),
+    };
+    for path in &args.others {
+        match load(path)? {
+            Ok(other) => skein.take(&other),
+            Err(why) => return Ok(refuse(&why)),
+        }
+    }
+    let engine = Engine::new(if args.strict { Mode::Strict } else { Mode::Lenient });
+    let count = |text: &str| args.tokenizer.count(text);
+    let no_count = |_: &str| 0;
+    let mut options = RenderOptions::default();
+    options.engine = Some(&engine);
+    options.max_context = args.max_context;
+    // Counting takes time, and is needed only where there is a limit.
+    let limited = args.max_context.or(skein.max_context).is_some()
+        || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
+    options.count = if limited { &count } else { &no_count };
+    match skein.render(&context, &options) {
+        Ok(rendered) => {
+            tell(&rendered);
+            let mut stdout = io::stdout().lock();
+            if args.messages {
+                writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered.messages)?)?;
+            } else {
+                writeln!(stdout, "{}", rendered.text)?;
+            }
+            stdout.flush()?;
+            Ok(Outcome::Fine)
+        }
+        Err(error) => {
+            let place =
+                error.place().map(|place| format!("\n  {}:{}: {}", place.line, place.column, place.excerpt));
+            Ok(refuse(&format!("{}: {error}{}", input::name_of(Some(&args.file)), place.unwrap_or_default())))
+        }
+    }
+}
+
+fn refuse(why: &str) -> Outcome {
+    output::complain(
+        &why.lines()
+            .map(|line| line.chars().map(output::visible).collect::<String>())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
+    Outcome::Refused
+}
+
+/// A prompt from a file: a Skein, or what an import makes of another one. The inner error is for content that is broken.
+fn load(path: &Path) -> Result<Result<Skein, String>> {
+    let name = input::name_of(Some(path));
+    let bytes = input::read(Some(path))?;
+    let is = |end: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
+    let told = |error: tambour::Error| {
+        let place = error
+            .place()
+            .map(|place| format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt));
+        let error = error.to_string();
+        let named = if error.starts_with(&name) { error } else { format!("{name}: {error}") };
+        format!("{named}{}", place.unwrap_or_default())
+    };
+    if !is("yaml") && !is("yml") && path != Path::new(input::STDIN) {
+        match serde_json::from_slice::<Value>(&bytes) {
+            Ok(value) if value.get("blocks").is_some() => return Ok(Skein::from_value(&value).map_err(told)),
+            _ => {
+                return Ok(import(&name, &bytes, &ImportLimits::default())
+                    .map(|imported| prompt(&imported))
+                    .map_err(told));
+            }
+        }
+    }
+    let Ok(text) = String::from_utf8(bytes) else { return Ok(Err(format!("{name}: not UTF-8 text"))) };
+    Ok(Skein::from_yaml("it", &text).map_err(told))
+}
+
+/// What was imported, as a prompt.
+pub(crate) fn prompt(imported: &Imported) -> Skein {
+    match imported.kind {
+        Kind::Card => from_card(imported),
+        Kind::Preset => from_preset(imported),
+        _ => from_book(imported),
+    }
+}
+
+/// Says what was left out and what was noticed.
+fn tell(rendered: &Rendered) {
+    for cut in &rendered.dropped {
+        if let Ok(cut) = serde_json::to_string(cut) {
+            output::complain(&format!("left out for want of room: {cut}"));
+        }
+    }
+    let noticed = rendered.outcome.warnings.iter().map(|warning| {
+        let place = warning.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        format!("{}{place}: {}: {}", warning.template, warning.code, warning.message)
+    });
+    for warning in rendered.warnings.iter().cloned().chain(noticed) {
+        output::complain(&warning.chars().map(output::visible).collect::<String>());
+    }
+    for effect in &rendered.outcome.effects {
+        if let Ok(effect) = serde_json::to_string(effect) {
+            output::complain(&format!("asked for: {effect}"));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Decorators: lines `@@name value` at the beginning of an entry's content, which are settings and not text.
+
+use std::collections::HashSet;
+
+use super::super::lore::{Entry, Position};
+use super::fields::{Fields, split};
+use super::model::role;
+
+/// Given to an entry that is left out first when room is short.
+const LEFT_OUT_FIRST: i64 = -1000;
+
+/// Takes the decorators of an entry out of its content and does what they say. Of equal names the first counts; `@@@name` stands for the
+/// line above it when that is not known.
+pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
+    if !entry.content.trim_start().starts_with("@@") {
+        return;
+    }
+    let content = std::mem::take(&mut entry.content);
+    let mut rest = content.as_str();
+    let mut seen = HashSet::new();
+    let mut known = false;
+    loop {
+        let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+        let line = line.trim();
+        if let Some(decorator) = line.strip_prefix("@@") {
+            let (fallback, decorator) = match decorator.strip_prefix('@') {
+                Some(decorator) => (true, decorator),
+                None => (false, decorator),
+            };
+            let (name, value) = decorator.split_once(char::is_whitespace).unwrap_or((decorator, ""));
+            if !(fallback && known) {
+                known = seen.contains(name) || set(entry, name, value.trim(), fields);
+                if known {
+                    seen.insert(name.to_owned());
+                } else {
+                    fields.warn("content", &format!("has the decorator `@@{name}`, which is not known so"));
+                }
+            }
+        } else if !line.is_empty() {
+            break;
+        }
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    entry.content = rest.trim_start_matches(['\n', '\r']).to_owned();
+}
+
+/// Does what one decorator says; `false` if it is not known, or its value is none of its kind.
+fn set(entry: &mut Entry, name: &str, value: &str, fields: &Fields<'_>) -> bool {
+    let number = value.parse::<u32>().ok();
+    let into = |place: &mut u32| number.map(|number| *place = number).is_some();
+    match name {
+        "activate" => entry.force = Some(true),
+        "dont_activate" => entry.force = Some(false),
+        "keep_activate_after_match" => entry.keep_after_match = true,
+        "dont_activate_after_match" => entry.once = true,
+        "activate_only_after" => return into(&mut entry.only_after),
+        "activate_only_every" => return into(&mut entry.only_every),
+        "depth" | "reverse_depth" => {
+            if !into(&mut entry.depth) {
+                return false;
+            }
+            entry.position = Position::AtDepth;
+            entry.from_start = name == "reverse_depth";
+        }
+        "scan_depth" => {
+            let Some(number) = number else { return false };
+            entry.scan_depth = Some(number);
+        }
+        "is_greeting" => {
+            let Some(number) = number else { return false };
+            entry.greeting = Some(number);
+        }
+        "role" => match role(&value.into()) {
+            Some(role) => entry.role = role,
+            None => return false,
+        },
+        "position" => {
+            entry.position = match value {
+                "before_desc" => Position::BeforeChar,
+                "after_desc" => Position::AfterChar,
+                "personality" => Position::Personality,
+                "scenario" => Position::Scenario,
+                _ => return false,
+            }
+        }
+        "ignore_on_max_context" => entry.priority = LEFT_OUT_FIRST,
+        "additional_keys" => entry.additional_keys = split(value),
+        "exclude_keys" => entry.exclude_keys = split(value),
+        "instruct_depth"
+        | "reverse_instruct_depth"
+        | "instruct_scan_depth"
+        | "is_user_icon"
+        | "disable_ui_prompt" => {
+            fields.warn(
+                "content",
+                &format!("has the decorator `@@{name}`, which is kept in the source and has no effect"),
+            );
+        }
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,321 @@
+//! Markdown as data: headings are keys, lists are lists, `key: value` and `**key**: value` are fields, the rest is text.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Number, Value};
+
+use super::is_key;
+
+/// Levels of lists.
+const DEPTH: usize = 16;
+
+/// Whether a text has headings, bold keys or lists in lists, which YAML would take for something else.
+pub(super) fn is_markdown(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).peekable();
+    while let Some(line) = lines.next() {
+        match heading(line) {
+            // One `#` is a comment of YAML as well; before a list it is a heading.
+            Some((1, _))
+                if !lines.peek().is_some_and(|next| item(next).is_some() || heading(next).is_some()) => {}
+            Some(_) => return true,
+            None => {}
+        }
+        // YAML takes a list below an item for more of its text.
+        let nests = |item: Item<'_>| {
+            let next = lines.peek().and_then(|next| self::item(next));
+            !item.text.ends_with(':') && next.is_some_and(|next| next.indent > item.indent)
+        };
+        if bold(line).is_some() || item(line).is_some_and(nests) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The data of a text, if it has any structure, and the numbers of list items that it leaves out because the place in the list says
+/// the same.
+pub(super) fn read(text: &str) -> Option<(Value, Vec<usize>)> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let fields = lines.iter().filter(|line| field(line).is_some()).count();
+    let some =
+        lines.iter().any(|line| heading(line).is_some() || item(line).is_some() || bold(line).is_some());
+    if !some && fields < 2 {
+        return None;
+    }
+    let mut numbers = Vec::new();
+    // Sections that are open, from the outermost.
+    let mut open = vec![Section::new(0, "")];
+    let mut fence: Option<&str> = None;
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        let own = open.last_mut().expect("the outermost is never closed");
+        if let Some(mark) = fence {
+            own.prose(line);
+            fence = fence.filter(|_| !line.trim_start().starts_with(mark));
+        } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark))
+        {
+            fence = Some(mark);
+            own.prose(line);
+        } else if let Some((level, title)) = heading(line) {
+            while open.last().is_some_and(|section| section.level >= level) {
+                close(&mut open);
+            }
+            open.push(Section::new(level, title));
+        } else if item(line).is_some() {
+            let mut items = Vec::new();
+            at = list(&lines, at, &mut items, &mut numbers, 0);
+            own.push("items", items.into());
+            continue;
+        } else if let Some((key, value)) = bold(line).or_else(|| field(line)) {
+            // A list right below is the value.
+            if value.is_empty() && lines.get(at + 1).is_some_and(|next| item(next).is_some()) {
+                let mut items = Vec::new();
+                at = list(&lines, at + 1, &mut items, &mut numbers, 0);
+                own.field(key, items.into());
+                continue;
+            }
+            own.field(key, scalar(value));
+        } else if !is_rule(line) {
+            own.prose(line);
+        }
+        at += 1;
+    }
+    while open.len() > 1 {
+        close(&mut open);
+    }
+    open.pop().map(|section| (section.value(), numbers))
+}
+
+/// A heading and what stands below it.
+struct Section {
+    level: usize,
+    title: String,
+    map: Map<String, Value>,
+    /// How often a key was wanted.
+    wanted: HashMap<String, usize>,
+    /// Prose since the last other thing.
+    text: Vec<String>,
+}
+
+impl Section {
+    fn new(level: usize, title: &str) -> Section {
+        Section { level, title: title.to_owned(), map: Map::new(), wanted: HashMap::new(), text: Vec::new() }
+    }
+
+    fn prose(&mut self, line: &str) {
+        if !(line.is_empty() && self.text.is_empty()) {
+            self.text.push(line.to_owned());
+        }
+    }
+
+    fn flush(&mut self) {
+        while self.text.last().is_some_and(String::is_empty) {
+            self.text.pop();
+        }
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text).join("\n");
+            self.insert("text", text.into());
+        }
+    }
+
+    fn push(&mut self, key: &str, value: Value) {
+        self.flush();
+        self.insert(key, value);
+    }
+
+    /// Puts `value` under `key`, or the first of `key 2`, `key 3`, … that is free.
+    fn insert(&mut self, key: &str, value: Value) {
+        let wanted = self.wanted.entry(key.to_owned()).or_default();
+        loop {
+            *wanted += 1;
+            let key = if *wanted == 1 { key.to_owned() } else { format!("{key} {wanted}") };
+            if !self.map.contains_key(&key) {
+                self.map.insert(key, value);
+                return;
+            }
+        }
+    }
+
+    fn field(&mut self, key: &str, value: Value) {
+        if self.map.contains_key(key) && !value.is_array() {
+            // The key is taken: the line stays text.
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            self.prose(&format!("{key}: {value}"));
+        } else {
+            self.push(key, value);
+        }
+    }
+
+    /// A list or a text alone is the value itself.
+    fn value(mut self) -> Value {
+        self.flush();
+        if self.map.is_empty() {
+            return Value::String(String::new());
+        }
+        let only = self.map.len() == 1;
+        match ["items", "text"].iter().find_map(|key| self.map.get(*key)).filter(|_| only) {
+            Some(value) => value.clone(),
+            None => self.map.into(),
+        }
+    }
+}
+
+fn close(open: &mut Vec<Section>) {
+    let Some(section) = open.pop() else { return };
+    let title = section.title.clone();
+    if let Some(outer) = open.last_mut() {
+        outer.push(&title, section.value());
+    }
+}
+
+/// Reads the list that begins at a line into `items`; the line behind it.
+fn list(
+    lines: &[&str],
+    from: usize,
+    items: &mut Vec<Value>,
+    numbers: &mut Vec<usize>,
+    level: usize,
+) -> usize {
+    let first = item(lines[from]).map_or(0, |item| item.indent);
+    let mut at = from;
+    while let Some(found) = lines.get(at).and_then(|line| item(line)) {
+        if found.indent < first {
+            break;
+        }
+        if found.indent > first + 1 && level < DEPTH && !items.is_empty() {
+            let mut inner = Vec::new();
+            at = list(lines, at, &mut inner, numbers, level + 1);
+            let outer = items.pop().unwrap_or_default();
+            items.push(nested(outer, inner));
+            continue;
+        }
+        let mut text = found.text(items.len() + 1);
+        if found.number.is_some() && text.len() == found.text.len() {
+            numbers.push(items.len() + 1);
+        }
+        at += 1;
+        // Lines that go on further in belong to the item.
+        while let Some(line) = lines.get(at) {
+            let indent = line.len() - line.trim_start().len();
+            if line.is_empty() || item(line).is_some() || indent <= first {
+                break;
+            }
+            text = format!("{text}\n{}", line.trim());
+            at += 1;
+        }
+        items.push(match bold(&text).or_else(|| field(&text)) {
+            Some((key, value)) if !text.contains('\n') => {
+                Value::Object([(key.to_owned(), scalar(value))].into_iter().collect())
+            }
+            _ => scalar(&text),
+        });
+    }
+    at
+}
+
+/// An item with a list below it.
+fn nested(outer: Value, inner: Vec<Value>) -> Value {
+    let mut map = Map::new();
+    match outer {
+        Value::Object(fields) => {
+            map = fields;
+            let empty =
+                map.iter().next().filter(|(_, value)| value.as_str() == Some("")).map(|(key, _)| key.clone());
+            // The field was the whole item, so that another key is free.
+            let key =
+                empty.unwrap_or_else(|| if map.contains_key("items") { "list" } else { "items" }.to_owned());
+            map.insert(key, inner.into());
+        }
+        Value::String(text) => {
+            map.insert(text.trim_end_matches([':', '：']).to_owned(), inner.into());
+        }
+        other => {
+            map.insert(other.to_string(), inner.into());
+        }
+    }
+    map.into()
+}
+
+/// Level and text of a heading.
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let title = line.get(level..)?.strip_prefix([' ', '\t'])?.trim().trim_end_matches('#').trim_end();
+    let title = title.strip_prefix("**").and_then(|title| title.strip_suffix("**")).unwrap_or(title);
+    let title = title.trim_end_matches([':', '：']);
+    ((1..=6).contains(&level) && !title.is_empty()).then_some((level, title))
+}
+
+/// An item of a list.
+struct Item<'a> {
+    indent: usize,
+    /// Its number, if it has one, with what follows it.
+    number: Option<&'a str>,
+    text: &'a str,
+}
+
+impl Item<'_> {
+    /// Its text; with its number, if that says something that the place in the list does not.
+    fn text(&self, place: usize) -> String {
+        match self.number {
+            Some(number) if number != place.to_string() => format!("{number}. {}", self.text),
+            _ => self.text.to_owned(),
+        }
+    }
+}
+
+fn item(line: &str) -> Option<Item<'_>> {
+    let inner = line.trim_start();
+    let indent = line.len() - inner.len();
+    if is_rule(line) {
+        return None;
+    }
+    if let Some(text) = inner.strip_prefix(['-', '*', '+', '•']) {
+        let text = if inner.starts_with('•') {
+            text.trim_start()
+        } else {
+            text.strip_prefix([' ', '\t'])?.trim_start()
+        };
+        return (!text.is_empty()).then_some(Item { indent, number: None, text });
+    }
+    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let text = inner.get(digits..)?.strip_prefix(['.', ')'])?.strip_prefix(' ')?.trim_start();
+    let number = &inner[..digits];
+    ((1..=4).contains(&digits) && !text.is_empty()).then_some(Item { indent, number: Some(number), text })
+}
+
+/// `**key**: value` and `**key:** value`.
+fn bold(line: &str) -> Option<(&str, &str)> {
+    let (key, rest) = line.trim_start().strip_prefix("**")?.split_once("**")?;
+    let (key, value) = match key.trim_end().strip_suffix([':', '：']) {
+        Some(key) => (key, rest),
+        None => (key, rest.trim_start().strip_prefix([':', '：'])?),
+    };
+    (is_key(key.trim()) && !key.trim().is_empty()).then_some((key.trim(), value.trim()))
+}
+
+/// `key: value`.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once([':', '：'])?;
+    let wide = line[key.len()..].starts_with('：');
+    let apart = wide || value.is_empty() || value.starts_with([' ', '\t']);
+    let key = key.trim();
+    let plain = !key.is_empty() && is_key(key) && !key.starts_with(['>', '|', '<', '`', '*', '_', '(', '[']);
+    (apart && plain && !line.starts_with([' ', '\t'])).then_some((key, value.trim()))
+}
+
+/// A line across the page.
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    line.len() >= 3 && ['-', '*', '_', '='].iter().any(|mark| line.chars().all(|c| c == *mark || c == ' '))
+}
+
+/// A number that prints as it is written is one; anything else is text.
+fn scalar(text: &str) -> Value {
+    let number: Option<Number> = text.parse::<i64>().ok().map(Number::from);
+    let number = number.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64));
+    match number {
+        Some(number) if number.to_string() == text => number.into(),
+        _ => text.into(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Macros, kept out of the way of other readers, and words, which must all be there again.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Around the number of a macro in a protected text: characters for private use.
+pub(super) const OPEN: char = '\u{e000}';
+/// The end of it.
+pub(super) const CLOSE: char = '\u{e001}';
+
+/// A text whose macros, `{{…}}`, are numbers.
+pub(super) struct Protected<'a> {
+    pub(super) text: String,
+    macros: Vec<&'a str>,
+}
+
+impl<'a> Protected<'a> {
+    /// Takes the macros out; nothing if the text uses the characters itself.
+    pub(super) fn new(text: &'a str) -> Option<Protected<'a>> {
+        if text.contains([OPEN, CLOSE]) {
+            return None;
+        }
+        let mut out = Protected { text: String::with_capacity(text.len()), macros: Vec::new() };
+        let (mut depth, mut start, mut kept) = (0_usize, 0, 0);
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            match &bytes[at..] {
+                [b'{', b'{', ..] => {
+                    if depth == 0 {
+                        start = at;
+                    }
+                    depth += 1;
+                    at += 2;
+                }
+                [b'}', b'}', ..] if depth > 0 => {
+                    depth -= 1;
+                    at += 2;
+                    if depth == 0 {
+                        out.text += &text[kept..start];
+                        out.text += &format!("{OPEN}{}{CLOSE}", out.macros.len());
+                        out.macros.push(&text[start..at]);
+                        kept = at;
+                    }
+                }
+                _ => at += 1,
+            }
+        }
+        out.text += &text[kept..];
+        Some(out)
+    }
+
+    /// `value` with the macros in their places.
+    pub(super) fn restored(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.restored_text(&text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.restored(item)).collect(),
+            Value::Object(map) => {
+                map.into_iter().map(|(key, value)| (self.restored_text(&key), self.restored(value))).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn restored_text(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once(OPEN) {
+            out += before;
+            let (number, behind) = behind.split_once(CLOSE).unwrap_or((behind, ""));
+            let found = number.parse::<usize>().ok().and_then(|number| self.macros.get(number));
+            out += found.copied().unwrap_or_default();
+            rest = behind;
+        }
+        out + rest
+    }
+}
+
+/// Whether all words of `source` are in `value`, or among `numbers`, each as often.
+pub(super) fn has_words_of(value: &Value, numbers: &[usize], source: &str) -> bool {
+    let mut left: HashMap<String, isize> = HashMap::new();
+    for number in numbers {
+        *left.entry(number.to_string()).or_default() += 1;
+    }
+    collect(value, &mut |text| {
+        for word in words(text) {
+            *left.entry(word).or_default() += 1;
+        }
+    });
+    for word in words(source) {
+        let count = left.entry(word).or_default();
+        *count -= 1;
+        if *count < 0 {
+            return false;
+        }
+    }
+    true
+}
+
+fn collect(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Null => take("null"),
+        Value::Bool(_) | Value::Number(_) => take(&value.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, take)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                take(key);
+                collect(value, take);
+            }
+        }
+    }
+}
+
+/// Words of a text, in lower case: letters, digits, and the points of a number.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let inner = |c: char| c.is_alphanumeric() || c == OPEN || c == CLOSE;
+    text.split(move |c: char| !inner(c) && c != '.')
+        .map(move |word| word.trim_matches(|c| !inner(c)))
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
+/// `text` without what YAML may take for comments.
+pub(super) fn without_comments(text: &str) -> String {
+    let code = |line: &str| {
+        let mut from = 0;
+        while let Some(at) = line[from..].find('#').map(|at| from + at) {
+            if at == 0 || line[..at].ends_with([' ', '\t']) {
+                return at;
+            }
+            from = at + 1;
+        }
+        line.len()
+    };
+    text.lines().map(|line| &line[..code(line)]).collect::<Vec<_>>().join("\n")
+}

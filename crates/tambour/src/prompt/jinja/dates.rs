@@ -1,0 +1,353 @@
+//! Dates and times as users of moment.js write them: `LT`, `LL`, `dddd`, `YYYY-MM-DD HH:mm`, `[literal]`.
+
+use std::fmt::Write;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
+
+/// Language of month names, weekdays and spans of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locale {
+    /// English.
+    #[default]
+    En,
+    /// Chinese.
+    Zh,
+}
+
+impl Locale {
+    /// The locale of a language tag such as `zh-CN`; English for all others.
+    #[must_use]
+    pub fn of(tag: &str) -> Locale {
+        match tag.get(..2) {
+            Some(language) if language.eq_ignore_ascii_case("zh") => Locale::Zh,
+            _ => Locale::En,
+        }
+    }
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS_ZH: [&str; 12] =
+    ["一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"];
+const DAYS_ZH: [&str; 7] = ["日", "一", "二", "三", "四", "五", "六"];
+
+/// All tokens; of those that begin alike the longer ones come first.
+const TOKENS: &[&str] = &[
+    "YYYY", "YY", "Y", "Qo", "Q", "MMMM", "MMM", "MM", "Mo", "M", "DDDD", "DDDo", "DDD", "DD", "Do", "D",
+    "dddd", "ddd", "dd", "do", "d", "E", "e", "GGGG", "GG", "gggg", "gg", "WW", "Wo", "W", "ww", "wo", "w",
+    "HH", "H", "hh", "h", "kk", "k", "mm", "m", "ss", "s", "SSS", "SS", "S", "A", "a", "ZZ", "Z", "X", "x",
+    "LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l",
+];
+
+/// `time` by a pattern of moment's tokens. What is no token is text, and so is what stands in `[` `]`.
+#[must_use]
+pub fn format(time: &Zoned, pattern: &str, locale: Locale) -> String {
+    let mut out = String::with_capacity(pattern.len() * 2);
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let literal = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
+        if let Some((literal, behind)) = literal {
+            out.push_str(literal);
+            rest = behind;
+        } else if let Some(token) = TOKENS.iter().find(|token| rest.starts_with(**token)) {
+            write_token(&mut out, time, token, locale);
+            rest = &rest[token.len()..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// What one of the long forms stands for.
+fn long_form(token: &str, locale: Locale) -> Option<&'static str> {
+    Some(match (token, locale) {
+        ("LT", Locale::En) => "h:mm A",
+        ("LTS", Locale::En) => "h:mm:ss A",
+        ("L", Locale::En) => "MM/DD/YYYY",
+        ("l", Locale::En) => "M/D/YYYY",
+        ("LL", Locale::En) => "MMMM D, YYYY",
+        ("ll", Locale::En) => "MMM D, YYYY",
+        ("LLL", Locale::En) => "MMMM D, YYYY h:mm A",
+        ("lll", Locale::En) => "MMM D, YYYY h:mm A",
+        ("LLLL", Locale::En) => "dddd, MMMM D, YYYY h:mm A",
+        ("llll", Locale::En) => "ddd, MMM D, YYYY h:mm A",
+        ("LT", Locale::Zh) => "HH:mm",
+        ("LTS", Locale::Zh) => "HH:mm:ss",
+        ("L", Locale::Zh) => "YYYY/MM/DD",
+        ("l", Locale::Zh) => "YYYY/M/D",
+        ("LL" | "ll", Locale::Zh) => "YYYY年M月D日",
+        ("LLL", Locale::Zh) => "YYYY年M月D日Ah点mm分",
+        ("LLLL", Locale::Zh) => "YYYY年M月D日ddddAh点mm分",
+        ("lll", Locale::Zh) => "YYYY年M月D日 HH:mm",
+        ("llll", Locale::Zh) => "YYYY年M月D日dddd HH:mm",
+        _ => return None,
+    })
+}
+
+fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
+    if let Some(pattern) = long_form(token, locale) {
+        // None of them stands for itself.
+        out.push_str(&format(time, pattern, locale));
+        return;
+    }
+    let zh = locale == Locale::Zh;
+    let weekday = usize::from(time.weekday().to_sunday_zero_offset().unsigned_abs());
+    let month = usize::from(time.month().unsigned_abs()) - 1;
+    let hour = time.hour();
+    let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let hour24 = if hour == 0 { 24 } else { hour };
+    let milliseconds = time.subsec_nanosecond() / 1_000_000;
+    let iso = time.date().iso_week_date();
+    let own = own_week(time.date(), locale);
+    let done = match token {
+        "YYYY" => write!(out, "{:04}", time.year()),
+        "YY" => write!(out, "{:02}", time.year().rem_euclid(100)),
+        "Y" => write!(out, "{}", time.year()),
+        "Q" => write!(out, "{}", month / 3 + 1),
+        "Qo" => ordinal(out, month as i64 / 3 + 1, "季度", zh),
+        "MMMM" if zh => write!(out, "{}", MONTHS_ZH[month]),
+        "MMMM" => write!(out, "{}", MONTHS[month]),
+        "MMM" if zh => write!(out, "{}月", month + 1),
+        "MMM" => write!(out, "{}", &MONTHS[month][..3]),
+        "MM" => write!(out, "{:02}", month + 1),
+        "M" => write!(out, "{}", month + 1),
+        "Mo" => ordinal(out, month as i64 + 1, "月", zh),
+        "DDDD" => write!(out, "{:03}", time.day_of_year()),
+        "DDD" => write!(out, "{}", time.day_of_year()),
+        "DDDo" => ordinal(out, time.day_of_year().into(), "日", zh),
+        "DD" => write!(out, "{:02}", time.day()),
+        "D" => write!(out, "{}", time.day()),
+        "Do" => ordinal(out, time.day().into(), "日", zh),
+        "dddd" if zh => write!(out, "星期{}", DAYS_ZH[weekday]),
+        "ddd" if zh => write!(out, "周{}", DAYS_ZH[weekday]),
+        "dd" if zh => write!(out, "{}", DAYS_ZH[weekday]),
+        "dddd" => write!(out, "{}", DAYS[weekday]),
+        "ddd" => write!(out, "{}", &DAYS[weekday][..3]),
+        "dd" => write!(out, "{}", &DAYS[weekday][..2]),
+        "do" => ordinal(out, weekday as i64, "日", zh),
+        "d" => write!(out, "{weekday}"),
+        "E" => write!(out, "{}", time.weekday().to_monday_one_offset()),
+        "e" => write!(out, "{}", if zh { (weekday + 6) % 7 } else { weekday }),
+        "GGGG" => write!(out, "{:04}", iso.year()),
+        "GG" => write!(out, "{:02}", iso.year().rem_euclid(100)),
+        "WW" => write!(out, "{:02}", iso.week()),
+        "W" => write!(out, "{}", iso.week()),
+        "Wo" => ordinal(out, iso.week().into(), "周", zh),
+        "gggg" => write!(out, "{:04}", own.0),
+        "gg" => write!(out, "{:02}", own.0.rem_euclid(100)),
+        "ww" => write!(out, "{:02}", own.1),
+        "w" => write!(out, "{}", own.1),
+        "wo" => ordinal(out, own.1.into(), "周", zh),
+        "HH" => write!(out, "{hour:02}"),
+        "H" => write!(out, "{hour}"),
+        "hh" => write!(out, "{hour12:02}"),
+        "h" => write!(out, "{hour12}"),
+        "kk" => write!(out, "{hour24:02}"),
+        "k" => write!(out, "{hour24}"),
+        "mm" => write!(out, "{:02}", time.minute()),
+        "m" => write!(out, "{}", time.minute()),
+        "ss" => write!(out, "{:02}", time.second()),
+        "s" => write!(out, "{}", time.second()),
+        "SSS" => write!(out, "{milliseconds:03}"),
+        "SS" => write!(out, "{:02}", milliseconds / 10),
+        "S" => write!(out, "{}", milliseconds / 100),
+        "A" if zh => write!(out, "{}", part_of_day(hour, time.minute())),
+        "a" if zh => write!(out, "{}", part_of_day(hour, time.minute())),
+        "A" => write!(out, "{}", if hour < 12 { "AM" } else { "PM" }),
+        "a" => write!(out, "{}", if hour < 12 { "am" } else { "pm" }),
+        "Z" | "ZZ" => {
+            let minutes = time.offset().seconds() / 60;
+            let sign = if minutes < 0 { '-' } else { '+' };
+            let colon = if token == "Z" { ":" } else { "" };
+            write!(out, "{sign}{:02}{colon}{:02}", minutes.abs() / 60, minutes.abs() % 60)
+        }
+        "X" => write!(out, "{}", time.timestamp().as_second()),
+        "x" => write!(out, "{}", time.timestamp().as_millisecond()),
+        token => write!(out, "{token}"),
+    };
+    debug_assert!(done.is_ok(), "a string takes everything");
+}
+
+/// Year and week of the locale: in English weeks begin on Sunday and the first one holds 1 January; in Chinese they are those
+/// of ISO.
+fn own_week(date: Date, locale: Locale) -> (i16, i8) {
+    if locale == Locale::Zh {
+        let iso = date.iso_week_date();
+        return (iso.year(), iso.week());
+    }
+    let weekday = |date: Date| i16::from(date.weekday().to_sunday_zero_offset());
+    let first = |year: i16| Date::new(year, 1, 1).map_or(0, weekday);
+    let week = (date.day_of_year() - 1 + first(date.year())) / 7 + 1;
+    let days = if date.in_leap_year() { 366 } else { 365 };
+    let last = days - date.day_of_year();
+    // Days behind the last Saturday are in the first week of the next year.
+    if last < 6 - weekday(date) {
+        return (date.year() + 1, 1);
+    }
+    (date.year(), i8::try_from(week).unwrap_or(53))
+}
+
+fn ordinal(out: &mut String, number: i64, unit: &str, zh: bool) -> std::fmt::Result {
+    let suffix = match (zh, number % 10, number % 100) {
+        (true, ..) => unit,
+        (_, 1, tens) if tens != 11 => "st",
+        (_, 2, tens) if tens != 12 => "nd",
+        (_, 3, tens) if tens != 13 => "rd",
+        _ => "th",
+    };
+    write!(out, "{number}{suffix}")
+}
+
+fn part_of_day(hour: i8, minute: i8) -> &'static str {
+    match i32::from(hour) * 100 + i32::from(minute) {
+        ..600 => "凌晨",
+        600..900 => "早上",
+        900..1130 => "上午",
+        1130..1230 => "中午",
+        1230..1800 => "下午",
+        _ => "晚上",
+    }
+}
+
+/// The same moment at another offset: hours below 16 in size, minutes from 16 on.
+#[must_use]
+pub fn at_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
+    let minutes = if offset.abs() < 16 { offset * 60 } else { offset };
+    let seconds = i32::try_from(minutes.checked_mul(60)?).ok()?;
+    let offset = Offset::from_seconds(seconds).ok()?;
+    Some(time.with_time_zone(TimeZone::fixed(offset)))
+}
+
+/// A time as people write it: RFC 3339, a date, a date with a time, a time of the day of `now`. What names no offset is at that
+/// of `now`.
+#[must_use]
+pub fn parse(text: &str, now: Option<&Zoned>) -> Option<Zoned> {
+    let text = text.trim();
+    let zone = || now.map_or(TimeZone::UTC, |now| now.time_zone().clone());
+    if let Ok(time) = text.parse::<Timestamp>() {
+        let offset =
+            jiff::fmt::temporal::Pieces::parse(text).ok().and_then(|pieces| pieces.to_numeric_offset());
+        return Some(time.to_zoned(TimeZone::fixed(offset.unwrap_or(Offset::UTC))));
+    }
+    // A time of the day alone is no date, but a date with a time is one of the day.
+    if let Ok(time) = text.parse::<DateTime>() {
+        return time.to_zoned(zone()).ok();
+    }
+    let date = now.map_or_else(|| Date::constant(1970, 1, 1), Zoned::date);
+    date.to_datetime(text.parse::<Time>().ok()?).to_zoned(zone()).ok()
+}
+
+/// A span of time in words, by moment's thresholds, with its direction: `in 3 hours`, `3 hours ago`.
+#[must_use]
+pub fn humanise(milliseconds: i64, locale: Locale) -> String {
+    let round = |value: f64| value.round() as i64;
+    let seconds = (milliseconds as f64).abs() / 1000.0;
+    let (minutes, hours, days) = (seconds / 60.0, seconds / 3600.0, seconds / 86400.0);
+    // The days of a month on average, as moment counts them.
+    let months = days * 4800.0 / 146_097.0;
+    let years = months / 12.0;
+    let zh = locale == Locale::Zh;
+    let text = match (round(seconds), round(minutes), round(hours), round(days), round(months), round(years))
+    {
+        (..45, ..) => {
+            if zh {
+                "几秒".into()
+            } else {
+                "a few seconds".to_owned()
+            }
+        }
+        (_, ..2, ..) => {
+            if zh {
+                "1 分钟".into()
+            } else {
+                "a minute".into()
+            }
+        }
+        (_, count @ ..45, ..) => {
+            if zh {
+                format!("{count} 分钟")
+            } else {
+                format!("{count} minutes")
+            }
+        }
+        (_, _, ..2, ..) => {
+            if zh {
+                "1 小时".into()
+            } else {
+                "an hour".into()
+            }
+        }
+        (_, _, count @ ..22, ..) => {
+            if zh {
+                format!("{count} 小时")
+            } else {
+                format!("{count} hours")
+            }
+        }
+        (_, _, _, ..2, ..) => {
+            if zh {
+                "1 天".into()
+            } else {
+                "a day".into()
+            }
+        }
+        (_, _, _, count @ ..26, ..) => {
+            if zh {
+                format!("{count} 天")
+            } else {
+                format!("{count} days")
+            }
+        }
+        (_, _, _, _, ..2, _) => {
+            if zh {
+                "1 个月".into()
+            } else {
+                "a month".into()
+            }
+        }
+        (_, _, _, _, count @ ..11, _) => {
+            if zh {
+                format!("{count} 个月")
+            } else {
+                format!("{count} months")
+            }
+        }
+        (.., ..2) => {
+            if zh {
+                "1 年".into()
+            } else {
+                "a year".into()
+            }
+        }
+        (.., count) => {
+            if zh {
+                format!("{count} 年")
+            } else {
+                format!("{count} years")
+            }
+        }
+    };
+    match (zh, milliseconds > 0) {
+        (true, true) => format!("{text}后"),
+        (true, false) => format!("{text}前"),
+        (false, true) => format!("in {text}"),
+        (false, false) => format!("{text} ago"),
+    }
+}

@@ -1,0 +1,107 @@
+//! What the values of a state mean (F-029): told by the context, or by the state's JSON Schema.
+
+use serde_json::Value;
+
+/// The keyword of a schema that marks a pair of a value and its description, `[value, "what it means"]`. Pairs are never guessed.
+pub const PAIR: &str = "x-value-with-description";
+
+/// Most local references followed from one place of a schema.
+const REFERENCES: usize = 16;
+
+/// Deepest place that is looked at.
+const DEPTH: usize = 128;
+
+/// The description of a path among those that were told: nested maps, or keys written as a whole path, such as `mood.value`.
+pub(super) fn told(all: &Value, path: &[String]) -> Option<String> {
+    let nested = path.iter().try_fold(all, |value, key| step(value, key));
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    nested.and_then(text).or_else(|| all.get(path.join(".")).and_then(text))
+}
+
+/// The description of a path in a schema.
+pub(super) fn of_schema(schema: &Value, path: &[String]) -> Option<String> {
+    let place = path.iter().try_fold(resolved(schema, schema)?, |place, key| below(schema, place, key))?;
+    place.get("description")?.as_str().map(str::to_owned)
+}
+
+/// The state with the bare values of marked pairs, and the descriptions in them.
+pub(super) fn bare(state: Value, schema: &Value) -> (Value, Value) {
+    match resolved(schema, schema) {
+        Some(place) => split(schema, place, state, DEPTH),
+        None => (state, Value::Null),
+    }
+}
+
+fn split(schema: &Value, place: &Value, value: Value, depth: usize) -> (Value, Value) {
+    let Some(depth) = depth.checked_sub(1) else { return (value, Value::Null) };
+    if place.get(PAIR) == Some(&Value::Bool(true)) {
+        return match value {
+            Value::Array(pair) if pair.len() == 2 && pair[1].is_string() => {
+                let mut pair = pair.into_iter();
+                (pair.next().unwrap_or_default(), pair.next().unwrap_or_default())
+            }
+            other => (other, Value::Null),
+        };
+    }
+    match value {
+        Value::Object(fields) => {
+            let mut told = serde_json::Map::new();
+            let fields = fields.into_iter().map(|(key, field)| {
+                let Some(place) = below(schema, place, &key) else { return (key, field) };
+                let (field, meaning) = split(schema, place, field, depth);
+                if !meaning.is_null() {
+                    told.insert(key.clone(), meaning);
+                }
+                (key, field)
+            });
+            let fields = fields.collect();
+            let told = if told.is_empty() { Value::Null } else { Value::Object(told) };
+            (Value::Object(fields), told)
+        }
+        Value::Array(items) => {
+            let items: Vec<(Value, Value)> = items
+                .into_iter()
+                .enumerate()
+                .map(|(at, item)| match below(schema, place, &at.to_string()) {
+                    Some(place) => split(schema, place, item, depth),
+                    None => (item, Value::Null),
+                })
+                .collect();
+            let (items, told): (Vec<Value>, Vec<Value>) = items.into_iter().unzip();
+            let told = if told.iter().all(Value::is_null) { Value::Null } else { Value::Array(told) };
+            (Value::Array(items), told)
+        }
+        other => (other, Value::Null),
+    }
+}
+
+fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    }
+}
+
+/// The schema of a field or an element.
+fn below<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value> {
+    let index = key.parse::<usize>().ok();
+    let listed = place.get("properties").and_then(|fields| fields.get(key));
+    let place = listed
+        .or_else(|| place.get("prefixItems")?.get(index?))
+        .or_else(|| place.get("items").filter(|items| index.is_some() && items.is_object()))
+        .or_else(|| place.get("additionalProperties").filter(|any| any.is_object()))?;
+    resolved(schema, place)
+}
+
+/// A schema behind its local references.
+fn resolved<'s>(schema: &'s Value, mut place: &'s Value) -> Option<&'s Value> {
+    for _ in 0..REFERENCES {
+        let Some(reference) = place.get("$ref").and_then(Value::as_str) else { return Some(place) };
+        // A description beside a reference is that of this place.
+        if place.get("description").is_some() {
+            return Some(place);
+        }
+        place = schema.pointer(reference.strip_prefix('#')?)?;
+    }
+    None
+}

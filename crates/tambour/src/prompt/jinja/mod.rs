@@ -1,0 +1,518 @@
+//! The Jinja environment of prompts (F-020 to F-036): templates over a context, in a sandbox.
+//!
+//! An [`Engine`] compiles templates and keeps them; an [`Assembly`] renders the templates of one prompt in order, which share
+//! what they set, and tells what was noticed and what the prompt asks to be done.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
+//!
+//! let context = Context::from_json(&json!({
+//!     "user": "小明", "char": {"name": "Seraphina", "description": "{{char}} knows {{user}}."},
+//!     "state": {"hp": 7.0}, "now": "2026-03-14T15:09:00+08:00"
+//! }))?;
+//! let engine = Engine::new(Mode::Lenient);
+//! let mut assembly = Assembly::new(&engine, context, 1);
+//! let text = assembly.render("hello", "{{ char.description }} {{ state.hp }}/10, {{ now | time_format('LT') }}")?;
+//! assert_eq!(text, "Seraphina knows 小明. 7/10, 3:09 PM");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! Values are data: nothing in them is interpreted. Fields of cards (`char.description` and the like), `user.persona` and
+//! entries of outlets are texts with macros and are rendered when they are asked for.
+
+mod chance;
+mod context;
+pub mod dates;
+mod describe;
+mod expression;
+mod filters;
+mod flat;
+mod functions;
+mod marks;
+mod people;
+mod rewrite;
+mod scope;
+pub(crate) mod source;
+mod tavern;
+mod text;
+mod values;
+
+pub use context::Context;
+pub use describe::PAIR;
+pub use expression::{condition, evaluate, variables};
+pub use functions::names as functions;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Location, Result};
+use crate::finding::clip;
+use crate::prompt::macros::{self, Migrated};
+use rewrite::Rewritten;
+use scope::{Frame, Scope};
+
+/// What happens when a template asks for what is not there (F-024).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is empty, and printing it is a warning.
+    #[default]
+    Lenient,
+    /// It is an error.
+    Strict,
+}
+
+/// What a template may cost (F-024).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JinjaLimits {
+    /// Bytes of a template.
+    pub source: usize,
+    /// Bytes of what one template comes to.
+    pub output: usize,
+    /// Steps of one template: an instruction is one, and so are 64 bytes that it makes.
+    pub fuel: u64,
+    /// Steps of all templates of one prompt.
+    pub prompt_fuel: u64,
+    /// Nesting of statements, expressions and macros.
+    pub recursion: usize,
+    /// Compiled templates that are kept.
+    pub templates: usize,
+}
+
+impl Default for JinjaLimits {
+    fn default() -> JinjaLimits {
+        JinjaLimits {
+            source: 1 << 20,
+            output: 4 << 20,
+            fuel: 500_000,
+            prompt_fuel: 5_000_000,
+            recursion: 100,
+            templates: 1_000,
+        }
+    }
+}
+
+/// What was noticed while a template was rendered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Warning {
+    /// A stable code, such as `variable_undefined` or `macro_unknown`.
+    pub code: &'static str,
+    /// Name of the template.
+    pub template: String,
+    /// Line in it, from 1, if the place is known.
+    pub line: Option<usize>,
+    /// Column in Unicode scalar values, from 1.
+    pub column: Option<usize>,
+    /// What is wrong, in lower case.
+    pub message: String,
+}
+
+/// What a prompt asks to be done; nothing was done (F-023, F-035).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effect {
+    /// A lasting write of a global variable; `null` removes it.
+    SetGlobal {
+        /// Its name.
+        name: String,
+        /// Its new value.
+        value: Value,
+    },
+    /// A word that the call of the model should ban.
+    Banned {
+        /// The word.
+        word: String,
+    },
+}
+
+/// What a prompt left behind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// In the order in which they were noticed.
+    pub warnings: Vec<Warning>,
+    /// Warnings beyond those that are kept.
+    pub more_warnings: usize,
+    /// In the order in which they were asked for.
+    pub effects: Vec<Effect>,
+    /// The temporary scope: what templates set.
+    pub local: Map<String, Value>,
+    /// The global variables as they would be after the effects.
+    pub global: Map<String, Value>,
+}
+
+/// Compiles templates and keeps them; cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    mode: Mode,
+    limits: JinjaLimits,
+    cache: Mutex<Cache>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Templates by their source. The environment holds them compiled, under their hash.
+struct Cache {
+    env: Arc<Environment<'static>>,
+    sources: Arc<Mutex<HashMap<String, String>>>,
+    templates: HashMap<Arc<str>, Arc<Compiled>>,
+    migrated: HashMap<Arc<str>, Arc<Migrated>>,
+}
+
+struct Compiled {
+    env: Arc<Environment<'static>>,
+    source: Arc<str>,
+    hash: [u8; 32],
+    key: String,
+    rewritten: Rewritten,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("mode", &self.0.mode).field("limits", &self.0.limits).finish()
+    }
+}
+
+impl Engine {
+    /// An engine with the usual limits.
+    #[must_use]
+    pub fn new(mode: Mode) -> Engine {
+        Engine::with_limits(mode, JinjaLimits::default())
+    }
+
+    /// An engine with other limits.
+    #[must_use]
+    pub fn with_limits(mode: Mode, limits: JinjaLimits) -> Engine {
+        let cache = Mutex::new(Cache::new(mode, &limits));
+        Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
+    }
+
+    /// What templates may cost.
+    #[must_use]
+    pub fn limits(&self) -> &JinjaLimits {
+        &self.0.limits
+    }
+
+    /// How often a template was found compiled, and how often it was not (F-040).
+    #[must_use]
+    pub fn cache_counts(&self) -> (u64, u64) {
+        (self.0.hits.load(Ordering::Relaxed), self.0.misses.load(Ordering::Relaxed))
+    }
+
+    /// Whether `source` is a template, without rendering it. `name` is for the error.
+    ///
+    /// # Errors
+    /// It is too long or does not compile; with template, line, column and the line (F-025).
+    pub fn check(&self, name: &str, source: &str) -> Result<()> {
+        self.compiled(name, source).map(|_| ())
+    }
+
+    /// Names that a template reads and does not set itself, sorted: `user`, `state.hp`.
+    ///
+    /// # Errors
+    /// As [`Engine::check`].
+    pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        let compiled = self.compiled(name, source)?;
+        let template = compiled.env.get_template(&compiled.key);
+        let template = template.map_err(|error| fault(name, &compiled, &error))?;
+        let own = |name: &str| {
+            let root = name.split('.').next().unwrap_or_default();
+            root.starts_with("__") || functions::names().any(|known| known == root) || ENGINE.contains(&root)
+        };
+        let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
+        names.retain(|name| !own(name));
+        names.sort();
+        Ok(names)
+    }
+
+    /// The migration of a text, kept as templates are.
+    #[must_use]
+    pub fn migrated(&self, source: &str) -> Arc<Migrated> {
+        let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(migrated) = cache().migrated.get(source) {
+            return Arc::clone(migrated);
+        }
+        let migrated = Arc::new(macros::migrate(source));
+        // Longer ones are no templates.
+        if source.len() <= self.0.limits.source {
+            let mut cache = cache();
+            if cache.migrated.len() >= self.0.limits.templates {
+                cache.migrated.clear();
+            }
+            cache.migrated.insert(source.into(), Arc::clone(&migrated));
+        }
+        migrated
+    }
+
+    /// Names that a template sets for those that follow it, in the order of their statements.
+    ///
+    /// # Errors
+    /// As [`Engine::check`].
+    pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        Ok(self.compiled(name, source)?.rewritten.sets.clone())
+    }
+
+    fn compiled(&self, name: &str, source: &str) -> Result<Arc<Compiled>> {
+        let limit = self.0.limits.source;
+        if source.len() > limit {
+            let message =
+                format!("template `{}` has {} bytes; at most {limit} are read", clip(name, 60), source.len());
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        let source = rewrite::cleaned(source);
+        // Nothing is left half done when a thread ends.
+        let mut cache = self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = cache.templates.get(&*source) {
+            self.0.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(Arc::clone(compiled));
+        }
+        self.0.misses.fetch_add(1, Ordering::Relaxed);
+        if cache.templates.len() >= self.0.limits.templates {
+            *cache = Cache::new(self.0.mode, &self.0.limits);
+        }
+        let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
+        let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
+        let key = hash.iter().fold(String::new(), |mut key, byte| {
+            let _ = write!(key, "{byte:02x}");
+            key
+        });
+        let source: Arc<str> = source.into();
+        let mut sources = cache.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.insert(key.clone(), rewritten.text.clone());
+        drop(sources);
+        let env = Arc::clone(&cache.env);
+        let compiled = Arc::new(Compiled { env, source: Arc::clone(&source), hash, key, rewritten });
+        if let Err(error) = compiled.env.get_template(&compiled.key) {
+            return Err(fault(name, &compiled, &error));
+        }
+        cache.templates.insert(source, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    /// Renders in a scope.
+    fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
+        let compiled = self.compiled(name, source)?;
+        let frame = Frame { name: name.into(), source: Arc::clone(&compiled.source), hash: compiled.hash };
+        if !scope.enter(frame) {
+            let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        let mut output = Output { bytes: Vec::new(), most: self.0.limits.output, full: false };
+        let template = compiled.env.get_template(&compiled.key);
+        let rendered = template.and_then(|template| {
+            let captured = template.render_captured_to(scope.root(), &mut output)?;
+            Ok(captured.state().fuel_levels().map_or(0, |(used, _)| used))
+        });
+        scope.leave(*rendered.as_ref().unwrap_or(&self.0.limits.fuel));
+        if output.full {
+            let message = format!("template `{}` comes to more than {} bytes", clip(name, 60), output.most);
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        if let Err(error) = rendered {
+            return Err(scope.failure().unwrap_or_else(|| fault(name, &compiled, &error)));
+        }
+        let text = String::from_utf8(output.bytes)
+            .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+        Ok(marks::settle(text))
+    }
+}
+
+/// Names that the engine itself has.
+const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
+
+impl Cache {
+    fn new(mode: Mode, limits: &JinjaLimits) -> Cache {
+        let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
+        let mut env = environment(mode, limits);
+        let stored = Arc::clone(&sources);
+        env.set_loader(move |key| {
+            let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(stored.remove(key))
+        });
+        env.set_auto_reload(false);
+        Cache { env: Arc::new(env), sources, templates: HashMap::new(), migrated: HashMap::new() }
+    }
+}
+
+/// The engine's environment: its own functions and filters, ours, and nothing that reaches outside.
+fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
+    let mut env = Environment::new();
+    env.set_undefined_behavior(match mode {
+        Mode::Lenient => UndefinedBehavior::Chainable,
+        Mode::Strict => UndefinedBehavior::Strict,
+    });
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_formatter(|out, _, value| {
+        out.write_str(&text::text(value)?)?;
+        Ok(())
+    });
+    env.set_fuel(Some(limits.fuel));
+    env.set_recursion_limit(limits.recursion);
+    env.set_debug(true);
+    // A template that ends its last line keeps its line break.
+    let mut syntax = SyntaxConfig::builder();
+    if let Ok(syntax) = syntax.keep_trailing_newline(true).build() {
+        env.set_syntax(syntax);
+    }
+    filters::register(&mut env);
+    functions::register(&mut env);
+    env
+}
+
+/// Whether a text is a template, whatever it costs to render.
+pub(crate) fn compiles(source: &str) -> bool {
+    let mut env = Environment::empty();
+    env.set_recursion_limit(JinjaLimits::default().recursion);
+    rewrite::rewrite(source).is_ok_and(|rewritten| env.template_from_str(&rewritten.text).is_ok())
+}
+
+/// Whether a name is one of the context's own (F-020).
+pub(crate) fn is_context(name: &str) -> bool {
+    scope::NAMES.contains(&name) || ENGINE.contains(&name)
+}
+
+/// Whether a name is that of a function.
+pub(crate) fn is_function(name: &str) -> bool {
+    functions::names().any(|known| known == name)
+}
+
+/// Output up to a limit.
+struct Output {
+    bytes: Vec<u8>,
+    most: usize,
+    full: bool,
+}
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            self.full = true;
+            return Err(io::Error::other("the output is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An error of the engine, led back to the template (F-025).
+fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -> Error {
+    use minijinja::ErrorKind;
+    // What went wrong inside of a macro or a filter is what matters.
+    let (code, what) = match error.kind() {
+        ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
+        ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
+        ErrorKind::UndefinedError => ("variable_undefined", "undefined value"),
+        ErrorKind::OutOfFuel => ("limit_exceeded", "the template takes too many steps"),
+        ErrorKind::UnknownFilter => ("template_invalid", "unknown filter"),
+        ErrorKind::UnknownTest => ("template_invalid", "unknown test"),
+        ErrorKind::UnknownFunction => ("template_invalid", "unknown function"),
+        _ => ("template_invalid", ""),
+    };
+    let recursion = error.detail().is_some_and(|detail| detail.contains("recursion"));
+    let code = if recursion { "limit_exceeded" } else { code };
+    let detail = error.detail().unwrap_or_default();
+    let message = match (what, detail) {
+        ("", "") => error.kind().to_string(),
+        ("", detail) => detail.to_owned(),
+        (what, "") => what.to_owned(),
+        (what, detail) => format!("{what}: {detail}"),
+    };
+    let own = &compiled.rewritten;
+    let offset = match error.range() {
+        Some(range) => own.origin(range.start.min(own.text.len())),
+        None => {
+            let line = error.line().unwrap_or(1).saturating_sub(1);
+            own.origin(own.text.split_inclusive('\n').take(line).map(str::len).sum())
+        }
+    };
+    let message = clean_message(&message);
+    let place = Location::at(&compiled.source, offset);
+    named(name, Error::malformed(message, Some(place)).coded(code))
+}
+
+/// The engine's message without the names that only our changes of the source put in.
+fn clean_message(message: &str) -> Cow<'_, str> {
+    match message.contains("__") {
+        true => Cow::Owned(message.replace("__out", "{{ }}").replace("__text", "~").replace("__flat", "set")),
+        false => Cow::Borrowed(message),
+    }
+}
+
+/// The error with template, line, column and the line in its message.
+fn named(name: &str, error: Error) -> Error {
+    let Some(place) = error.place().cloned() else { return error };
+    let message = format!(
+        "template `{}`, line {}, column {}: {error}: {}",
+        clip(name, 60),
+        place.line,
+        place.column,
+        place.excerpt.trim()
+    );
+    let code = error.code().unwrap_or("template_invalid");
+    Error::malformed(message, Some(place)).coded(code)
+}
+
+/// The templates of one prompt, rendered one after the other.
+#[derive(Debug)]
+pub struct Assembly {
+    scope: Arc<Scope>,
+}
+
+impl Assembly {
+    /// Begins a prompt. `chance` seeds `random` and `roll` if the context has no `seed`; `pick` goes by `chat_id` and `seed`
+    /// alone.
+    #[must_use]
+    pub fn new(engine: &Engine, context: Context, chance: u64) -> Assembly {
+        Assembly { scope: Scope::new(engine.clone(), context, chance) }
+    }
+
+    /// Renders the next template. `name` is for errors and warnings.
+    ///
+    /// # Errors
+    /// It does not compile, uses what is not allowed, costs too much, or is strict and asks for what is missing; with
+    /// template, line, column and the line (F-025).
+    pub fn render(&mut self, name: &str, source: &str) -> Result<String> {
+        self.scope.engine.render(&self.scope, name, source)
+    }
+
+    /// Migrates the macros of a text, then renders it (F-030).
+    ///
+    /// # Errors
+    /// As [`Assembly::render`].
+    pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
+        let migrated = self.scope.engine.migrated(source);
+        self.render(name, &migrated.text)
+    }
+
+    /// What the prompt left behind so far.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let (warnings, more_warnings) = self.scope.warnings();
+        Outcome {
+            warnings,
+            more_warnings,
+            effects: self.scope.effects(),
+            local: self.scope.locals(),
+            global: self.scope.globals(),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! What the templates of one prompt share while they are rendered, in order (F-027): the temporary scope, requested writes, what
+//! was noticed, and chance.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use minijinja::value::{Object, Serde, Value};
+use minijinja::{Error, ErrorKind, State};
+use rand::rngs::ChaCha8Rng;
+use serde_json::Map;
+
+use super::context::Context;
+use super::values::{self, Global, Messages, Moment, Nothing, Soft, nothing};
+use super::{Effect, Engine, Warning, chance, people, source, text};
+use crate::error::Location;
+use crate::prompt::macros;
+
+/// Names that always mean what the context says, whatever a template has set (F-020).
+pub(super) const NAMES: &[&str] = &[
+    "user",
+    "char",
+    "state",
+    "state_desc",
+    "global_state",
+    "history",
+    "context",
+    "display_context",
+    "config",
+    "instruct",
+    "group",
+    "not_char",
+    "now",
+    "user_input",
+    "idle_duration",
+    "is_mobile",
+    "last_generation",
+    "system_prompt",
+    "anchor_before",
+    "anchor_after",
+    "lore_before",
+    "lore_after",
+    "pipe_result",
+];
+
+/// The name under which functions find the scope.
+const HANDLE: &str = "__scope";
+
+/// Texts of fields within texts of fields.
+const FIELD_DEPTH: usize = 8;
+
+/// Texts of fields that one prompt renders.
+const FIELDS: usize = 10_000;
+
+/// Warnings that are kept; more are counted.
+const WARNINGS: usize = 1_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) engine: Engine,
+    pub(super) context: Context,
+    /// The values of [`NAMES`].
+    named: HashMap<&'static str, Value>,
+    changing: Mutex<Changing>,
+}
+
+#[derive(Debug)]
+struct Changing {
+    local: HashMap<String, (usize, Value)>,
+    /// Names that were ever set, for their order.
+    set: usize,
+    global: Map<String, serde_json::Value>,
+    effects: Vec<Effect>,
+    warnings: Vec<Warning>,
+    more_warnings: usize,
+    random: ChaCha8Rng,
+    frames: Vec<Frame>,
+    fields: usize,
+    fuel: u64,
+    original_used: bool,
+    failed: Option<crate::error::Error>,
+}
+
+/// A template that is being rendered.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) name: Arc<str>,
+    pub(super) source: Arc<str>,
+    /// Of the source; part of what `pick` goes by.
+    pub(super) hash: [u8; 32],
+}
+
+impl Scope {
+    /// The scope of one prompt. `chance` is what `random` and `roll` go by when the context has no seed.
+    pub(super) fn new(engine: Engine, context: Context, chance: u64) -> Arc<Scope> {
+        let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
+        let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
+        let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
+        let changing = Changing {
+            local: HashMap::new(),
+            set: 0,
+            global: global.unwrap_or_default(),
+            effects: Vec::new(),
+            warnings: Vec::new(),
+            more_warnings: 0,
+            random: chance::seeded(&[b"random", seed.as_bytes(), chat.as_bytes()]),
+            frames: Vec::new(),
+            fields: 0,
+            fuel: 0,
+            original_used: false,
+            failed: None,
+        };
+        Arc::new_cyclic(|scope| {
+            let named = named(&context, scope);
+            Scope { engine, context, named, changing: Mutex::new(changing) }
+        })
+    }
+
+    fn changing(&self) -> MutexGuard<'_, Changing> {
+        // Nothing is left half done when a thread ends.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The scope of the template that is being rendered.
+    pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Scope>, Error> {
+        let handle = state.lookup(HANDLE);
+        let root = handle.as_ref().and_then(|handle| handle.downcast_object::<Handle>());
+        let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
+        root.map(|handle| Arc::clone(&handle.0)).ok_or_else(missing)
+    }
+
+    /// The variables of a template.
+    pub(super) fn root(self: &Arc<Scope>) -> Value {
+        Value::from_object(Root(Arc::clone(self)))
+    }
+
+    /// A variable by its bare name: the context's own, the temporary scope, other keys of the context, the state.
+    fn lookup(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.named.get(name) {
+            if name == "pipe_result" && value.downcast_object_ref::<Nothing>().is_some() {
+                self.warn("pipe_missing", "there is no result of a pipe", None);
+            }
+            return Some(value.clone());
+        }
+        self.local(name)
+            .or_else(|| self.context.values.get(name).map(|value| Value::from(Serde(value))))
+            .or_else(|| self.state(name))
+    }
+
+    /// A key of the state.
+    pub(super) fn state(&self, name: &str) -> Option<Value> {
+        let state = self.context.state.get(name)?;
+        Some(Value::from(Serde(state)))
+    }
+
+    /// A variable of the temporary scope.
+    pub(super) fn local(&self, name: &str) -> Option<Value> {
+        self.changing().local.get(name).map(|(_, value)| value.clone())
+    }
+
+    /// Sets a variable of the temporary scope.
+    pub(super) fn set_local(&self, name: &str, value: Value) {
+        let mut changing = self.changing();
+        changing.set += 1;
+        let place = changing.local.get(name).map_or(changing.set, |(place, _)| *place);
+        changing.local.insert(name.to_owned(), (place, value));
+    }
+
+    /// Removes a variable of the temporary scope.
+    pub(super) fn delete_local(&self, name: &str) {
+        self.changing().local.remove(name);
+    }
+
+    /// The temporary scope, in the order in which the names were set first.
+    pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
+        let changing = self.changing();
+        let mut all: Vec<(&String, &(usize, Value))> = changing.local.iter().collect();
+        all.sort_by_key(|(_, (place, _))| *place);
+        all.into_iter()
+            .map(|(name, (_, value))| (name.clone(), text::json(value).unwrap_or_default()))
+            .collect()
+    }
+
+    /// A global variable, with the writes that were asked for.
+    pub(super) fn global(&self, name: &str) -> Option<serde_json::Value> {
+        self.changing().global.get(name).cloned()
+    }
+
+    /// All global variables, with the writes that were asked for.
+    pub(super) fn globals(&self) -> Map<String, serde_json::Value> {
+        self.changing().global.clone()
+    }
+
+    /// Asks for a write of a global variable (F-023); `None` removes it.
+    pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) {
+        let mut changing = self.changing();
+        let name = name.to_owned();
+        match value.clone() {
+            Some(value) => changing.global.insert(name.clone(), value),
+            None => changing.global.shift_remove(&name),
+        };
+        changing.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
+    }
+
+    /// Asks for a word to be banned (F-035).
+    pub(super) fn ban(&self, word: &str) {
+        self.changing().effects.push(Effect::Banned { word: word.to_owned() });
+    }
+
+    /// Runs with the numbers of chance.
+    pub(super) fn random<T>(&self, run: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
+        run(&mut self.changing().random)
+    }
+
+    /// The choice among `count` that stays the same at this place of this template in this chat.
+    pub(super) fn stable(&self, site: Option<usize>, count: usize) -> usize {
+        let chat = self.context.get("chat_id").map(ToString::to_string).unwrap_or_default();
+        let seed = self.context.seed.clone().unwrap_or_default();
+        let hash = self.frame().map(|frame| frame.hash).unwrap_or_default();
+        let site = (site.unwrap_or(usize::MAX) as u64).to_le_bytes();
+        let mut source = chance::seeded(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
+        chance::below(&mut source, count)
+    }
+
+    /// The text that a card's prompt replaces: given once.
+    pub(super) fn original(&self) -> Value {
+        let used = std::mem::replace(&mut self.changing().original_used, true);
+        match self.context.get("original") {
+            Some(original) if !used => Value::from(Serde(original)),
+            _ => Value::from(""),
+        }
+    }
+
+    /// Notes that the expression at this place of the present template printed a missing value.
+    pub(super) fn undefined(&self, at: usize) {
+        let message = format!("`{}` is not defined", self.expression(at));
+        self.warn("variable_undefined", message, Some(at));
+    }
+
+    /// The expression at a place of the present template, short enough for a message.
+    pub(super) fn expression(&self, at: usize) -> String {
+        let frame = self.frame();
+        let expression = frame.as_ref().map(|frame| source::expression_at(&frame.source, at));
+        crate::finding::clip(expression.unwrap_or_default(), 60).into_owned()
+    }
+
+    /// Notes a warning at a place of the present template.
+    pub(super) fn warn(&self, code: &'static str, message: impl Into<String>, at: Option<usize>) {
+        let frame = self.frame();
+        let mut changing = self.changing();
+        if changing.warnings.len() >= WARNINGS {
+            changing.more_warnings += 1;
+            return;
+        }
+        let place = frame.as_ref().zip(at).map(|(frame, at)| Location::at(&frame.source, at));
+        changing.warnings.push(Warning {
+            code,
+            template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
+            line: place.as_ref().map(|place| place.line),
+            column: place.as_ref().map(|place| place.column),
+            message: message.into(),
+        });
+    }
+
+    pub(super) fn warnings(&self) -> (Vec<Warning>, usize) {
+        let changing = self.changing();
+        (changing.warnings.clone(), changing.more_warnings)
+    }
+
+    pub(super) fn effects(&self) -> Vec<Effect> {
+        self.changing().effects.clone()
+    }
+
+    pub(super) fn frame(&self) -> Option<Frame> {
+        self.changing().frames.last().cloned()
+    }
+
+    /// Begins a template; false if there is no room for one more within another.
+    pub(super) fn enter(&self, frame: Frame) -> bool {
+        let mut changing = self.changing();
+        let room = changing.frames.len() <= FIELD_DEPTH && changing.fuel < self.engine.limits().prompt_fuel;
+        if room {
+            changing.frames.push(frame);
+        }
+        room
+    }
+
+    /// Ends a template that used so much fuel.
+    pub(super) fn leave(&self, fuel: u64) {
+        let mut changing = self.changing();
+        changing.frames.pop();
+        changing.fuel = changing.fuel.saturating_add(fuel);
+    }
+
+    /// The error of a text in a field, which the template around it ends with.
+    pub(super) fn failure(&self) -> Option<crate::error::Error> {
+        self.changing().failed.take()
+    }
+
+    /// The text of a field: migrated, then rendered in the same scope (M-021).
+    pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
+        if !macros::may_hold(source) {
+            return Value::from(&**source);
+        }
+        let many = {
+            let mut changing = self.changing();
+            changing.fields += 1;
+            changing.fields > FIELDS
+        };
+        if many {
+            self.warn("limit_exceeded", format!("`{name}`: more than {FIELDS} texts with macros"), None);
+            return Value::from("");
+        }
+        let migrated = self.engine.migrated(source);
+        match self.engine.render(self, name, &migrated.text) {
+            Ok(text) => Value::from(text),
+            Err(error) => {
+                let message = error.to_string();
+                self.changing().failed.get_or_insert(error);
+                Value::from(Error::new(ErrorKind::BadInclude, message))
+            }
+        }
+    }
+}
+
+/// The values that every template has.
+fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value> {
+    let plain = |name: &str| context.get(name).map_or_else(nothing, |value| Value::from(Serde(value)));
+    let soft = |name: &str| Soft::value(context.get(name));
+    let people = people::People::new(context, scope);
+    let global = Value::from_object(Global(scope.clone()));
+    let description = values::Description::of(context);
+    NAMES
+        .iter()
+        .map(|&name| {
+            let value = match name {
+                "user" => people.user(),
+                "char" => people.char(),
+                "group" => people.group(),
+                "not_char" => people.not_char(),
+                "state" => {
+                    let value = Value::from(Serde(&context.state));
+                    Value::from_object(values::State { value, global: global.clone() })
+                }
+                "state_desc" => Value::from_object(description.clone()),
+                "global_state" => global.clone(),
+                "history" | "context" | "display_context" => Messages::value(context.get(name)),
+                "config" | "instruct" | "last_generation" => soft(name),
+                "now" => context.now.clone().map_or_else(nothing, |now| Value::from_object(Moment(now))),
+                name => plain(name),
+            };
+            (name, value)
+        })
+        .collect()
+}
+
+/// The scope, for functions.
+#[derive(Debug)]
+struct Handle(Arc<Scope>);
+
+impl Object for Handle {}
+
+/// The variables of a template.
+#[derive(Debug)]
+struct Root(Arc<Scope>);
+
+impl Object for Root {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if key == HANDLE {
+            return Some(Value::from_object(Handle(Arc::clone(&self.0))));
+        }
+        self.0.lookup(key)
+    }
+}

@@ -1,0 +1,208 @@
+//! The source of a template, read into text, tags and their tokens: as the engine's own lexer sees it.
+
+use std::ops::Range;
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) kind: Kind,
+    /// All of it, marks included.
+    pub(crate) range: Range<usize>,
+    /// What stands between the marks.
+    pub(crate) inside: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// `{{ … }}`
+    Output,
+    /// `{% … %}`
+    Statement,
+    /// `{# … #}`
+    Comment,
+    /// `{% raw %} … {% endraw %}`
+    Raw,
+    /// A mark that opens and is never closed, to the end.
+    Open,
+}
+
+/// A token of an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) range: Range<usize>,
+    /// Brackets around it.
+    pub(crate) depth: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    Name,
+    Text,
+    Number,
+    Sign,
+}
+
+/// The piece of `source` that begins at `at`. Text goes on to the next mark; a raw block is searched for once.
+pub(crate) fn piece(source: &str, at: usize) -> Piece {
+    let rest = &source[at..];
+    let kind = match rest.as_bytes() {
+        [b'{', b'{', ..] => Kind::Output,
+        [b'{', b'%', ..] => Kind::Statement,
+        [b'{', b'#', ..] => Kind::Comment,
+        _ => {
+            let end = next_mark(source, at);
+            return Piece { kind: Kind::Text, range: at..end, inside: at..end };
+        }
+    };
+    let signed = |byte: Option<&u8>| usize::from(byte.is_some_and(|byte| matches!(byte, b'-' | b'+')));
+    let inside = at + 2 + signed(rest.as_bytes().get(2));
+    let end = match kind {
+        Kind::Comment => {
+            memchr::memmem::find(&source.as_bytes()[at + 2..], b"#}").map(|found| at + 2 + found)
+        }
+        Kind::Output => end_of_code(source, inside, "}}"),
+        _ => end_of_code(source, inside, "%}"),
+    };
+    let Some(end) = end else {
+        return Piece { kind: Kind::Open, range: at..source.len(), inside: inside..source.len() };
+    };
+    let before = end.saturating_sub(1);
+    let close = if end > inside && signed(source.as_bytes().get(before)) == 1 { before } else { end };
+    let inside = inside.min(close)..close;
+    if kind == Kind::Statement && source[inside.clone()].trim() == "raw" {
+        return raw(source, at, end + 2);
+    }
+    Piece { kind, range: at..end + 2, inside }
+}
+
+/// The raw block whose first tag ends at `body`.
+fn raw(source: &str, start: usize, body: usize) -> Piece {
+    let mut at = body;
+    while let Some(found) = memchr::memmem::find(&source.as_bytes()[at..], b"{%") {
+        let tag = at + found;
+        let rest = source[tag + 2..].trim_start_matches(['-', '+']).trim_start();
+        if let Some(rest) = rest.strip_prefix("endraw") {
+            let rest = rest.trim_start().trim_start_matches(['-', '+']);
+            if let Some(behind) = rest.strip_prefix("%}") {
+                let end = source.len() - behind.len();
+                return Piece { kind: Kind::Raw, range: start..end, inside: body..tag };
+            }
+        }
+        at = tag + 2;
+    }
+    Piece { kind: Kind::Open, range: start..source.len(), inside: body..source.len() }
+}
+
+/// Where the next mark begins.
+fn next_mark(source: &str, from: usize) -> usize {
+    let bytes = source.as_bytes();
+    let mut at = from;
+    while let Some(found) = memchr::memchr(b'{', &bytes[at..]) {
+        let brace = at + found;
+        if matches!(bytes.get(brace + 1), Some(b'{' | b'%' | b'#')) {
+            return brace;
+        }
+        at = brace + 1;
+    }
+    source.len()
+}
+
+/// Where the code from `from` on ends that `close` ends: outside of texts and brackets.
+fn end_of_code(source: &str, from: usize, close: &str) -> Option<usize> {
+    let bytes = source.as_bytes();
+    let mut depth = 0_usize;
+    let mut at = from;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' | b'\'' => at = end_of_text(bytes, at)?,
+            _ if depth == 0 && bytes[at..].starts_with(close.as_bytes()) => return Some(at),
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                at += 1;
+            }
+            b')' | b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The expression that begins at `at`, up to the end of its tag.
+pub(crate) fn expression_at(source: &str, at: usize) -> &str {
+    let end = end_of_code(source, at, "}}").unwrap_or(source.len());
+    source[at..end].trim_end_matches(['-', '+']).trim_end()
+}
+
+/// Behind the text that begins at `at`; `None` if it does not end.
+fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
+    let quote = bytes[at];
+    let mut at = at + 1;
+    loop {
+        let found = at + memchr::memchr2(quote, b'\\', bytes.get(at..)?)?;
+        if bytes[found] == quote {
+            return Some(found + 1);
+        }
+        at = found + 2;
+    }
+}
+
+/// The tokens of the code in `range`, as far as it can be read.
+pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
+    let bytes = &source.as_bytes()[..range.end];
+    let mut tokens = Vec::new();
+    let mut depth = 0_usize;
+    let mut at = range.start;
+    while at < range.end {
+        let rest = &source[at..range.end];
+        let c = rest.chars().next().unwrap_or(' ');
+        let (kind, length) = if c.is_whitespace() {
+            at += c.len_utf8();
+            continue;
+        } else if c == '_' || unicode_ident::is_xid_start(c) {
+            let is_name = |c: char| unicode_ident::is_xid_continue(c);
+            (TokenKind::Name, rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
+        } else if c.is_ascii_digit() {
+            (TokenKind::Number, number(rest))
+        } else if matches!(c, '"' | '\'') {
+            (TokenKind::Text, end_of_text(bytes, at).map_or(rest.len(), |end| end - at))
+        } else {
+            let two = rest.get(..2).is_some_and(|two| matches!(two, "==" | "!=" | "<=" | ">=" | "//" | "**"));
+            (TokenKind::Sign, if two { 2 } else { c.len_utf8() })
+        };
+        if matches!(c, ')' | ']' | '}') {
+            depth = depth.saturating_sub(1);
+        }
+        tokens.push(Token { kind, range: at..at + length, depth });
+        if matches!(c, '(' | '[' | '{') {
+            depth += 1;
+        }
+        at += length;
+    }
+    tokens
+}
+
+/// Bytes of the number at the beginning of `text`. A point belongs to it if a digit follows.
+fn number(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let next = bytes.get(at + 1);
+        let goes_on = byte.is_ascii_alphanumeric()
+            || *byte == b'_'
+            || *byte == b'.' && next.is_some_and(u8::is_ascii_digit)
+            || matches!(byte, b'+' | b'-')
+                && matches!(bytes[at - 1], b'e' | b'E')
+                && !text.starts_with("0x")
+                && next.is_some_and(u8::is_ascii_digit);
+        if !goes_on {
+            break;
+        }
+        at += 1;
+    }
+    at.max(1)
+}

@@ -1,0 +1,371 @@
+//! What migrated macros call: variables as SillyTavern has them, over the temporary scope and the read-only state (F-027).
+
+use minijinja::Error;
+use minijinja::value::{Serde, Value};
+use serde_json::Value as Json;
+
+use super::functions::Call;
+use super::marks;
+use super::text;
+use super::values::is_missing;
+use crate::prompt::print;
+use crate::state::{Path, Step};
+use crate::yaml;
+
+type Done = Result<Value, Error>;
+
+fn empty() -> Value {
+    Value::from("")
+}
+
+/// The value of a variable: of the temporary scope, else of the state, there also by a path.
+fn variable(call: &Call<'_>, name: &str) -> Option<Json> {
+    let local = call.scope.local(name).and_then(|value| text::json(&value).ok());
+    local.or_else(|| at_path(&call.scope.context.state, name)).filter(|value| !value.is_null())
+}
+
+fn global(call: &Call<'_>, name: &str) -> Option<Json> {
+    call.scope.global(name).filter(|value| !value.is_null())
+}
+
+/// A key as it is written, else the place that a path leads to.
+fn at_path(value: &Json, path: &str) -> Option<Json> {
+    if let Some(found) = value.get(path) {
+        return Some(found.clone());
+    }
+    let path = path.parse::<Path>().ok()?;
+    let found = path.steps().iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => match value {
+            Json::Array(items) => items.get(key.parse::<usize>().ok()?),
+            value => value.get(key),
+        },
+        Step::Index(index) => {
+            let items = value.as_array()?;
+            let size = usize::try_from(index.unsigned_abs()).ok()?;
+            items.get(if *index < 0 { items.len().checked_sub(size)? } else { size })
+        }
+        Step::Token(token) => value.get(token),
+    });
+    found.cloned()
+}
+
+/// A value as SillyTavern reads it: text that looks like a number is one.
+fn normal(value: &Json) -> Value {
+    match value {
+        Json::String(text) => match number(text) {
+            Some(number) if !text.trim().is_empty() => Value::from(print::float(number)),
+            _ => Value::from(text.as_str()),
+        },
+        value => Value::from(print::text(value).into_owned()),
+    }
+}
+
+/// What JavaScript's `Number` makes of a text; nothing for what is no finite number.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let radix = match text.get(..2) {
+        Some("0x" | "0X") => 16,
+        Some("0o" | "0O") => 8,
+        Some("0b" | "0B") => 2,
+        _ => 10,
+    };
+    if radix != 10 {
+        return u64::from_str_radix(&text[2..], radix)
+            .ok()
+            .filter(|_| !text[2..].starts_with('+'))
+            .map(|whole| whole as f64);
+    }
+    // Rust reads `inf` and `nan` too, JavaScript does not.
+    let digits =
+        text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    text.parse().ok().filter(|number: &f64| digits && number.is_finite())
+}
+
+fn of_json(value: &Json) -> Option<f64> {
+    match value {
+        Json::Number(number) => number.as_f64(),
+        Json::String(text) => number(text),
+        Json::Bool(value) => Some(f64::from(u8::from(*value))),
+        Json::Null => Some(0.0),
+        _ => None,
+    }
+}
+
+/// Adds as SillyTavern does: numbers add, a list gets an item, other text is appended, nothing counts as 0.
+fn sum(old: Option<&Json>, added: &str) -> Json {
+    let list = match old {
+        Some(Json::Array(items)) => Some((items.clone(), false)),
+        Some(Json::String(text)) if text.trim_start().starts_with('[') => {
+            serde_json::from_str::<Vec<Json>>(text).ok().map(|items| (items, true))
+        }
+        _ => None,
+    };
+    if let Some((mut items, written)) = list {
+        items.push(added.into());
+        let items = Json::Array(items);
+        return if written { Json::String(items.to_string()) } else { items };
+    }
+    let numbers = old.map_or(Some(0.0), of_json).zip(number(added));
+    if let Some((old, added)) = numbers {
+        let sum = old + added;
+        let exact = sum.fract() == 0.0 && sum.abs() < 9_007_199_254_740_992.0;
+        return if exact {
+            (sum as i64).into()
+        } else {
+            serde_json::Number::from_f64(sum).map_or(Json::Null, Json::Number)
+        };
+    }
+    let old = old.map(|old| print::text(old).into_owned()).unwrap_or_default();
+    Json::String(old + added)
+}
+
+/// What is added; with a third argument its opposite, if it is a number.
+fn addend(call: &Call<'_>) -> Result<String, Error> {
+    let added = call.text(1)?;
+    Ok(match number(&added) {
+        Some(number) if call.args.len() > 2 => print::float(-number),
+        _ => added,
+    })
+}
+
+fn set_variable(call: &Call<'_>, name: &str, value: Json) {
+    call.scope.set_local(name, Value::from(Serde(value)));
+}
+
+pub(super) fn get(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    Ok(variable(call, &name).map_or_else(empty, |value| normal(&value)))
+}
+
+pub(super) fn set(call: &mut Call<'_>) -> Done {
+    let (name, value) = (call.text(0)?, call.text(1)?);
+    set_variable(call, &name, value.into());
+    Ok(empty())
+}
+
+pub(super) fn add(call: &mut Call<'_>) -> Done {
+    let (name, added) = (call.text(0)?, addend(call)?);
+    let value = sum(variable(call, &name).as_ref(), &added);
+    set_variable(call, &name, value);
+    Ok(empty())
+}
+
+pub(super) fn inc(call: &mut Call<'_>) -> Done {
+    step(call, "1")
+}
+
+pub(super) fn dec(call: &mut Call<'_>) -> Done {
+    step(call, "-1")
+}
+
+fn step(call: &mut Call<'_>, by: &str) -> Done {
+    let name = call.text(0)?;
+    let value = sum(variable(call, &name).as_ref(), by);
+    let printed = normal(&value);
+    set_variable(call, &name, value);
+    Ok(printed)
+}
+
+pub(super) fn has(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    Ok(Value::from(variable(call, &name).is_some()))
+}
+
+pub(super) fn delete(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    call.scope.delete_local(&name);
+    if call.scope.state(&name).is_some() {
+        call.warn("state_read_only", format!("`{name}` is in the state, which templates do not change"));
+    }
+    Ok(empty())
+}
+
+pub(super) fn get_global(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    Ok(global(call, &name).map_or_else(empty, |value| normal(&value)))
+}
+
+pub(super) fn set_global(call: &mut Call<'_>) -> Done {
+    let (name, value) = (call.text(0)?, call.text(1)?);
+    call.scope.set_global(&name, Some(value.into()));
+    Ok(empty())
+}
+
+pub(super) fn add_global(call: &mut Call<'_>) -> Done {
+    let (name, added) = (call.text(0)?, addend(call)?);
+    let value = sum(global(call, &name).as_ref(), &added);
+    call.scope.set_global(&name, Some(value));
+    Ok(empty())
+}
+
+pub(super) fn inc_global(call: &mut Call<'_>) -> Done {
+    step_global(call, "1")
+}
+
+pub(super) fn dec_global(call: &mut Call<'_>) -> Done {
+    step_global(call, "-1")
+}
+
+fn step_global(call: &mut Call<'_>, by: &str) -> Done {
+    let name = call.text(0)?;
+    let value = sum(global(call, &name).as_ref(), by);
+    let printed = normal(&value);
+    call.scope.set_global(&name, Some(value));
+    Ok(printed)
+}
+
+pub(super) fn has_global(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    Ok(Value::from(global(call, &name).is_some()))
+}
+
+pub(super) fn delete_global(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    call.scope.set_global(&name, None);
+    Ok(empty())
+}
+
+/// A bare name: the temporary scope, the state, else the macro as it was written, with a warning (F-031).
+pub(super) fn bare(call: &mut Call<'_>) -> Done {
+    let name = call.text(0)?;
+    if let Some(value) = variable(call, &name) {
+        return Ok(normal(&value));
+    }
+    if let Some(value) = call.scope.context.get(&name) {
+        return Ok(Value::from(Serde(value)));
+    }
+    let written = if call.args.len() > 1 { call.text(1)? } else { format!("{{{{{name}}}}}") };
+    call.warn(
+        "macro_unknown",
+        format!("`{}` is no macro, and no variable has this name", crate::finding::clip(&written, 60)),
+    );
+    Ok(Value::from(written))
+}
+
+/// Whether a text counts as true: all but the empty one, `false`, `off` and `0` (M-006).
+pub(super) fn condition(call: &mut Call<'_>) -> Done {
+    Ok(Value::from(holds(&call.text(0)?)))
+}
+
+/// As [`condition`], of a bare word: the variable of this name, else the word itself (M-015).
+pub(super) fn test(call: &mut Call<'_>) -> Done {
+    let word = call.text(0)?;
+    let value = call.scope.local(&word).or_else(|| call.scope.state(&word));
+    Ok(Value::from(match value {
+        Some(value) => holds(&text::text(&value)?),
+        None => holds(&word),
+    }))
+}
+
+fn holds(text: &str) -> bool {
+    let text = text.trim();
+    !["", "false", "off", "0"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// The comparisons of the short forms: `==` and `!=` of texts, the others of numbers.
+pub(super) fn compare(call: &mut Call<'_>) -> Done {
+    let (left, sign, right) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    let holds = match &*sign {
+        "==" => left == right,
+        "!=" => left != right,
+        sign => match (number(&left), number(&right)) {
+            (Some(left), Some(right)) => match sign {
+                ">" => left > right,
+                ">=" => left >= right,
+                "<" => left < right,
+                _ => left <= right,
+            },
+            _ => {
+                call.warn("not_a_number", format!("`{sign}` compares numbers"));
+                false
+            }
+        },
+    };
+    Ok(Value::from(holds))
+}
+
+/// A variable of a scope of the state, as text: text as it is, all else compact JSON, `null` for what is missing (M-086).
+pub(super) fn scoped(call: &mut Call<'_>) -> Done {
+    Ok(match in_scope(call)? {
+        Json::String(text) => Value::from(text),
+        value => {
+            let mut out = String::new();
+            print::json(&value, &mut out);
+            Value::from(out)
+        }
+    })
+}
+
+/// As [`scoped`], as YAML; its further lines stand in the column of the first (M-091).
+pub(super) fn scoped_yaml(call: &mut Call<'_>) -> Done {
+    let value = in_scope(call)?;
+    let text = match value {
+        Json::String(text) => text,
+        value => yaml::print(&whole(value)).trim_end_matches('\n').to_owned(),
+    };
+    if !text.contains('\n') {
+        return Ok(Value::from(text));
+    }
+    let lines = text.replace('\n', &marks::LINE.to_string());
+    Ok(Value::from(format!("{}{lines}", marks::COLUMN)))
+}
+
+/// A value whose whole numbers are written without a point.
+fn whole(value: Json) -> Json {
+    match value {
+        Json::Number(number) if number.is_f64() => {
+            let whole = print::number(&number).parse::<i64>();
+            whole.map_or(Json::Number(number), Json::from)
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(whole).collect()),
+        Json::Object(fields) => {
+            Json::Object(fields.into_iter().map(|(key, field)| (key, whole(field))).collect())
+        }
+        value => value,
+    }
+}
+
+fn in_scope(call: &mut Call<'_>) -> Result<Json, Error> {
+    let (scope, path) = (call.text(0)?, call.text(1)?);
+    let value = match call.scope.context.state.get(&scope) {
+        Some(value) => at_path(value, &path),
+        None if scope == "global" => at_path(&Json::Object(call.scope.globals()), &path),
+        None => None,
+    };
+    Ok(value.map_or(Json::Null, without_private))
+}
+
+/// Without the keys that begin with `$`, at every depth.
+fn without_private(value: Json) -> Json {
+    match value {
+        Json::Object(fields) => {
+            let open = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
+            Json::Object(open.map(|(key, field)| (key, without_private(field))).collect())
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(without_private).collect()),
+        value => value,
+    }
+}
+
+pub(super) fn banned(call: &mut Call<'_>) -> Done {
+    let word = call.text(0)?;
+    if !word.is_empty() {
+        call.scope.ban(&word);
+        call.warn(
+            "word_banned",
+            format!("`{}` is to be banned by the call of the model", crate::finding::clip(&word, 40)),
+        );
+    }
+    Ok(empty())
+}
+
+/// A greeting by its number: 0 the first message, from 1 the alternate ones; empty where there is none.
+pub(super) fn greeting(call: &mut Call<'_>) -> Done {
+    let (char, number) = (call.value(0), call.text(1)?);
+    let number = number.trim().parse::<usize>().unwrap_or(usize::MAX);
+    let found = char.get_attr(&format!("greeting_{number}")).unwrap_or_default();
+    Ok(if is_missing(&found) { empty() } else { found })
+}

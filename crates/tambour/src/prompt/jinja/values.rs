@@ -1,0 +1,357 @@
+//! Values with a text form or a behaviour of their own (F-029, F-034).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use jiff::Zoned;
+use minijinja::value::{Enumerator, Object, ObjectExt, ObjectRepr, Serde, Value};
+
+use super::context::Context;
+use super::scope::Scope;
+use super::text;
+
+/// The text of a value that prints its own way; `None` for all others.
+pub(super) fn own_text(value: &Value) -> Option<String> {
+    if let Some(person) = value.downcast_object_ref::<Person>() {
+        return Some(person.name.clone());
+    }
+    if let Some(message) = value.downcast_object_ref::<Message>() {
+        return Some(message.content());
+    }
+    if let Some(group) = value.downcast_object_ref::<Group>() {
+        return Some(group.text());
+    }
+    if let Some(moment) = value.downcast_object_ref::<Moment>() {
+        return Some(moment.text());
+    }
+    if let Some(description) = value.downcast_object_ref::<Description>() {
+        return Some(description.text());
+    }
+    value.downcast_object_ref::<Nothing>().map(|_| String::new())
+}
+
+/// What a context lacks that imported texts may ask for (F-033): prints nothing, is not defined, and so are its fields.
+#[derive(Debug)]
+pub(super) struct Nothing;
+
+/// [`Nothing`] as a value.
+pub(super) fn nothing() -> Value {
+    Value::from_object(Nothing)
+}
+
+/// Whether a value is missing, be it undefined or [`Nothing`].
+pub(super) fn is_missing(value: &Value) -> bool {
+    value.is_undefined() || value.downcast_object_ref::<Nothing>().is_some()
+}
+
+impl Object for Nothing {
+    fn get_value(self: &Arc<Self>, _: &Value) -> Option<Value> {
+        Some(nothing())
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        false
+    }
+
+    fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// A map whose missing fields are [`Nothing`].
+#[derive(Debug)]
+pub(super) struct Soft(pub(super) Value);
+
+impl Soft {
+    pub(super) fn value(map: Option<&serde_json::Value>) -> Value {
+        Value::from_object(Soft(map.map_or_else(nothing, |map| Value::from(Serde(map)))))
+    }
+}
+
+impl Object for Soft {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let value = self.0.get_item(key).ok().filter(|value| !value.is_undefined());
+        Some(value.unwrap_or_else(nothing))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        match self.0.try_iter() {
+            Ok(keys) => Enumerator::Values(keys.collect()),
+            Err(_) => Enumerator::Empty,
+        }
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.0.is_true()
+    }
+}
+
+/// The user, a character, a member of a group: prints the name and has fields.
+pub(super) struct Person {
+    pub(super) name: String,
+    pub(super) fields: BTreeMap<String, Value>,
+    /// Fields whose text may hold macros; they are rendered when they are asked for (M-021).
+    pub(super) texts: BTreeMap<String, Arc<str>>,
+    /// Fields that imported texts ask for: missing, they are [`Nothing`].
+    pub(super) known: &'static [&'static str],
+    pub(super) scope: Weak<Scope>,
+}
+
+impl fmt::Debug for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Object for Person {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let key = key.as_str()?;
+        if let Some(value) = self.fields.get(key) {
+            return Some(value.clone());
+        }
+        if let (Some(text), Some(scope)) = (self.texts.get(key), self.scope.upgrade()) {
+            return Some(scope.field(key, text));
+        }
+        self.known.contains(&key).then(nothing)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        self.mapped_enumerator(|this| {
+            let texts = this.texts.keys().filter(|key| !this.fields.contains_key(*key));
+            Box::new(this.fields.keys().chain(texts).map(|key| Value::from(key.as_str())))
+        })
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        true
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A message of the history: prints its content.
+#[derive(Debug)]
+pub(super) struct Message(pub(super) Value);
+
+/// What imported texts ask of a message.
+const MESSAGE: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
+
+impl Message {
+    fn content(&self) -> String {
+        let content = self.0.get_attr("content").unwrap_or_default();
+        text::text(&content).map(std::borrow::Cow::into_owned).unwrap_or_default()
+    }
+}
+
+impl Object for Message {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let value = self.0.get_item(key).ok().filter(|value| !value.is_undefined());
+        value.or_else(|| key.as_str().filter(|key| MESSAGE.contains(key)).map(|_| nothing()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.try_iter().map(Iterator::collect).unwrap_or_default())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.content())
+    }
+}
+
+/// A list of messages: there is always one more, of which nothing is known.
+#[derive(Debug)]
+pub(super) struct Messages(pub(super) Vec<Value>);
+
+impl Messages {
+    /// The messages of a list of a context.
+    pub(super) fn value(list: Option<&serde_json::Value>) -> Value {
+        let items = list.and_then(serde_json::Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let messages = items.iter().enumerate().map(|(at, item)| {
+            let mut fields = match item {
+                serde_json::Value::Object(fields) => fields.clone(),
+                other => [("content".to_owned(), other.clone())].into_iter().collect(),
+            };
+            // The id of a message is its place, from 0, if the context says nothing else.
+            fields.entry("id").or_insert_with(|| at.into());
+            Value::from_object(Message(Value::from(Serde(fields))))
+        });
+        Value::from_object(Messages(messages.collect()))
+    }
+}
+
+impl Object for Messages {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        Some(key.as_usize().and_then(|at| self.0.get(at)).cloned().unwrap_or_else(nothing))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.0.len())
+    }
+}
+
+/// The members of a group: prints their names joined by `, `.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) members: Vec<Value>,
+    /// What is printed when there are none.
+    pub(super) alone: String,
+}
+
+impl Group {
+    pub(super) fn text(&self) -> String {
+        if self.members.is_empty() {
+            return self.alone.clone();
+        }
+        let names: Vec<String> = self.members.iter().filter_map(own_text).collect();
+        names.join(", ")
+    }
+}
+
+impl Object for Group {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.members.get(key.as_usize()?).cloned()
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.members.len())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// A moment in time: prints as RFC 3339.
+#[derive(Debug)]
+pub(super) struct Moment(pub(super) Zoned);
+
+impl Moment {
+    fn text(&self) -> String {
+        self.0.timestamp().display_with_offset(self.0.offset()).to_string()
+    }
+}
+
+impl Object for Moment {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let time = &self.0;
+        Some(match key.as_str()? {
+            "year" => Value::from(time.year()),
+            "month" => Value::from(time.month()),
+            "day" => Value::from(time.day()),
+            "hour" => Value::from(time.hour()),
+            "minute" => Value::from(time.minute()),
+            "second" => Value::from(time.second()),
+            _ => return None,
+        })
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// The description of a place in the state: prints it, empty where there is none, and goes down (F-029).
+#[derive(Clone, Debug)]
+pub(super) struct Description {
+    pub(super) all: Arc<serde_json::Value>,
+    pub(super) schema: Option<Arc<serde_json::Value>>,
+    pub(super) path: Vec<String>,
+}
+
+impl Description {
+    /// That of the whole state of a context.
+    pub(super) fn of(context: &Context) -> Description {
+        let schema = context.get("state_schema").cloned().map(Arc::new);
+        Description { all: Arc::new(context.described.clone()), schema, path: Vec::new() }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let told = super::describe::told(&self.all, &self.path);
+        let told = told.or_else(|| super::describe::of_schema(self.schema.as_deref()?, &self.path));
+        told.unwrap_or_default()
+    }
+}
+
+impl Object for Description {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        // Longer than any state is deep; what is asked for beyond has no description.
+        if self.path.len() >= 64 {
+            return Some(nothing());
+        }
+        let mut path = self.path.clone();
+        path.push(text::text(key).ok()?.into_owned());
+        let (all, schema) = (Arc::clone(&self.all), self.schema.clone());
+        Some(Value::from_object(Description { all, schema, path }))
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        !self.text().is_empty()
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// The state: what is read is the bare value. `state.global` is the global state when it has no key of that name (M-090).
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) value: Value,
+    pub(super) global: Value,
+}
+
+impl Object for State {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let value = self.value.get_item(key).ok().filter(|value| !value.is_undefined());
+        value.or_else(|| (key.as_str() == Some("global")).then(|| self.global.clone()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.value.try_iter().map(Iterator::collect).unwrap_or_default())
+    }
+}
+
+/// The global state, with the writes that were asked for (F-023); what it lacks is [`Nothing`].
+pub(super) struct Global(pub(super) Weak<Scope>);
+
+impl fmt::Debug for Global {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("global state")
+    }
+}
+
+impl Object for Global {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let key = text::text(key).ok()?;
+        Some(self.0.upgrade()?.global(&key).map_or_else(nothing, |value| Value::from(Serde(value))))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let all = self.0.upgrade().map(|scope| scope.globals()).unwrap_or_default();
+        Enumerator::Values(all.into_iter().map(|(key, _)| Value::from(key)).collect())
+    }
+}
+
+/// Whether a value is one of ours, which are no deeper than the context they are from.
+pub(super) fn is_own(value: &Value) -> bool {
+    own_text(value).is_some()
+        || value.downcast_object_ref::<Messages>().is_some()
+        || value.downcast_object_ref::<Soft>().is_some()
+        || value.downcast_object_ref::<State>().is_some()
+        || value.downcast_object_ref::<Global>().is_some()
+}

@@ -1,0 +1,358 @@
+//! Which entries are active: passes over the chat, and over the text of entries found before.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::entry::{Entry, Logic};
+use super::group::{Chooser, Score};
+use super::key::{Read, Sought, Texts, keys};
+use super::settings::{Scan, ScanSettings};
+use super::slots::Slots;
+use super::timed::Timed;
+
+/// What a scan found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Activation {
+    /// Indexes of the active entries in the book, as they stand there.
+    pub active: Vec<usize>,
+    /// Where they go.
+    pub slots: Slots,
+    /// Entries that were found and are not active.
+    pub dropped: Vec<Dropped>,
+    /// To be remembered for the next turn.
+    pub timed: Timed,
+    /// Keys that cannot be read.
+    pub warnings: Vec<String>,
+    /// Tokens of the active entries.
+    pub tokens: usize,
+}
+
+/// An entry that was found and is not active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Its index in the book.
+    pub entry: usize,
+    /// Why.
+    pub why: Drop,
+}
+
+/// Why an entry that was found is not active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drop {
+    /// Chance was against it.
+    Probability,
+    /// Another one of its group is active.
+    Group,
+    /// The budget is used up.
+    Budget,
+}
+
+/// What a pass reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// The chat.
+    First,
+    /// The chat, and the text of entries found before.
+    Recursion,
+    /// More of the chat, since too few entries were found.
+    Further,
+}
+
+/// Passes, at most: each finds an entry that was not found before, reads on, or takes the next level.
+const PASSES: u32 = 1000;
+
+/// Finds the active entries of `book`. The rules are those of SillyTavern's world info: an entry is active if it is constant, or if a key
+/// occurs in the newest messages or, with recursion, in the text of active entries, and its secondary keys, its times, its
+/// groups, chance and the budget let it. The budget is given to constant entries first, then by `priority` and `order`; what
+/// comes after one that does not fit is dropped too.
+///
+/// Each key reads each text once.
+#[must_use]
+pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
+    let mut run = Run::new(book, scan);
+    run.timed.pass(book, scan.lines.len() as u64);
+    run.passes();
+    let mut active = run.active;
+    active.sort_unstable();
+    for &at in &active {
+        run.timed.begin(&book[at], scan.lines.len() as u64);
+    }
+    Activation {
+        slots: Slots::fill(book, &active),
+        active,
+        dropped: run.dropped,
+        timed: run.timed,
+        warnings: run.warnings,
+        tokens: run.tokens,
+    }
+}
+
+/// The keys of one entry.
+struct Keys {
+    keys: Vec<Sought>,
+    secondary: Vec<Sought>,
+    additional: Vec<Sought>,
+    exclude: Vec<Sought>,
+}
+
+struct Run<'a> {
+    book: &'a [Entry],
+    scan: &'a Scan<'a>,
+    settings: &'a ScanSettings,
+    keys: Vec<Keys>,
+    /// Messages as they are read, the newest first.
+    lines: Vec<Read<'a>>,
+    also: Vec<Read<'a>>,
+    /// Text of entries that others may be found in.
+    found: Vec<Read<'a>>,
+    /// Messages of the character.
+    replies: usize,
+    /// Messages read beyond the depth.
+    further: usize,
+    /// Level of recursion.
+    level: u32,
+    timed: Timed,
+    active: Vec<usize>,
+    /// Entries that are not looked at again.
+    settled: BTreeSet<usize>,
+    dropped: Vec<Dropped>,
+    warnings: Vec<String>,
+    tokens: usize,
+    full: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(book: &'a [Entry], scan: &'a Scan<'a>) -> Run<'a> {
+        let settings = &scan.settings;
+        let mut warnings = Vec::new();
+        let mut read = |entry: &Entry, list: &[String]| keys(entry, list, settings, &mut warnings);
+        let keys = book.iter().map(|entry| {
+            let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
+            Keys {
+                keys: read(&entry.keys),
+                secondary: read(&entry.secondary_keys),
+                additional: read(&entry.additional_keys),
+                exclude: read(&entry.exclude_keys),
+            }
+        });
+        let keys = keys.collect();
+        let deepest =
+            book.iter().filter_map(|entry| entry.scan_depth).max().unwrap_or(0).max(settings.scan_depth);
+        let most = if settings.min_activations > 0 { usize::MAX } else { deepest as usize };
+        let lines = scan.lines.iter().rev().take(most).map(|line| match line.name.as_str() {
+            name if settings.include_names && !name.is_empty() => {
+                Read::new(format!("{name}: {}", line.content))
+            }
+            _ => Read::new(line.content.as_str()),
+        });
+        Run {
+            book,
+            scan,
+            settings,
+            keys,
+            lines: lines.collect(),
+            also: scan.also.iter().map(|text| Read::new(*text)).collect(),
+            found: Vec::new(),
+            replies: scan.lines.iter().filter(|line| line.role == "assistant").count(),
+            further: 0,
+            level: 0,
+            timed: scan.timed.clone(),
+            active: Vec::new(),
+            settled: BTreeSet::new(),
+            dropped: Vec::new(),
+            warnings,
+            tokens: 0,
+            full: false,
+        }
+    }
+
+    fn passes(&mut self) {
+        let levels: BTreeSet<u32> =
+            self.book.iter().map(|entry| entry.delay_until_recursion).filter(|&level| level > 0).collect();
+        let mut levels = levels.into_iter();
+        self.level = levels.next().unwrap_or(0);
+        let (mut pass, mut steps) = (Pass::First, 0);
+        for _ in 0..PASSES {
+            let new = self.pass(pass);
+            let texts: Vec<Read<'a>> = new
+                .iter()
+                .map(|&at| &self.book[at])
+                .filter(|entry| !entry.prevent_recursion)
+                .map(|entry| Read::new(entry.content.as_str()))
+                .collect();
+            let mut next = None;
+            let found = !texts.is_empty() || pass == Pass::Further && !self.found.is_empty();
+            if self.settings.recursive && !self.full && found {
+                next = Some(Pass::Recursion);
+            } else if self.wants_more() {
+                self.further += 1;
+                next = Some(Pass::Further);
+            }
+            if next.is_none()
+                && let Some(level) = levels.next()
+            {
+                self.level = level;
+                next = Some(Pass::Recursion);
+            }
+            self.found.extend(texts);
+            if next == Some(Pass::Recursion) {
+                steps += 1;
+                if self.settings.max_recursion_steps > 0 && steps > self.settings.max_recursion_steps {
+                    return;
+                }
+            }
+            match next {
+                Some(next) => pass = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Whether further messages are to be read.
+    fn wants_more(&self) -> bool {
+        let settings = self.settings;
+        let depth = settings.scan_depth as usize + self.further;
+        let most = match settings.min_activations_depth {
+            0 => self.scan.lines.len(),
+            most => (most as usize).min(self.scan.lines.len()),
+        };
+        self.active.len() < settings.min_activations as usize && !self.full && depth < most
+    }
+
+    /// One pass: the entries that became active in it.
+    fn pass(&mut self, pass: Pass) -> Vec<usize> {
+        let mut found = Vec::new();
+        for at in 0..self.book.len() {
+            if !self.settled.contains(&at)
+                && let Some(score) = self.matches(at, pass)
+            {
+                found.push((at, score));
+            }
+        }
+        found.sort_by_key(|&(at, _)| {
+            let entry = &self.book[at];
+            let first = (self.timed.sticks(entry), entry.constant, entry.priority, entry.order);
+            (std::cmp::Reverse(first), at)
+        });
+        let seed = self.settings.seed;
+        let lost = Chooser {
+            book: self.book,
+            timed: &self.timed,
+            active: &self.active,
+            scoring: self.settings.group_scoring,
+            chance: &|name| chance(seed, "group", name),
+        }
+        .losers(&found);
+        let mut new = Vec::new();
+        for (at, _) in found {
+            self.settled.insert(at);
+            let entry = &self.book[at];
+            let tokens = (self.scan.count)(&entry.content);
+            let lucky = || {
+                entry.probability >= 100.0
+                    || self.timed.sticks(entry)
+                    || chance(seed, "entry", &entry.id) * 100.0 < entry.probability
+            };
+            let over = |budget| self.full || self.tokens.saturating_add(tokens) > budget;
+            if lost.contains(&at) {
+                self.dropped.push(Dropped { entry: at, why: Drop::Group });
+            } else if !lucky() {
+                self.dropped.push(Dropped { entry: at, why: Drop::Probability });
+            } else if !entry.ignore_budget && self.settings.budget.is_some_and(over) {
+                self.full = true;
+                self.dropped.push(Dropped { entry: at, why: Drop::Budget });
+            } else {
+                if !entry.ignore_budget {
+                    self.tokens += tokens;
+                }
+                new.push(at);
+            }
+        }
+        self.active.extend(&new);
+        new
+    }
+
+    /// Whether an entry is found in a pass, and by how many keys.
+    fn matches(&mut self, at: usize, pass: Pass) -> Option<Score> {
+        let (entry, settings) = (&self.book[at], self.settings);
+        let sticks = self.timed.sticks(entry);
+        let recursive = pass == Pass::Recursion;
+        let late =
+            entry.delay_until_recursion > 0 && (!recursive || entry.delay_until_recursion > self.level);
+        let closed = recursive && settings.recursive && entry.exclude_recursion;
+        if !self.possible(entry) || !sticks && (late || closed) || entry.force == Some(false) {
+            return None;
+        }
+        let depth = entry.scan_depth.unwrap_or(settings.scan_depth) as usize + self.further;
+        let found = if entry.exclude_recursion { &[] } else { &self.found[..] };
+        let texts = [&self.lines[..depth.min(self.lines.len())], &self.also, found];
+        let keys = &mut self.keys[at];
+        let must = entry.force != Some(true) && !entry.constant && !sticks;
+        (!must || keys.hold(entry, &texts)).then(|| keys.score(entry, &texts))
+    }
+
+    /// Whether an entry can be active at all in this turn.
+    fn possible(&self, entry: &Entry) -> bool {
+        let settings = self.settings;
+        entry.enabled
+            && (entry.triggers.is_empty() || entry.triggers.contains(&settings.trigger))
+            && entry.filter.passes(&settings.character, &settings.tags)
+            && self.scan.lines.len() >= entry.delay as usize
+            && !self.timed.rests(entry)
+            && self.replies >= entry.only_after as usize
+            && (entry.only_every == 0 || self.replies.is_multiple_of(entry.only_every as usize))
+            && entry.greeting.is_none_or(|greeting| greeting == settings.greeting)
+    }
+}
+
+impl Keys {
+    /// Whether what occurs makes the entry active.
+    fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>) -> bool {
+        fn any(keys: &mut [Sought], texts: &Texts<'_, '_>) -> bool {
+            keys.iter_mut().any(|key| key.occurs(texts))
+        }
+        fn all(keys: &mut [Sought], texts: &Texts<'_, '_>) -> bool {
+            keys.iter_mut().all(|key| key.occurs(texts))
+        }
+        if !any(&mut self.keys, texts) || any(&mut self.exclude, texts) {
+            return false;
+        }
+        if !self.additional.is_empty() && !any(&mut self.additional, texts) {
+            return false;
+        }
+        let secondary = &mut self.secondary;
+        !entry.selective
+            || secondary.is_empty()
+            || match entry.logic {
+                Logic::AndAny => any(secondary, texts),
+                Logic::NotAll => !all(secondary, texts),
+                Logic::NotAny => !any(secondary, texts),
+                Logic::AndAll => all(secondary, texts),
+            }
+    }
+
+    /// How many keys match; counted for groups only.
+    fn score(&mut self, entry: &Entry, texts: &Texts<'_, '_>) -> Score {
+        if entry.group.is_empty() {
+            return Score::default();
+        }
+        let count =
+            |keys: &mut [Sought]| keys.iter_mut().filter_map(|key| key.occurs(texts).then_some(())).count();
+        Score { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
+    }
+}
+
+/// A number from 0 to below 1 that a seed and a name decide, so that it is the same wherever an entry stands in its book.
+fn chance(seed: u64, what: &str, name: &str) -> f64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for byte in what.bytes().chain([0]).chain(name.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // Mixes all bits (splitmix64).
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}

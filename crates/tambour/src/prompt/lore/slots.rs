@@ -1,0 +1,82 @@
+//! The places of a prompt that active entries go to.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::entry::{Entry, Position, Role};
+
+/// Indexes of active entries by place, in each the one that stands earlier first: by `order`, then as in the book.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Slots {
+    /// Before the character.
+    pub lore_before: Vec<usize>,
+    /// After the character.
+    pub lore_after: Vec<usize>,
+    /// Above the author's note.
+    pub note_top: Vec<usize>,
+    /// Below the author's note.
+    pub note_bottom: Vec<usize>,
+    /// Before the example dialogues.
+    pub examples_before: Vec<usize>,
+    /// After the example dialogues.
+    pub examples_after: Vec<usize>,
+    /// After the personality.
+    pub personality: Vec<usize>,
+    /// After the scenario.
+    pub scenario: Vec<usize>,
+    /// By the name of the outlet; letter case counts.
+    pub outlets: BTreeMap<String, Vec<usize>>,
+    /// Among the messages: from the end first, by depth, then by role.
+    pub depth: Vec<AtDepth>,
+}
+
+/// Entries of one place among the messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AtDepth {
+    /// Messages between the place and the end of the chat; with `from_start`, the beginning.
+    pub depth: u32,
+    /// Whether it counts from the beginning.
+    pub from_start: bool,
+    /// Role of the message they become.
+    pub role: Role,
+    /// The entries.
+    pub entries: Vec<usize>,
+}
+
+impl Slots {
+    /// Fills the places with those entries of a book.
+    pub(super) fn fill(book: &[Entry], active: &[usize]) -> Slots {
+        let mut active = active.to_vec();
+        active.sort_by_key(|&at| (book[at].order, at));
+        let mut slots = Slots::default();
+        for at in active {
+            let entry = &book[at];
+            match entry.position {
+                Position::BeforeChar => slots.lore_before.push(at),
+                Position::AfterChar => slots.lore_after.push(at),
+                Position::NoteTop => slots.note_top.push(at),
+                Position::NoteBottom => slots.note_bottom.push(at),
+                Position::ExamplesBefore => slots.examples_before.push(at),
+                Position::ExamplesAfter => slots.examples_after.push(at),
+                Position::Personality => slots.personality.push(at),
+                Position::Scenario => slots.scenario.push(at),
+                Position::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(at),
+                Position::AtDepth => slots.at_depth(entry, at),
+            }
+        }
+        slots.depth.sort_by_key(|place| (place.from_start, place.depth, place.role));
+        slots
+    }
+
+    fn at_depth(&mut self, entry: &Entry, at: usize) {
+        let key = (entry.from_start, entry.depth, entry.role);
+        match self.depth.iter_mut().find(|place| (place.from_start, place.depth, place.role) == key) {
+            Some(place) => place.entries.push(at),
+            None => {
+                let (from_start, depth, role) = key;
+                self.depth.push(AtDepth { depth, from_start, role, entries: vec![at] });
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What is sent to a model: templates of two layers, the Jinja environment, the macros of imported texts, cards and books of other
+//! programs, world info, and prompts of blocks.
+//!
+//! A value that is put into a prompt is never interpreted again.
+
+pub mod card;
+pub mod jinja;
+pub mod lore;
+pub mod macros;
+pub mod name;
+pub mod print;
+pub mod skein;
+pub mod template;
+pub mod tokens;

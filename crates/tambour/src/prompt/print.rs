@@ -1,0 +1,100 @@
+//! How a value is written into a prompt (S-041, F-026): one form for all templates.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+/// The largest whole number up to which every whole number is exact in a double.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// `value` as text: strings as they are, nothing for `null`, `true` and `false`, numbers in their shortest form (`80`, not
+/// `80.0`), lists and maps as compact JSON in the order of their keys.
+#[must_use]
+pub fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Null => Cow::Borrowed(""),
+        Value::Bool(true) => Cow::Borrowed("true"),
+        Value::Bool(false) => Cow::Borrowed("false"),
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Number(number) => Cow::Owned(self::number(number)),
+        Value::Array(_) | Value::Object(_) => {
+            let mut out = String::new();
+            json(value, &mut out);
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// A number in its shortest form.
+#[must_use]
+pub fn number(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => self::float(float),
+        _ => number.to_string(),
+    }
+}
+
+/// A double in its shortest form; `NaN` and the infinities, which JSON does not have, by their names.
+#[must_use]
+pub fn float(float: f64) -> String {
+    if float.fract() == 0.0 && float.abs() < EXACT {
+        // Also makes one zero of two.
+        return (float as i64).to_string();
+    }
+    match Number::from_f64(float) {
+        Some(number) => number.to_string(),
+        None => float.to_string(),
+    }
+}
+
+/// `value` as compact JSON, its numbers in their shortest form.
+pub fn json(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Number(number) => out.push_str(&self::number(number)),
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (at, (key, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                quoted(key, out);
+                out.push(':');
+                json(field, out);
+            }
+            out.push('}');
+        }
+        Value::String(text) => quoted(text, out),
+        Value::Bool(_) => out.push_str(&text(value)),
+    }
+}
+
+/// `text` as a JSON string.
+pub fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

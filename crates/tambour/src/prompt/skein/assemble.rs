@@ -1,0 +1,216 @@
+//! What was imported, as prompts: a card, a book, a preset. Macros become templates (F-030); everything else in a text is literal.
+
+use serde_json::{Map, Value, json};
+
+use super::super::card::normal::{self, normalise};
+use super::super::card::{Imported, Item};
+use super::super::lore::{Entry, Position, Role, ScanSettings};
+use super::super::macros;
+use super::{Block, Body, Skein, Slot};
+
+/// A card as a prompt that works by itself: instruction, world info before, character, world info after, examples, history, last instruction. Its
+/// fields are the variable `char`.
+#[must_use]
+pub fn from_card(imported: &Imported) -> Skein {
+    let mut skein = from_book(imported);
+    let lore = std::mem::take(&mut skein.blocks);
+    skein.metadata.insert("char".into(), person(imported));
+    skein.metadata.insert("original".into(), ORIGINAL.into());
+    let text = |text: &str| Body::Text(text.to_owned());
+    skein.blocks = vec![
+        Block::new("system_instruction", text(MAIN)),
+        Block::slot(Slot::Lore(Position::BeforeChar)),
+        Block::new(
+            "character_card",
+            Body::Data(json!({
+                "name": "{{ char }}",
+                "description": "{{ char.description }}",
+                "personality": "{{ char.personality }}",
+                "scenario": "{{ char.scenario }}",
+            })),
+        ),
+        Block::new("user_persona", text("{{ user.persona }}")),
+        Block::slot(Slot::Lore(Position::Personality)),
+        Block::slot(Slot::Lore(Position::Scenario)),
+        Block::slot(Slot::Lore(Position::AfterChar)),
+        Block::slot(Slot::Lore(Position::ExamplesBefore)),
+        Block::new("example_dialogues", text("{{ char.examples | format_examples }}")),
+        Block::slot(Slot::Lore(Position::ExamplesAfter)),
+        Block::slot(Slot::Lore(Position::NoteTop)),
+        Block::slot(Slot::Lore(Position::NoteBottom)),
+        Block::slot(Slot::History),
+        Block { role: Some(Role::System), ..Block::new("block", text("{{ char.jailbreak }}")) },
+    ];
+    skein.blocks.extend(depth_prompt(imported));
+    skein.blocks.extend(lore);
+    skein
+}
+
+/// What a card without an instruction of its own is told.
+const MAIN: &str = "{% if char.main_prompt %}{{ char.main_prompt }}{% else %}Write the next reply of {{ char }} in a \
+    fictional chat between {{ char }} and {{ user }}.{% endif %}";
+
+/// What `{{original}}` stands for in a card: the usual instruction.
+const ORIGINAL: &str = "Write the next reply of the character in this fictional chat.";
+
+/// The fields of a card by the names that templates use (F-020).
+fn person(imported: &Imported) -> Value {
+    let Some(card) = &imported.card else { return json!({"name": imported.name}) };
+    let name = if card.nickname.trim().is_empty() { &card.name } else { &card.nickname };
+    let greetings = std::iter::once(&card.first_mes).chain(&card.alternate_greetings);
+    let greetings: Vec<String> = greetings.map(|text| migrate(text)).collect();
+    let mut person = Map::new();
+    let fields = [
+        ("name", json!(name)),
+        ("description", migrate(&card.description).into()),
+        ("personality", migrate(&card.personality).into()),
+        ("scenario", migrate(&card.scenario).into()),
+        ("greetings", json!(greetings)),
+        ("examples", migrate(&card.mes_example).into()),
+        ("examples_raw", migrate(&card.mes_example).into()),
+        ("main_prompt", migrate(&card.system_prompt).into()),
+        ("jailbreak", migrate(&card.post_history_instructions).into()),
+        ("depth_prompt", migrate(card.depth_prompt.as_ref().map_or("", |note| &note.prompt)).into()),
+        ("creator_notes", migrate(&card.creator_notes).into()),
+        ("version", json!(card.character_version)),
+        ("tags", json!(card.tags)),
+    ];
+    person.extend(fields.map(|(key, value)| (key.to_owned(), value)));
+    person.into()
+}
+
+/// The text that a card wants among the messages, as world info that is always active.
+fn depth_prompt(imported: &Imported) -> Option<Block> {
+    let note = imported.card.as_ref()?.depth_prompt.as_ref()?;
+    let lore = Entry {
+        id: "depth_prompt".to_owned(),
+        title: "depth prompt".to_owned(),
+        constant: true,
+        position: Position::AtDepth,
+        depth: note.depth,
+        role: note.role,
+        ..Entry::default()
+    };
+    Some(Block { lore: Some(lore), ..Block::new("block", Body::Text("{{ char.depth_prompt }}".to_owned())) })
+}
+
+/// The entries of a book, each a block that is there when it is active.
+#[must_use]
+pub fn from_book(imported: &Imported) -> Skein {
+    let blocks = imported.entries.iter().map(|entry| {
+        let normal = normalise(&entry.title, &entry.content);
+        let body = match &normal.body {
+            normal::Body::Data(value) => Body::Data(migrated(value)),
+            normal::Body::Text(text) => Body::Text(migrate(text)),
+        };
+        let attributes = normal.attributes.iter().map(|(key, value)| (key.clone(), migrate(value)));
+        let lore = Entry { content: String::new(), ..entry.clone() };
+        Block { attributes: attributes.collect(), lore: Some(lore), ..Block::new(normal.tag, body) }
+    });
+    let scan = imported.book.as_ref().map(|book| {
+        let usual = ScanSettings::default();
+        ScanSettings {
+            scan_depth: book.scan_depth.unwrap_or(usual.scan_depth),
+            budget: book.token_budget.filter(|budget| *budget > 0).map(|budget| budget as usize),
+            recursive: book.recursive_scanning.unwrap_or(usual.recursive),
+            ..usual
+        }
+    });
+    Skein {
+        blocks: blocks.collect(),
+        scan: scan.filter(|scan| *scan != ScanSettings::default()),
+        ..Skein::default()
+    }
+}
+
+/// A preset as the order of a prompt; a card and its book come to it with [`Skein::take`].
+#[must_use]
+pub fn from_preset(imported: &Imported) -> Skein {
+    let mut skein = Skein::default();
+    let Some(preset) = &imported.preset else { return skein };
+    let reply = preset.max_tokens.unwrap_or(0);
+    skein.max_context =
+        preset.max_context.map(|max| max.saturating_sub(reply) as usize).filter(|max| *max > 0);
+    let behind = preset.items.iter().position(|item| item.id == "chatHistory").unwrap_or(usize::MAX);
+    for (at, item) in preset.items.iter().enumerate() {
+        match place(&item.id) {
+            Some(blocks) => skein.blocks.extend(blocks),
+            None if item.marker || item.text.trim().is_empty() => {}
+            None => skein.blocks.push(part(item, at > behind)),
+        }
+        // Text for `{{original}}` is not interpreted, so that one with macros of its own cannot stand for it.
+        if item.id == "main" && !macros::may_hold(&item.text) {
+            skein.metadata.insert("original".into(), item.text.clone().into());
+        }
+    }
+    skein
+}
+
+/// What stands in the place of a part that something else fills.
+fn place(id: &str) -> Option<Vec<Block>> {
+    let text = |tag: &str, text: &str| vec![Block::new(tag, Body::Text(text.to_owned()))];
+    Some(match id {
+        "chatHistory" => vec![Block::slot(Slot::History)],
+        "worldInfoBefore" => vec![Block::slot(Slot::Lore(Position::BeforeChar))],
+        "worldInfoAfter" => vec![Block::slot(Slot::Lore(Position::AfterChar))],
+        "charDescription" => text("character_card", "{{ char.description }}"),
+        "charPersonality" => text("personality", "{{ char.personality }}"),
+        "scenario" => text("scenario", "{{ char.scenario }}"),
+        "personaDescription" => text("user_persona", "{{ user.persona }}"),
+        "dialogueExamples" => vec![
+            Block::slot(Slot::Lore(Position::ExamplesBefore)),
+            Block::new("example_dialogues", Body::Text("{{ char.examples | format_examples }}".to_owned())),
+            Block::slot(Slot::Lore(Position::ExamplesAfter)),
+        ],
+        _ => return None,
+    })
+}
+
+/// A part with a text of its own.
+fn part(item: &Item, behind: bool) -> Block {
+    let own = migrate(&item.text);
+    // What a card says in their place goes before these two.
+    let text = match item.id.as_str() {
+        "main" => {
+            format!("{{% if char.main_prompt %}}{{{{ char.main_prompt }}}}{{% else %}}{own}{{% endif %}}")
+        }
+        "jailbreak" => {
+            format!("{{% if char.jailbreak %}}{{{{ char.jailbreak }}}}{{% else %}}{own}{{% endif %}}")
+        }
+        _ => own,
+    };
+    let block = Block::new("block", Body::Text(text));
+    match item.depth {
+        Some(depth) => {
+            let lore = Entry {
+                id: format!("preset {}", item.id),
+                title: item.name.clone(),
+                constant: true,
+                position: Position::AtDepth,
+                depth,
+                role: item.role,
+                ..Entry::default()
+            };
+            Block { lore: Some(lore), ..block }
+        }
+        None if item.id == "main" => Block { tag: "system_instruction".to_owned(), ..block },
+        // What stands before the history and is said by the system is one text.
+        None if item.role == Role::System && !behind => Block { tag: "instruction".to_owned(), ..block },
+        None => Block { role: Some(item.role), ..block },
+    }
+}
+
+/// The template of a text with macros. What looks like a template in it is text.
+fn migrate(text: &str) -> String {
+    macros::migrate_foreign(text).text
+}
+
+/// Data whose texts have macros, as templates.
+fn migrated(value: &Value) -> Value {
+    match value {
+        Value::String(text) => migrate(text).into(),
+        Value::Array(items) => items.iter().map(migrated).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (migrate(key), migrated(value))).collect(),
+        other => other.clone(),
+    }
+}

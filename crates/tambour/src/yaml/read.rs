@@ -1,0 +1,102 @@
+//! YAML text to values.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::{Error as Cause, MergeKeyPolicy, MessageFormatter, UserMessageFormatter};
+
+use crate::error::{Error, Location, Result};
+
+/// What one text of YAML may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct YamlLimits {
+    /// Bytes of the text.
+    pub bytes: usize,
+    /// Nesting depth of lists and mappings.
+    pub depth: usize,
+    /// Values: mappings, lists, keys and scalars. What an alias repeats counts again.
+    pub nodes: usize,
+    /// Aliases (`*name`); with none allowed, an anchor has no use.
+    pub aliases: usize,
+}
+
+impl Default for YamlLimits {
+    fn default() -> YamlLimits {
+        YamlLimits { bytes: 4 << 20, depth: 64, nodes: 100_000, aliases: 100 }
+    }
+}
+
+/// The value of one YAML document within the usual [`YamlLimits`]; nothing but blanks and comments is `null`. `what` names the
+/// text in errors.
+///
+/// # Errors
+/// Not YAML, more than one document, a key twice in a mapping, a key that is no scalar, a number that is no finite one, or
+/// beyond a limit; with the place.
+pub fn parse(what: &str, text: &str) -> Result<Value> {
+    parse_with(what, text, &YamlLimits::default())
+}
+
+/// As [`parse`], within other limits.
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> {
+    typed(what, text, limits)
+}
+
+/// A typed value of one YAML document, within the usual limits. An error names the field and its place.
+///
+/// # Errors
+/// Those of [`parse`], and a document of another shape than `T`.
+pub fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
+    typed(what, text, &YamlLimits::default())
+}
+
+fn typed<T: DeserializeOwned>(what: &str, text: &str, limits: &YamlLimits) -> Result<T> {
+    if text.len() > limits.bytes {
+        let (is, may) = (text.len(), limits.bytes);
+        return Err(Error::invalid(format!("{what} is too long for YAML: {is} bytes, at most {may}")));
+    }
+    serde_saphyr::from_str_with_options(text, options(limits)).map_err(|cause| error(what, text, &cause))
+}
+
+/// Options of the reader. An alias is charged for what it repeats, so that a small text cannot become a large value.
+fn options(limits: &YamlLimits) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        strict_booleans: true,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_depth: limits.depth,
+            flow_nesting_limit: limits.depth,
+            max_nodes: limits.nodes,
+            max_events: limits.nodes.saturating_mul(2),
+            max_aliases: limits.aliases,
+            max_anchors: limits.aliases,
+            max_recorded_anchor_events: limits.nodes,
+            max_recorded_anchor_bytes: limits.bytes,
+            max_total_scalar_bytes: limits.bytes,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: limits.nodes / 10,
+            max_replay_stack_depth: 8,
+        },
+    }
+}
+
+fn error(what: &str, text: &str, cause: &Cause) -> Error {
+    let plain = cause.without_snippet();
+    let message = match plain {
+        Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` stands there twice"),
+        Cause::Budget { breach, .. } => format!("it goes beyond a limit ({breach:?})"),
+        other => UserMessageFormatter.format_message(other).into_owned(),
+    };
+    let place = cause.location().filter(|place| place.line() > 0).map(|place| {
+        let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Location::of_characters(text, at(place.line()), at(place.column()))
+    });
+    Error::malformed(format!("{what} is not YAML as expected: {message}"), place)
+}
