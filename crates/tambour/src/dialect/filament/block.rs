@@ -1,0 +1,135 @@
+//! A block that is kept until it closes, and what comes of it.
+
+use std::sync::Arc;
+
+use super::options::{self, FilamentOptions};
+use super::rules;
+use super::tags::Known;
+use crate::dialect::{Action, Output};
+use crate::finding::{Report, Rule};
+use crate::html::{Piece, Sanitizer};
+use crate::options::Options;
+use crate::span::Place;
+
+/// What every reader of a block is given.
+pub(super) struct Context {
+    pub(super) options: Arc<Options>,
+    pub(super) own: FilamentOptions,
+}
+
+impl Context {
+    pub(super) fn new(options: &Arc<Options>) -> Context {
+        Context { options: Arc::clone(options), own: options::of(options) }
+    }
+
+    /// A text with the inline HTML of the list only.
+    pub(super) fn sanitized(&self, text: &str, at: Place, out: &mut dyn Output) -> String {
+        let mut result = String::with_capacity(text.len());
+        let mut sanitizer = Sanitizer::new(self.own.html, &self.options.limits);
+        let mut put = |piece: Piece<'_>| match piece {
+            Piece::Text(text) => result.push_str(text),
+            Piece::Found(report) => out.report(report),
+        };
+        sanitizer.push_at(text, at, &mut put);
+        sanitizer.finish(&mut put);
+        result
+    }
+}
+
+/// An element that is kept whole.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) known: Known,
+    /// Its name as it was written.
+    pub(super) name: String,
+    pub(super) attributes: Vec<(String, String)>,
+    /// Where its tag stands, and where what it holds begins.
+    pub(super) tag: Place,
+    pub(super) at: Place,
+    pub(super) body: String,
+    /// Whether content goes on behind it.
+    pub(super) nested: bool,
+    /// Elements inside that have names of reply tags, or its own.
+    pub(super) inner: Vec<String>,
+    /// Whether a string of JSON is open on the line.
+    pub(super) quotes: Quotes,
+    /// Whether it became larger than a block may be: what comes is text of the content.
+    pub(super) over: bool,
+    /// Whether it ends without a closing tag.
+    pub(super) unclosed: bool,
+}
+
+impl Block {
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        super::body::find(&self.attributes, name)
+    }
+
+    /// The offset after all of the body.
+    pub(super) fn end(&self) -> usize {
+        self.at.offset + self.body.len()
+    }
+
+    /// A finding on all of the block.
+    pub(super) fn report(&self, rule: &'static Rule, message: impl Into<String>) -> Report {
+        Report::new(rule, self.tag, self.end(), message)
+    }
+
+    /// Says that it was written in another form than today's.
+    pub(super) fn form(&self, rule: &'static Rule, read: &str, out: &mut dyn Output) {
+        let message = format!("`<{}>` is not written as it is today", self.name);
+        out.report(Report::new(rule, self.tag, self.end(), message).repaired(format!("read as {read}")));
+    }
+
+    /// What cannot be read is text of the content (F-210).
+    pub(super) fn raw(&self, out: &mut dyn Output) -> Came {
+        if !self.body.trim().is_empty() {
+            let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
+            out.report(report.repaired("shown as text of the content"));
+        }
+        Came::Raw(self.body.clone())
+    }
+
+    /// The same, without its tags.
+    pub(super) fn text(&self, out: &mut dyn Output) -> Came {
+        let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
+        out.report(report.repaired("shown as text of the content, its tags not used"));
+        Came::Text
+    }
+}
+
+/// What a block came to.
+pub(super) enum Came {
+    /// It was read.
+    Done,
+    /// This text of it is shown as content.
+    Raw(String),
+    /// The text between its tags is shown as content.
+    Text,
+    /// What stands behind this offset of its body is shown as content.
+    Behind(usize),
+}
+
+/// A notice.
+pub(super) fn notice(code: &'static str, about: Option<String>, out: &mut dyn Output) {
+    out.act(Action::Notice(code, about));
+}
+
+/// Whether a string is open on the present line: quotes that are not escaped.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Quotes {
+    pub(super) open: bool,
+    escaped: bool,
+}
+
+impl Quotes {
+    pub(super) fn read(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                b'\n' => *self = Quotes::default(),
+                b'\\' if self.open => self.escaped = !self.escaped,
+                b'"' if !self.escaped => self.open = !self.open,
+                _ => self.escaped = false,
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What stands in a block: JSON, and elements one after the other.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::rules;
+use super::tags::attributes;
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::lex::markup::{Markup, Names, TagKind, Token};
+use crate::lex::space::{is_space, trim};
+use crate::limits::Limits;
+use crate::repair::json;
+use crate::span::Place;
+
+/// The JSON of a block.
+#[derive(Debug)]
+pub(super) struct Json {
+    pub(super) value: Value,
+    /// Whether no quote or bracket was added at its end (F-214).
+    pub(super) complete: bool,
+    /// Where it stands in the body.
+    pub(super) span: Range<usize>,
+}
+
+/// Repairs of one block that are told.
+const REPAIRS: usize = 64;
+
+/// Reads the JSON of a text that stands at `at`: strictly first, then what can be mended (F-207). `None` when there is no
+/// object or list.
+pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Option<Json> {
+    let start = text.len() - text.trim_start_matches(is_space).len();
+    let trimmed = trim(text);
+    let fault = match json::strict(trimmed, limits) {
+        Ok(value) if value.is_array() || value.is_object() => {
+            return Some(Json { value, complete: true, span: start..start + trimmed.len() });
+        }
+        Ok(_) => return None,
+        Err(fault) => fault,
+    };
+    let found = json::find(text, limits);
+    let usable = found.value.filter(|value| value.is_array() || value.is_object());
+    let here = relocated(fault.place, at.after(&text[..start]));
+    let end = here.offset + fault.end.saturating_sub(fault.place.offset);
+    let report = Report::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
+    let Some(value) = usable else {
+        // Prose is not JSON that is written wrongly.
+        if trimmed.starts_with(['[', '{', '［', '｛']) {
+            out.report(report);
+        }
+        return None;
+    };
+    out.report(report.repaired("JSON repaired"));
+    for mut repair in found.reports.into_iter().take(REPAIRS) {
+        let len = repair.end.saturating_sub(repair.place.offset);
+        repair.place = relocated(repair.place, at);
+        repair.end = repair.place.offset + len;
+        // Where the block cannot be used after all, its text is shown.
+        let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
+        if left || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
+            repair.repair = Some("not used".to_owned());
+        }
+        out.report(repair);
+    }
+    Some(Json { value, complete: !found.closed_by_us, span: found.span.start..found.span.end })
+}
+
+/// A place in a text that itself stands at `base`.
+pub(super) fn relocated(place: Place, base: Place) -> Place {
+    let column = if place.line == 1 { base.column + place.column - 1 } else { place.column };
+    Place { offset: base.offset + place.offset, line: base.line + place.line - 1, column }
+}
+
+/// An element in a block.
+#[derive(Debug)]
+pub(super) struct Field<'a> {
+    /// Its name in small letters.
+    pub(super) name: String,
+    pub(super) attributes: Vec<(String, String)>,
+    /// Its text, and where that stands.
+    pub(super) text: &'a str,
+    pub(super) at: Place,
+}
+
+impl Field<'_> {
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        find(&self.attributes, name)
+    }
+}
+
+/// The value of an attribute.
+pub(super) fn find<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// The elements of a block, and what stands beside them.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a> {
+    pub(super) fields: Vec<Field<'a>>,
+    /// Text outside of them, and its place.
+    pub(super) rest: Vec<(&'a str, Place)>,
+    /// Names of elements that hold others, as far as they were there.
+    pub(super) around: Vec<String>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn named(&self, name: &'static str) -> impl Iterator<Item = &Field<'a>> {
+        self.fields.iter().filter(move |field| field.name == name)
+    }
+
+    /// The text outside of the elements, pieces on lines of their own.
+    pub(super) fn rest(&self) -> String {
+        let pieces: Vec<&str> =
+            self.rest.iter().map(|(text, _)| trim(text)).filter(|text| !text.is_empty()).collect();
+        pieces.join("\n")
+    }
+}
+
+/// Other spellings of names that are no fault.
+const SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
+
+/// Reads a body that stands at `at`: elements of the `names`, which do not nest, and `around`, which hold them. One that is
+/// not closed ends where the next begins.
+pub(super) fn fields<'a>(
+    body: &'a str,
+    at: Place,
+    names: &[&str],
+    around: &[&str],
+    limits: &Limits,
+    out: &mut dyn Output,
+) -> Fields<'a> {
+    let all = names.iter().chain(around).copied().chain(SPELLINGS.iter().copied());
+    let mut lexer = Markup::at(at, "", limits.tag).tolerant(Names::new(all));
+    let mut reading = Reading { body, base: at.offset, at, from: 0, open: None, found: Fields::default() };
+    let mut token = |token: Token<'_>, place: Place| {
+        let Token::Tag(tag) = token else { return };
+        let name = tag.name.to_ascii_lowercase();
+        let known = names.contains(&name.as_str());
+        if !known && !around.contains(&name.as_str()) {
+            return;
+        }
+        let end = place.offset + tag.raw.len() - at.offset;
+        if !tag.slips.is_none() {
+            let message = format!("`{}` is not written as it should be", tag.raw);
+            let report = Report::new(rules::TAG_SPELLING, place, place.offset + tag.raw.len(), message);
+            out.report(report.repaired("read as the tag it means"));
+        }
+        match tag.kind {
+            TagKind::Close if known => reading.close(Some(&name), place, out),
+            TagKind::Close => reading.close(None, place, out),
+            kind => {
+                reading.close(None, place, out);
+                if known {
+                    reading.open = Some(Begun { name, attributes: attributes(&tag), at: place });
+                    reading.from = end;
+                    if kind == TagKind::SelfClosing {
+                        reading.from = end;
+                        reading.closed(end);
+                    }
+                } else if !reading.found.around.contains(&name) {
+                    reading.found.around.push(name);
+                }
+            }
+        }
+        reading.from = end;
+        reading.at = place.after(tag.raw);
+    };
+    lexer.push(body, &mut |one, place| token(one, place.get()));
+    lexer.finish(&mut |one, place| token(one, place.get()));
+    let end = at.after(body);
+    reading.close(None, end, out);
+    reading.found
+}
+
+struct Reading<'a> {
+    body: &'a str,
+    base: usize,
+    /// Where the text under way begins.
+    at: Place,
+    from: usize,
+    /// The element under way.
+    open: Option<Begun>,
+    found: Fields<'a>,
+}
+
+/// An element that has begun.
+struct Begun {
+    name: String,
+    attributes: Vec<(String, String)>,
+    at: Place,
+}
+
+impl Reading<'_> {
+    /// What is under way ends before `place`, with the tag of that name or without.
+    fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn Output) {
+        if let Some(Begun { name: open, at, .. }) = &self.open
+            && name != Some(open)
+        {
+            let report =
+                Report::new(rules::TAG_UNCLOSED, *at, place.offset, format!("`<{open}>` is not closed"));
+            out.report(report.repaired("closed here"));
+        }
+        self.closed(place.offset - self.base);
+    }
+
+    fn closed(&mut self, end: usize) {
+        let text = &self.body[self.from.min(end)..end];
+        match self.open.take() {
+            Some(Begun { name, attributes, .. }) => {
+                self.found.fields.push(Field { name, attributes, text, at: self.at });
+            }
+            None if trim(text).is_empty() => {}
+            None => self.found.rest.push((text, self.at)),
+        }
+    }
+}

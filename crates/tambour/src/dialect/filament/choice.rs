@@ -1,0 +1,235 @@
+//! `choice`: a question and its options (F-132), in their other forms too (F-140, F-141), and those of a text (F-142).
+
+use serde_json::Value;
+
+use super::block::{Block, Came, Context};
+use super::body::{Fields, fields, json};
+use super::rules;
+use super::tags::Form;
+use crate::dialect::{Action, Output};
+use crate::event::{Choice, ChoiceOption};
+use crate::finding::Report;
+use crate::lex::space::trim;
+use crate::span::Place;
+
+/// An option as it was written.
+struct Written {
+    id: Option<String>,
+    text: String,
+    /// Where it stands.
+    at: Place,
+    end: usize,
+}
+
+/// Reads a block that closed.
+pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    let body = trim(&block.body);
+    if block.known.form == Form::List {
+        block.form(rules::LEGACY_FORM, "`choice`", out);
+    } else if body.starts_with(['{', '[', '｛']) {
+        return of_json(block, cx, out);
+    }
+    let found = fields(&block.body, block.at, &["prompt", "option"], &["options"], &cx.options.limits, out);
+    if found.fields.iter().all(|field| field.name != "option") {
+        return of_lines(block, &found, out);
+    }
+    if found.around.is_empty() {
+        let report = block.report(rules::CHOICE_FORM, "the options stand in no `<options>`");
+        out.report(report.repaired("read as options"));
+    }
+    let rest = found.rest();
+    let prompt = match found.named("prompt").next() {
+        Some(prompt) => {
+            let further: Vec<&str> = found.named("prompt").map(|prompt| trim(prompt.text)).skip(1).collect();
+            let all: Vec<&str> = std::iter::once(trim(prompt.text)).chain(further).collect();
+            all.into_iter()
+                .chain([rest.as_str()])
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        None => rest,
+    };
+    let options = found.named("option").map(|option| Written {
+        id: option.attribute("id").map(trim).filter(|id| !id.is_empty()).map(str::to_owned),
+        text: trim(option.text).to_owned(),
+        at: option.at,
+        end: option.at.offset + option.text.len(),
+    });
+    send(prompt, options.collect(), out);
+    Came::Done
+}
+
+/// A list of lines: one that is no item, before the others, is the question.
+fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
+    let asked = found.named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
+    let legacy = block.known.form == Form::List;
+    let mut prompt = asked.unwrap_or_default();
+    let mut options = Vec::new();
+    for (text, at) in &found.rest {
+        let mut place = *at;
+        for line in text.split_inclusive('\n') {
+            let shown = trim(line);
+            let item = item(shown);
+            match item {
+                Some(text) => {
+                    let end = place.offset + line.len();
+                    options.push(Written { id: None, text: text.to_owned(), at: place, end });
+                }
+                // What is no item is one too where that is a line.
+                None if legacy && !shown.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
+                    let end = place.offset + line.len();
+                    options.push(Written { id: None, text: shown.to_owned(), at: place, end });
+                }
+                None if options.is_empty() && prompt.is_empty() => prompt.push_str(shown),
+                None if !shown.is_empty() => {
+                    prompt.push('\n');
+                    prompt.push_str(shown);
+                }
+                None => {}
+            }
+            place.advance(line);
+        }
+    }
+    if options.is_empty() && legacy && !prompt.is_empty() {
+        // One line is an option.
+        let text = std::mem::take(&mut prompt);
+        options.push(Written { id: None, text, at: block.at, end: block.end() });
+    }
+    if options.is_empty() {
+        let message = format!("`<{}>` has no options", block.name);
+        out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).repaired("shown as text"));
+        return block.text(out);
+    }
+    if !legacy {
+        let report = block.report(rules::CHOICE_FORM, "the options are lines");
+        out.report(report.repaired("read as options"));
+    }
+    send(prompt, options, out);
+    Came::Done
+}
+
+fn of_json(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    let found = json(&block.body, block.at, &cx.options.limits, out);
+    let text = |value: &Value, keys: &[&str]| -> Option<String> {
+        let found = keys.iter().find_map(|key| value.get(*key))?;
+        let text = found.as_str().map(str::to_owned).unwrap_or_else(|| found.to_string());
+        Some(trim(&text).to_owned()).filter(|text| !text.is_empty())
+    };
+    let read = |value: &Value| -> Option<(String, Vec<Written>)> {
+        let list = value.get("options").or(value.get("choices")).unwrap_or(value).as_array()?;
+        let option = |option: &Value| {
+            let (at, end) = (block.at, block.end());
+            let shown =
+                option.as_str().map(str::to_owned).or_else(|| text(option, &["text", "label", "title"]))?;
+            Some(Written { id: text(option, &["id", "value"]), text: shown, at, end })
+        };
+        let options = list.iter().map(option).collect::<Option<Vec<_>>>()?;
+        (!options.is_empty()).then(|| (text(value, &["prompt", "question"]).unwrap_or_default(), options))
+    };
+    match found.and_then(|json| read(&json.value)) {
+        Some((prompt, options)) => {
+            block.form(rules::NEWER_FORM, "tags, other fields not used", out);
+            send(prompt, options, out);
+            Came::Done
+        }
+        None => {
+            let message = format!("`<{}>` has no options", block.name);
+            out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).repaired("shown as text"));
+            block.raw(out)
+        }
+    }
+}
+
+/// Sends a choice whose options have ids of their own.
+fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
+    let given: std::collections::HashSet<String> = written.iter().filter_map(|one| one.id.clone()).collect();
+    let mut used: std::collections::HashSet<String> = std::collections::HashSet::new();
+    let mut numbers: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    let mut options = Vec::with_capacity(written.len());
+    for (at, Written { id, text, at: place, end }) in written.into_iter().enumerate() {
+        let id = match id {
+            Some(id) if used.contains(&id) => {
+                let number = numbers.entry(id.clone()).or_insert(1);
+                let unique = loop {
+                    *number += 1;
+                    let unique = format!("{id}_{number}");
+                    if !used.contains(&unique) && !given.contains(&unique) {
+                        break unique;
+                    }
+                };
+                let report = Report::new(
+                    rules::CHOICE_ID_DUPLICATE,
+                    place,
+                    end,
+                    format!("the id `{id}` is there twice"),
+                );
+                out.report(report.repaired(format!("called `{unique}`")));
+                unique
+            }
+            Some(id) => id,
+            None => {
+                let mut id = format!("option_{}", at + 1);
+                while given.contains(&id) || used.contains(&id) {
+                    id.push('_');
+                }
+                let report = Report::new(rules::CHOICE_ID_MISSING, place, end, "an option has no id");
+                out.report(report.repaired(format!("called `{id}`")));
+                id
+            }
+        };
+        used.insert(id.clone());
+        options.push(ChoiceOption { id, text });
+    }
+    out.act(Action::Show(Choice { prompt, options }.into()));
+}
+
+/// The text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`.
+fn item(line: &str) -> Option<&str> {
+    let line = trim(line);
+    let mut chars = line.chars();
+    let first = chars.next()?;
+    let rest = chars.as_str();
+    if matches!(first, '-' | '*' | '+' | '•' | '·') {
+        return Some(trim(rest)).filter(|text| rest.starts_with(' ') && !text.is_empty());
+    }
+    if ('①'..='⑳').contains(&first) {
+        return Some(trim(trim(rest).trim_start_matches(['.', '、', '．']))).filter(|text| !text.is_empty());
+    }
+    let bracket = matches!(first, '(' | '（' | '[' | '【');
+    let inner = if bracket { rest } else { line };
+    let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let letter = inner.starts_with(|c: char| c.is_ascii_uppercase());
+    let len = match (digits, letter) {
+        (1..=3, _) => digits,
+        (0, true) => 1,
+        _ => return None,
+    };
+    let mut behind = inner[len..].chars();
+    let sign = behind.next()?;
+    let fits = if bracket {
+        matches!(sign, ')' | '）' | ']' | '】')
+    } else {
+        matches!(sign, '.' | ')' | '、' | '．' | '）' | ':' | '：')
+    };
+    let text = behind.as_str();
+    // `3.5` is a number.
+    let apart = bracket || !sign.is_ascii() || text.starts_with([' ', '\t']);
+    Some(trim(text)).filter(|text| fits && apart && !text.is_empty())
+}
+
+/// The choice that a text ends with: two or more items, the line before them is the question (F-142).
+pub(super) fn of_text(text: &str) -> Option<Choice> {
+    let lines: Vec<&str> = trim(text).lines().map(trim).collect();
+    let count = lines.iter().rev().take_while(|line| item(line).is_some()).count();
+    if count < 2 {
+        return None;
+    }
+    let (before, items) = lines.split_at(lines.len() - count);
+    let prompt = before.iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
+    let option = |(at, line): (usize, &&str)| {
+        Some(ChoiceOption { id: format!("option_{}", at + 1), text: item(line)?.to_owned() })
+    };
+    let options = items.iter().enumerate().filter_map(option).collect();
+    Some(Choice { prompt: prompt.to_owned(), options })
+}

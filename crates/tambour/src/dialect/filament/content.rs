@@ -1,0 +1,149 @@
+//! The text that users see, on its way out: inline HTML is held against the list (F-104).
+
+use super::options::FilamentOptions;
+use crate::dialect::{Intent, Output};
+use crate::html::{Piece, Sanitizer};
+use crate::lex::space::is_space;
+use crate::limits::Limits;
+use crate::span::{At, Place};
+
+/// The content of a reply, all its pieces.
+pub(super) struct Content {
+    sanitizer: Sanitizer,
+    /// What comes next does not stand behind what came last.
+    gap: bool,
+    /// Whether there was text.
+    filled: bool,
+    /// The next text is a paragraph of its own.
+    apart: bool,
+    /// Line breaks that the text ends with, two at most.
+    breaks: usize,
+    /// The last of it, where options may be looked for.
+    tail: Option<String>,
+}
+
+/// Bytes in which options are looked for.
+const TAIL: usize = 4 << 10;
+
+impl Content {
+    pub(super) fn new(own: &FilamentOptions, limits: &Limits) -> Content {
+        Content {
+            sanitizer: Sanitizer::new(own.html, limits),
+            gap: true,
+            filled: false,
+            apart: false,
+            breaks: 2,
+            tail: own.choices_from_text.then(String::new),
+        }
+    }
+
+    /// Whether there was text that is not blank.
+    pub(super) fn filled(&self) -> bool {
+        self.filled
+    }
+
+    /// Bytes held back.
+    pub(super) fn held(&self) -> usize {
+        self.sanitizer.held()
+    }
+
+    /// Something stood before what comes next.
+    pub(super) fn gap(&mut self) {
+        self.gap = true;
+    }
+
+    /// What comes next is a paragraph of its own.
+    pub(super) fn part(&mut self) {
+        self.gap = true;
+        self.apart = self.filled;
+    }
+
+    /// What comes next goes on with what came last.
+    pub(super) fn join(&mut self) {
+        self.gap = true;
+        self.apart = false;
+    }
+
+    /// Text that goes on directly behind what came last. Whether it does.
+    #[inline]
+    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
+        if self.gap || self.apart {
+            return false;
+        }
+        self.push(text, None, out);
+        true
+    }
+
+    /// Text that stands at a place.
+    pub(super) fn text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+        if self.apart {
+            // White space at the border of a section is none of it.
+            let blank = text.len() - text.trim_start_matches(is_space).len();
+            if blank == text.len() {
+                return;
+            }
+            self.apart = false;
+            let at = at.get().after(&text[..blank]);
+            let breaks = &"\n\n"[..2 - self.breaks];
+            self.push(breaks, Some(at), out);
+            return self.push(&text[blank..], Some(at), out);
+        }
+        let place = std::mem::take(&mut self.gap).then(|| at.get());
+        self.push(text, place, out);
+    }
+
+    #[inline]
+    fn push(&mut self, text: &str, place: Option<Place>, out: &mut dyn Output) {
+        self.gap = false;
+        if !self.filled {
+            self.filled = !text.trim().is_empty();
+        }
+        if text.as_bytes().last() == Some(&b'\n') {
+            self.breaks = if text.ends_with("\n\n") {
+                2
+            } else if text == "\n" {
+                (self.breaks + 1).min(2)
+            } else {
+                1
+            };
+        } else if !text.is_empty() {
+            self.breaks = 0;
+        }
+        let Content { sanitizer, tail, .. } = self;
+        let mut put = |piece: Piece<'_>| send(piece, tail, out);
+        match place {
+            Some(place) => sanitizer.push_at(text, place, &mut put),
+            None => sanitizer.push(text, &mut put),
+        }
+    }
+
+    /// There is no more.
+    pub(super) fn finish(&mut self, out: &mut dyn Output) {
+        let Content { sanitizer, tail, .. } = self;
+        sanitizer.finish(&mut |piece| send(piece, tail, out));
+    }
+
+    /// The last of the text, where it was asked for.
+    pub(super) fn tail(&self) -> Option<&str> {
+        let tail = self.tail.as_deref()?;
+        let from = tail.ceil_char_boundary(tail.len().saturating_sub(TAIL));
+        Some(&tail[from..])
+    }
+}
+
+#[inline]
+fn send(piece: Piece<'_>, tail: &mut Option<String>, out: &mut dyn Output) {
+    match piece {
+        Piece::Text(text) => {
+            if let Some(tail) = tail {
+                tail.push_str(text);
+                if tail.len() > 4 * TAIL {
+                    let from = tail.ceil_char_boundary(tail.len() - TAIL);
+                    tail.drain(..from);
+                }
+            }
+            out.intent(Intent::FinalText(text));
+        }
+        Piece::Found(report) => out.report(report),
+    }
+}

@@ -1,0 +1,128 @@
+//! What becomes of an element when it ends.
+
+use super::super::block::{Block, Came, notice};
+use super::super::rules;
+use super::super::tags::{Kind, Known};
+use super::super::{call, choice, parts, status, update};
+use super::{Frame, Mode, Open};
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::span::{At, Place};
+
+impl Frame {
+    /// What is open ends before `end` without a closing tag.
+    pub(super) fn leave(&mut self, end: usize, out: &mut dyn Output) {
+        match &mut self.mode {
+            Mode::Outside => {}
+            Mode::Thought(_) | Mode::Content(_) => self.close_prose_at(false, end, out),
+            Mode::Block(block) => {
+                block.unclosed = true;
+                let (name, tag) = (block.name.clone(), block.tag);
+                self.report_unclosed(&name, tag, end, out);
+                self.close_block(out);
+            }
+        }
+    }
+
+    fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn Output) {
+        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`<{name}>` is not closed"));
+        out.report(found.repaired("closed here"));
+    }
+
+    /// An empty thought or content ends.
+    pub(super) fn close_prose(&mut self, out: &mut dyn Output) {
+        self.close_prose_at(true, 0, out);
+    }
+
+    /// A thought or the content ends before `end`; `closed`: with a tag.
+    pub(super) fn close_prose_at(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
+        let (Mode::Thought(open) | Mode::Content(open)) = std::mem::replace(&mut self.mode, Mode::Outside)
+        else {
+            return;
+        };
+        self.ended(&open, closed, end, out);
+    }
+
+    fn ended(&mut self, open: &Open, closed: bool, end: usize, out: &mut dyn Output) {
+        self.closed = None;
+        match &open.tag {
+            Some((name, at, _)) if !closed => self.report_unclosed(name, *at, end, out),
+            Some(_) => {}
+            None => self.end_text(open, closed, end, out),
+        }
+    }
+
+    /// A block ends.
+    pub(super) fn close_block(&mut self, out: &mut dyn Output) {
+        let Mode::Block(block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
+        let Known { at, kind, .. } = block.known;
+        self.closed = Some(at);
+        if block.nested {
+            self.resume();
+        }
+        if block.over {
+            self.content.part();
+            return match kind {
+                Kind::Update => notice(update::FAILED, None, out),
+                Kind::Call => notice(call::REFUSED, None, out),
+                _ => {}
+            };
+        }
+        let cx = &self.cx;
+        let came = match kind {
+            Kind::Update => update::read(&block, cx, out),
+            Kind::Call => call::read(&block, cx, &mut self.calls, out),
+            Kind::Status => status::read(&block, cx, out),
+            Kind::Details => parts::details(&block, cx, out),
+            Kind::Choice => choice::read(&block, cx, out),
+            Kind::Component => parts::component(&block, cx, out),
+            Kind::Media => parts::media(&block, cx, out),
+            Kind::Own => parts::own(&block, self.tags.element(at), cx, out),
+            Kind::Thought | Kind::Content => Came::Done,
+        };
+        self.came(came, &block, out);
+    }
+
+    /// What could not be read is text of the content (F-210).
+    pub(super) fn came(&mut self, came: Came, block: &Block, out: &mut dyn Output) {
+        match came {
+            Came::Done => {}
+            Came::Raw(text) if text.trim().is_empty() => {}
+            Came::Raw(text) => {
+                self.content.part();
+                self.content.text(&text, At::from(block.at), out);
+                self.content.part();
+            }
+            Came::Behind(at) => {
+                let lead = block.body[at..].len() - block.body[at..].trim_start().len();
+                let place = block.at.after(&block.body[..at + lead]);
+                self.content.part();
+                self.content.text(&block.body[at + lead..], At::from(place), out);
+                self.content.part();
+            }
+            Came::Text => {
+                self.content.part();
+                let (mut place, mut read) = (block.at, 0);
+                for (number, (at, text)) in status::pieces(&block.body).into_iter().enumerate() {
+                    place.advance(&block.body[read..at]);
+                    read = at;
+                    self.content.gap();
+                    if number > 0 {
+                        self.content.text("\n", At::from(place), out);
+                        self.content.gap();
+                    }
+                    self.content.text(text, At::from(place), out);
+                }
+                self.content.part();
+            }
+        }
+    }
+
+    /// The content goes on behind a block in it.
+    pub(super) fn resume(&mut self) {
+        self.content.gap();
+        if let Some((open, prose)) = self.around.take() {
+            (self.mode, self.prose) = (Mode::Content(open), prose);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! In a thought, the content or a block.
+
+use super::super::block::{Block, Quotes};
+use super::super::prose::Stand;
+use super::super::rules;
+use super::super::tags::{Form, Kind, Known, Meaning};
+use super::{Comment, Frame, Mode, report};
+use crate::dialect::{Intent, Output};
+use crate::event::AsideKind;
+use crate::finding::Report;
+use crate::lex::marks::{Effect, of_tag};
+use crate::lex::markup::{Tag, TagKind, Token};
+use crate::lex::space::{is_space, trim};
+use crate::span::{At, Place};
+
+/// Elements of inline HTML, which are no tags of a reply.
+const INLINE: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
+
+impl Frame {
+    /// A token in a thought or the content.
+    pub(super) fn inside(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
+        if self.comment.is_some() {
+            return self.comment_token(token, at.get(), out);
+        }
+        if self.fence_line.is_some() {
+            return self.fence_token(token, at.get(), out);
+        }
+        match token {
+            Token::Text(text) if self.is_loose() => {
+                let place = at.get();
+                self.free_text(text, place, out);
+            }
+            Token::Text(text) => self.plain(text, at, out),
+            Token::Tag(tag) if self.counts(&tag) => self.tag_inside(&token, &tag, at.get(), out),
+            Token::CommentOpen if matches!(self.mode, Mode::Content(_)) => match self.prose.stand() {
+                Stand::Markup => self.markup(token, at.get(), out),
+                Stand::Undecided => self.prose.hold_span(&token, at.get()),
+                Stand::Span | Stand::Fence => self.plain(token.raw(), at, out),
+            },
+            Token::Tag(tag) if self.is_loose() => {
+                let place = at.get();
+                self.unknown_outside(&tag, place, out);
+                self.plain(tag.raw, At::from(place), out);
+            }
+            _ => self.plain(token.raw(), at, out),
+        }
+    }
+
+    /// Whether no tag began what is open.
+    fn is_loose(&self) -> bool {
+        matches!(&self.mode, Mode::Thought(open) | Mode::Content(open) if open.tag.is_none())
+    }
+
+    /// Reports a tag that the structure does not know, in text that no tag holds.
+    fn unknown_outside(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let html = INLINE.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
+        if html || tag.kind == TagKind::Close || self.prose.stand() != Stand::Markup {
+            return;
+        }
+        let message = format!("`{}` is no tag of the structure", tag.name);
+        let found = Report::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+        let row = if matches!(self.tags.meaning(tag), Meaning::Inactive) { "F-234" } else { "F-206" };
+        out.report(found.row(row).repaired("read as text"));
+    }
+
+    /// Whether a tag may count here, if it is no code.
+    fn counts(&self, tag: &Tag<'_>) -> bool {
+        match self.tags.meaning(tag) {
+            Meaning::Known(_) => true,
+            Meaning::Reasoning(_) => {
+                matches!(self.mode, Mode::Thought(_)) || self.is_loose() && tag.kind == TagKind::Open
+            }
+            Meaning::Envelope => self.is_loose(),
+            Meaning::Inactive | Meaning::Unknown => self.is_loose() && self.tags.html_status(tag).is_some(),
+        }
+    }
+
+    fn tag_inside(&mut self, token: &Token<'_>, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let alone = self.prose.line_blank();
+        match self.prose.stand() {
+            Stand::Markup => self.markup(*token, at, out),
+            Stand::Undecided => self.prose.hold_span(token, at),
+            // A line of its own ends even a fence (F-105).
+            Stand::Fence if alone && self.closes(tag) => self.prose.hold_line(token, at),
+            Stand::Span | Stand::Fence => self.plain(tag.raw, At::from(at), out),
+        }
+    }
+
+    /// Whether a tag closes what is open.
+    fn closes(&self, tag: &Tag<'_>) -> bool {
+        let kind = match &self.mode {
+            Mode::Thought(_) => Kind::Thought,
+            Mode::Content(_) => Kind::Content,
+            Mode::Block(block) => block.known.kind,
+            Mode::Outside => return false,
+        };
+        tag.kind == TagKind::Close && self.known(tag).is_some_and(|known| known.kind == kind)
+    }
+
+    /// A tag, or the beginning of a comment, that is no code.
+    pub(super) fn markup(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let Token::Tag(tag) = token else {
+            self.content.gap();
+            self.comment = Some(Comment { text: String::new(), at, line_blank: false });
+            return;
+        };
+        if self.comment.is_some() {
+            // It stands alone on its line in a comment that is not closed.
+            self.comment_ends(false, at.offset, out);
+        }
+        if let Mode::Block(block) = &mut self.mode {
+            // What was held in a string of JSON stands in none.
+            block.quotes = Quotes::default();
+            return self.block_tag(&token, &tag, at, out);
+        }
+        let known = match self.tags.meaning(&tag) {
+            Meaning::Known(known) => known,
+            Meaning::Reasoning(known) if matches!(self.mode, Mode::Thought(_)) => {
+                let mark = of_tag(tag.name, tag.kind == TagKind::Close);
+                let Mode::Thought(open) = &mut self.mode else { return };
+                let ends = mark.is_some_and(|mark| open.marks.see(mark) != Effect::Text);
+                if !ends {
+                    return self.plain(tag.raw, At::from(at), out);
+                }
+                known
+            }
+            // Around the reply, a status bar of HTML, or reasoning behind text that no tag holds.
+            _ => {
+                self.leave(at.offset, out);
+                return self.token(token, At::from(at), out);
+            }
+        };
+        if tag.kind == TagKind::Close {
+            return self.closing(&tag, known, at, out);
+        }
+        if known.kind == Kind::Details && matches!(self.mode, Mode::Content(_)) {
+            // The content goes on behind it.
+            return self.begin(&tag, known, at, out);
+        }
+        self.leave(at.offset, out);
+        self.token(token, At::from(at), out);
+    }
+
+    /// A closing tag in a thought or the content.
+    fn closing(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
+        let (kind, open) = match &self.mode {
+            Mode::Thought(open) => (Kind::Thought, open),
+            Mode::Content(open) => (Kind::Content, open),
+            _ => return,
+        };
+        if known.kind != kind {
+            return self.unopened(tag, at, out);
+        }
+        self.check_tag(tag, known, at, out);
+        self.unused(tag, known, at, &[], out);
+        let (element, head) = (open.at, open.head);
+        match &open.tag {
+            Some((name, ..))
+                if !name.eq_ignore_ascii_case(tag.name)
+                    && known.written != crate::structure::Written::Typo =>
+            {
+                let message = format!("`{}` closes `<{name}>`", tag.raw);
+                report(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
+            }
+            None if !head => self.unopened(tag, at, out),
+            _ => {}
+        }
+        if head && !self.seen.contains(&element) {
+            self.seen.push(element);
+        }
+        self.close_prose_at(true, at.offset, out);
+        self.closed = Some(element);
+    }
+
+    /// A token in a comment.
+    pub(super) fn comment_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        match token {
+            Token::CommentClose => self.comment_ends(true, at.offset + token.raw().len(), out),
+            Token::Tag(tag)
+                if self.comment.as_ref().is_some_and(|comment| comment.line_blank) && self.closes(&tag) =>
+            {
+                self.prose.hold_line(&token, at);
+            }
+            _ => self.plain(token.raw(), At::from(at), out),
+        }
+    }
+
+    /// A comment ends; `closed`: as it should.
+    pub(super) fn comment_ends(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
+        let Some(Comment { text, at, .. }) = self.comment.take() else { return };
+        if !closed {
+            let found = Report::new(rules::COMMENT_UNCLOSED, at, end, "a comment is not closed");
+            out.report(found.repaired("kept as a comment"));
+        }
+        out.intent(Intent::Aside { kind: AsideKind::Comment, text: trim(&text) });
+        self.content.gap();
+    }
+
+    /// A comment that is longer than what may be held comes in pieces.
+    pub(super) fn long_comment(&mut self, out: &mut dyn Output) {
+        let most = self.cx.options.limits.hold.max(4);
+        while let Some(comment) = &mut self.comment
+            && comment.text.len() > most
+        {
+            let rest = comment.text.split_off(comment.text.floor_char_boundary(most));
+            let piece = std::mem::replace(&mut comment.text, rest);
+            let at = comment.at;
+            out.intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
+            if !std::mem::replace(&mut self.long_comment, true) {
+                let found = Report::new(
+                    rules::LIMIT_EXCEEDED,
+                    at,
+                    at.offset + most,
+                    format!("a comment has more than {most} bytes"),
+                );
+                out.report(found.repaired("given in pieces"));
+            }
+        }
+    }
+
+    /// A token in a block.
+    pub(super) fn block(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        let Mode::Block(block) = &mut self.mode else { return };
+        let void = block.known.kind == Kind::Media && block.attribute("src").is_some();
+        match token {
+            Token::Text(text) if void => {
+                let blank = text.len() - text.trim_start_matches(is_space).len();
+                self.block_text(&text[..blank], At::from(at), out);
+                if blank < text.len() {
+                    // A medium holds nothing: its end is missing.
+                    let at = at.after(&text[..blank]);
+                    self.leave(at.offset, out);
+                    self.token(Token::Text(&text[blank..]), At::from(at), out);
+                }
+            }
+            Token::Tag(tag) if block.known.kind == Kind::Details && self.known(&tag).is_some() => {
+                self.tag_inside(&token, &tag, at, out);
+            }
+            Token::Tag(tag) if void => match self.closes(&tag) {
+                true => self.block_tag(&token, &tag, at, out),
+                false => {
+                    self.leave(at.offset, out);
+                    self.token(token, At::from(at), out);
+                }
+            },
+            Token::Tag(tag) => self.block_tag(&token, &tag, at, out),
+            _ => self.plain(token.raw(), At::from(at), out),
+        }
+    }
+
+    /// A tag in a block that is no code.
+    fn block_tag(&mut self, token: &Token<'_>, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let Mode::Block(block) = &mut self.mode else { return };
+        if block.known.form == Form::Html {
+            return self.html_tag(tag, at, out);
+        }
+        let Some(known) =
+            self.known(tag).filter(|_| !matches!(self.tags.meaning(tag), Meaning::Reasoning(_)))
+        else {
+            return self.plain(tag.raw, At::from(at), out);
+        };
+        let Mode::Block(block) = &mut self.mode else { return };
+        let name = tag.name.to_ascii_lowercase();
+        let same = known.kind == block.known.kind && (known.at == block.known.at);
+        let own = block.name.eq_ignore_ascii_case(tag.name);
+        if tag.kind == TagKind::Close {
+            if let Some(inner) = block.inner.iter().rposition(|inner| *inner == name) {
+                block.inner.truncate(inner);
+                return self.plain(tag.raw, At::from(at), out);
+            }
+            if block.quotes.open && block.is_json() {
+                // It may be text of a string: the rest of the line tells.
+                return self.prose.hold_quote(token, at);
+            }
+            if same {
+                if !own {
+                    let message = format!("`{}` closes `<{}>`", tag.raw, block.name);
+                    report(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
+                }
+                self.check_tag(tag, known, at, out);
+                self.unused(tag, known, at, &[], out);
+                return self.close_block(out);
+            }
+            if block.nested && known.kind == Kind::Content {
+                self.leave(at.offset, out);
+                return self.token(*token, At::from(at), out);
+            }
+            return self.unopened(tag, at, out);
+        }
+        if block.quotes.open && block.is_json() {
+            return self.plain(tag.raw, At::from(at), out);
+        }
+        let deep = matches!(known.kind, Kind::Details | Kind::Own | Kind::Status);
+        let nests = same && (deep || !own);
+        if nests && block.inner.len() < self.cx.options.limits.depth {
+            if tag.kind == TagKind::Open {
+                block.inner.push(name);
+            }
+            return self.plain(tag.raw, At::from(at), out);
+        }
+        // The one that is open is closed first (F-202).
+        self.leave(at.offset, out);
+        self.token(*token, At::from(at), out);
+    }
+
+    /// A tag in a status bar of HTML: it ends with the element that began it.
+    fn html_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let Mode::Block(block) = &mut self.mode else { return };
+        let same = block.name.eq_ignore_ascii_case(tag.name);
+        match tag.kind {
+            TagKind::Close if same => match block.inner.pop() {
+                Some(_) => self.plain(tag.raw, At::from(at), out),
+                None => self.close_block(out),
+            },
+            TagKind::Open if same && block.inner.len() < self.cx.options.limits.depth => {
+                block.inner.push(String::new());
+                self.plain(tag.raw, At::from(at), out);
+            }
+            _ if self.known(tag).is_some_and(|known| known.kind != Kind::Status) => {
+                self.leave(at.offset, out);
+                self.token(Token::Tag(*tag), At::from(at), out);
+            }
+            _ => self.plain(tag.raw, At::from(at), out),
+        }
+    }
+
+    /// Text of a block; of one that is too large it is text of the content.
+    pub(super) fn block_text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+        let limit = self.cx.options.limits.value;
+        let Mode::Block(block) = &mut self.mode else { return };
+        if block.over {
+            return self.content.text(text, at, out);
+        }
+        if block.is_json() {
+            block.quotes.read(text);
+        }
+        block.body.push_str(text);
+        if block.body.len() <= limit {
+            return;
+        }
+        block.over = true;
+        let body = std::mem::take(&mut block.body);
+        let (tag, place, name) = (block.tag, block.at, block.name.clone());
+        let message = format!("`<{name}>` has more than {limit} bytes");
+        let found = Report::new(rules::LIMIT_EXCEEDED, tag, place.offset + limit, message);
+        out.report(found.repaired("shown as text of the content"));
+        self.content.part();
+        self.content.text(&body, At::from(place), out);
+    }
+}
+
+impl Block {
+    /// Whether it holds JSON.
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self.known.kind, Kind::Update | Kind::Call | Kind::Component)
+            && !matches!(self.known.form, Form::Commands | Form::OneUpdate)
+    }
+}

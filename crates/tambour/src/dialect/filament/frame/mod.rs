@@ -1,0 +1,429 @@
+//! The top level of a reply: which element is open, what tags do there, and where text goes.
+//!
+//! `outside` knows text between elements, `inside` what stands in one, `close` what becomes of it, `end` the end of the reply.
+
+mod close;
+mod end;
+mod inside;
+mod outside;
+
+use std::sync::Arc;
+
+use super::block::{Block, Context, Quotes};
+use super::call::Waiting;
+use super::content::Content;
+use super::prose::{Held, Kept, Prose};
+use super::rules;
+use super::tags::{Kind, Known, Meaning, Tags, attributes, faults};
+use crate::dialect::{Intent, Output};
+use crate::finding::{Report, Rule};
+use crate::lex::fence::Fence;
+use crate::lex::marks::{Mark, Open as Marks};
+use crate::lex::markup::{Names, Tag, TagKind, Token};
+use crate::options::Options;
+use crate::span::{At, Place};
+use crate::structure::{Misfit, Written};
+
+/// The reader of a reply.
+pub(super) struct Frame {
+    cx: Context,
+    tags: Tags,
+    mode: Mode,
+    prose: Prose,
+    content: Content,
+    /// The content that goes on behind a block in it, with its code.
+    around: Option<(Open, Prose)>,
+    /// The comment under way.
+    comment: Option<Comment>,
+    /// The line of a fence, as far as it is there.
+    fence_line: Option<FenceLine>,
+    /// The fence that was taken off.
+    fence: Option<Fence>,
+    /// Elements in the order in which they first came.
+    seen: Vec<usize>,
+    /// The element that closed last, if nothing but white space has come since.
+    closed: Option<usize>,
+    /// The element that the head of the reply was taken for (F-201).
+    assumed: Option<usize>,
+    /// Whether anything has come.
+    begun: bool,
+    /// Whether thoughts are over.
+    answering: bool,
+    /// Thinking that no tag began, for a reply without content (F-209).
+    head: String,
+    /// Calls for the end of the reply.
+    calls: Vec<Waiting>,
+    /// Whether a comment was longer than it may be.
+    long_comment: bool,
+}
+
+/// What is open.
+enum Mode {
+    Outside,
+    Thought(Open),
+    Content(Open),
+    Block(Box<Block>),
+}
+
+/// An open thought or content.
+struct Open {
+    at: usize,
+    /// Its name as it was written, and where its tag stands; `None`: no tag began it.
+    tag: Option<(String, Place, usize)>,
+    /// Where text begins that no tag began.
+    from: Place,
+    /// Whether that is the head of the reply.
+    head: bool,
+    /// Marks of reasoning in a thought.
+    marks: Marks,
+    /// Whether the phase of a thought has begun.
+    begun: bool,
+}
+
+/// A comment that is kept until it ends.
+struct Comment {
+    text: String,
+    at: Place,
+    line_blank: bool,
+}
+
+/// The line of a fence that may stand around elements.
+struct FenceLine {
+    raw: String,
+    at: Place,
+    /// Whether its end has come.
+    whole: bool,
+}
+
+impl Frame {
+    pub(super) fn new(options: &Arc<Options>) -> Frame {
+        let cx = Context::new(options);
+        Frame {
+            tags: Tags::new(&cx.own),
+            content: Content::new(&cx.own, &options.limits),
+            prose: Prose::new(options.limits.line),
+            mode: Mode::Outside,
+            around: None,
+            comment: None,
+            fence_line: None,
+            fence: None,
+            seen: Vec::new(),
+            closed: None,
+            assumed: None,
+            begun: false,
+            answering: false,
+            head: String::new(),
+            calls: Vec::new(),
+            long_comment: false,
+            cx,
+        }
+    }
+
+    /// The names that its lexer knows.
+    pub(super) fn names(&self) -> Names {
+        self.tags.names()
+    }
+
+    /// The elements of the structure.
+    pub(super) fn tags(&self) -> &Tags {
+        &self.tags
+    }
+
+    /// Bytes held back, without what is delivered whole.
+    pub(super) fn held(&self) -> usize {
+        let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
+        let comment = self.comment.as_ref().map_or(0, |comment| comment.text.len());
+        self.prose.held() + self.content.held() + line + comment
+    }
+
+    /// Text in which no tag begins: whether it goes on with a thought or the content, whatever its place is.
+    #[inline]
+    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
+        if self.prose.holds() || self.comment.is_some() {
+            return false;
+        }
+        match &mut self.mode {
+            Mode::Content(Open { tag: Some(_), .. }) => {
+                if !self.content.flow(text, out) {
+                    return false;
+                }
+            }
+            Mode::Thought(Open { begun: true, tag: Some(_), .. }) => out.intent(Intent::PhaseText(text)),
+            _ => return false,
+        }
+        self.prose.text(text);
+        true
+    }
+
+    /// The next token.
+    pub(super) fn token(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
+        if self.prose.holds() {
+            return self.held_token(&token, at.get(), out);
+        }
+        match &self.mode {
+            Mode::Outside => self.outside(token, at.get(), out),
+            Mode::Thought(_) | Mode::Content(_) => self.inside(token, at, out),
+            Mode::Block(_) => self.block(token, at.get(), out),
+        }
+    }
+
+    /// A token while something is held.
+    fn held_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        let Held::Decided { counts, kept, taken } = self.prose.add(token, at) else { return };
+        self.decided(counts, &kept, out);
+        match token {
+            Token::Text(text) if taken < text.len() => {
+                let rest = Token::Text(&text[taken..]);
+                self.token(rest, At::from(at.after(&text[..taken])), out);
+            }
+            Token::Text(_) => {}
+            other if taken == 0 => self.token(*other, At::from(at), out),
+            _ => {}
+        }
+    }
+
+    /// What was held is decided: whether its first token counts. The others come again.
+    fn decided(&mut self, counts: bool, kept: &[Kept], out: &mut dyn Output) {
+        let Some((first, rest)) = kept.split_first() else { return };
+        if counts {
+            self.markup(first.token(), first.place(), out);
+        } else {
+            self.plain(first.token().raw(), At::from(first.place()), out);
+        }
+        for kept in rest {
+            self.token(kept.token(), At::from(kept.place()), out);
+        }
+    }
+
+    /// The element that a tag means.
+    fn known(&self, tag: &Tag<'_>) -> Option<Known> {
+        match self.tags.meaning(tag) {
+            Meaning::Known(known) | Meaning::Reasoning(known) => Some(known),
+            _ => None,
+        }
+    }
+
+    /// Reports what is wrong with how a tag is written.
+    fn check_tag(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
+        let faults = faults(tag, known.written);
+        let name = &*self.tags.element(known.at).name;
+        if !faults.is_empty() {
+            let message = format!("`{}` is not written as it is: {}", tag.raw, faults.join(", "));
+            report(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);
+        }
+    }
+
+    /// An element of the structure begins.
+    fn begin(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
+        self.begun = true;
+        let adjacent =
+            self.closed.take() == Some(known.at) && matches!(known.kind, Kind::Thought | Kind::Content);
+        self.check_tag(tag, known, at, out);
+        self.named(tag, known, at, out);
+        let empty = tag.kind == TagKind::SelfClosing;
+        if empty && known.kind != Kind::Media {
+            let message = format!("`{}` closes itself", tag.raw);
+            report(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
+        }
+        if adjacent {
+            let message = format!("`{}` goes on with what has just been closed", tag.raw);
+            report(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
+        } else {
+            self.misfit(tag, known.at, at, out);
+        }
+        if !self.seen.contains(&known.at) {
+            self.seen.push(known.at);
+        }
+        let after = at.after(tag.raw);
+        match known.kind {
+            Kind::Thought | Kind::Content => {
+                self.unused(tag, known, at, &[], out);
+                let tag = Some((tag.name.to_owned(), at, tag.raw.len()));
+                let marks = mark_of(tag.as_ref().map_or("", |(name, ..)| name));
+                let open = Open { at: known.at, tag, from: after, head: false, marks, begun: adjacent };
+                self.open(known.kind, open, adjacent, out);
+                if empty {
+                    self.close_prose(out);
+                }
+            }
+            _ => {
+                let nested = matches!(self.mode, Mode::Content(_));
+                if let Mode::Content(open) = std::mem::replace(&mut self.mode, Mode::Outside) {
+                    let prose = std::mem::replace(&mut self.prose, Prose::new(self.cx.options.limits.line));
+                    self.around = Some((open, prose));
+                }
+                let block = Block {
+                    known,
+                    name: tag.name.to_owned(),
+                    attributes: attributes(tag),
+                    tag: at,
+                    at: after,
+                    body: String::new(),
+                    nested,
+                    inner: Vec::new(),
+                    quotes: Quotes::default(),
+                    over: false,
+                    unclosed: false,
+                };
+                let used: &[&str] = match known.kind {
+                    Kind::Call => &["name"],
+                    Kind::Component => &["view", "fallback"],
+                    Kind::Media => &["type", "src", "alt"],
+                    Kind::Update => &["path", "op", "value"],
+                    Kind::Details => &["open"],
+                    _ => &[],
+                };
+                if known.kind != Kind::Own && known.form != super::tags::Form::Html {
+                    self.unused(tag, known, at, used, out);
+                }
+                self.prose.restart();
+                self.mode = Mode::Block(Box::new(block));
+                if empty {
+                    self.close_block(out);
+                }
+            }
+        }
+    }
+
+    /// A thought or the content begins, or goes on.
+    fn open(&mut self, kind: Kind, open: Open, joined: bool, out: &mut dyn Output) {
+        self.prose.restart();
+        if kind == Kind::Content {
+            if joined {
+                self.content.join()
+            } else {
+                self.content.part()
+            }
+            if !std::mem::replace(&mut self.answering, true) {
+                out.intent(Intent::ThinkingEnd);
+            }
+            self.mode = Mode::Content(open);
+        } else {
+            self.mode = Mode::Thought(open);
+        }
+    }
+
+    /// Reports another name of an element.
+    fn named(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
+        use super::tags::Form;
+        if known.written != Written::Alias || known.form != Form::Newer {
+            return;
+        }
+        let row = match known.kind {
+            Kind::Content => "F-141",
+            _ if tag.name.eq_ignore_ascii_case("think") => "F-140",
+            _ => "R-69",
+        };
+        let name = &*self.tags.element(known.at).name;
+        let message = format!("`{}` is another name of `{name}`", tag.name);
+        let found = Report::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).row(row);
+        out.report(found.repaired(format!("read as `{name}`")));
+    }
+
+    /// Reports an element that comes too late, or again.
+    fn misfit(&self, tag: &Tag<'_>, element: usize, at: Place, out: &mut dyn Output) {
+        match self.tags.misfit(element, &self.seen) {
+            None => {}
+            Some(Misfit::Late(other)) => {
+                let message = format!("`{other}` must follow `{}`, and stands before it", tag.name);
+                report(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it stands", out);
+            }
+            Some(Misfit::Duplicate) => {
+                let message = format!("`{}` is there again", tag.name);
+                report(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it stands", out);
+            }
+        }
+    }
+
+    /// Reports attributes that mean nothing.
+    fn unused(&self, tag: &Tag<'_>, known: Known, at: Place, used: &[&str], out: &mut dyn Output) {
+        let unused: Vec<&str> = tag
+            .attributes()
+            .map(|attribute| attribute.name)
+            .filter(|name| !used.iter().any(|known| known.eq_ignore_ascii_case(name)))
+            .take(8)
+            .collect();
+        if !unused.is_empty() {
+            let name = &*self.tags.element(known.at).name;
+            let message = format!("`{name}` has no attribute `{}`", unused.join("`, `"));
+            report(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
+        }
+    }
+
+    /// A closing tag that closes nothing.
+    fn unopened(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+        let message = format!("`{}` closes nothing", tag.raw);
+        report(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
+        self.content.gap();
+        if let Mode::Block(block) = &mut self.mode {
+            // What follows keeps its place.
+            block.body.extend(tag.raw.chars().map(|c| match (c, c.len_utf8()) {
+                ('\n', _) => '\n',
+                (_, 2) => '\u{a0}',
+                (_, 3) => '\u{3000}',
+                _ => ' ',
+            }));
+        }
+    }
+
+    /// Text where it stands: of the thought, the content, a comment or a block.
+    fn plain(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+        if let Some(comment) = &mut self.comment {
+            comment.push(text);
+            return self.long_comment(out);
+        }
+        if text.is_empty() {
+            return;
+        }
+        self.prose.text(text);
+        let limit = self.cx.options.limits.value;
+        match &mut self.mode {
+            Mode::Outside => {}
+            Mode::Content(_) => self.content.text(text, at, out),
+            Mode::Thought(open) => {
+                let text =
+                    if open.begun { text } else { text.trim_start_matches(crate::lex::space::is_space) };
+                if text.is_empty() {
+                    return;
+                }
+                if !std::mem::replace(&mut open.begun, true) {
+                    out.intent(Intent::Phase("".into(), open.from));
+                }
+                if open.tag.is_none() && self.head.len() < limit {
+                    let room = text.floor_char_boundary(limit - self.head.len());
+                    self.head.push_str(&text[..room]);
+                }
+                out.intent(Intent::PhaseText(text));
+            }
+            Mode::Block(_) => self.block_text(text, at, out),
+        }
+    }
+}
+
+impl Comment {
+    fn push(&mut self, text: &str) {
+        self.line_blank = match text.rfind('\n') {
+            Some(at) => crate::lex::space::is_blank(&text[at..]),
+            None => self.line_blank && crate::lex::space::is_blank(text),
+        };
+        self.text.push_str(text);
+    }
+}
+
+/// The mark of reasoning that a thought begins with.
+fn mark_of(name: &str) -> Marks {
+    let mark: Mark = crate::lex::marks::of_tag(name, false).unwrap_or(crate::lex::marks::THINK);
+    Marks::new(mark)
+}
+
+/// Reports a rule over a tag or other short token.
+fn report(
+    rule: &'static Rule,
+    at: Place,
+    len: usize,
+    message: impl Into<String>,
+    repair: &str,
+    out: &mut dyn Output,
+) {
+    out.report(Report::new(rule, at, at.offset + len, message).repaired(repair));
+}

@@ -1,0 +1,159 @@
+//! Filament: a reply in tags (F-100 to F-237).
+//!
+//! `frame` knows which element is open and where text goes, by the expected structure in `tags`; `prose` tells tags from code, `content`
+//! lets text out. A block is kept until it closes: `update` with `patch` and `commands`, `call`, `status`, `choice` and `parts` read
+//! one each, `body` the JSON and elements in it. Text streams; what acts waits for the end of its block, calls for that of the reply.
+
+mod block;
+mod body;
+mod call;
+mod choice;
+mod commands;
+mod content;
+mod frame;
+mod options;
+mod parts;
+mod patch;
+mod prompt;
+mod prose;
+mod rules;
+mod status;
+mod tags;
+mod update;
+mod write;
+
+use std::sync::Arc;
+
+use super::marker::Watch;
+use super::opening::{Opening, When};
+use super::{Dialect, Ending, Entry, Examples, Output, echo};
+use crate::event::Event;
+use crate::lex::markup::{Markup, Tolerant};
+use crate::options::Options;
+use crate::span::{Counter, Place};
+use frame::Frame;
+
+/// The table entry.
+pub(super) const ENTRY: Entry = Entry {
+    name: "filament",
+    summary: "tags for thought, content, state updates, choices and what else a story needs",
+    reader: |options| {
+        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(Filament::new(options)))
+    },
+    opening: Opening {
+        tags: &[
+            ("content", When::Alone),
+            ("variable_update", When::Alone),
+            ("status_bar", When::Alone),
+            ("ui_component", When::Alone),
+        ],
+        ..Opening::NONE
+    },
+    settings: options::SETTINGS,
+    rules: rules::RULES,
+    write: Some(write::write),
+    prompt: Some(prompt::prompt),
+    schema: None,
+    examples: Examples { languages: &["filament"], fenced: false },
+};
+
+struct Filament {
+    /// What may be the failure marker and nothing else (J-055).
+    lead: Option<Lead>,
+    lexer: Tolerant,
+    frame: Frame,
+    options: Arc<Options>,
+}
+
+/// The beginning of a reply, as long as it may be the marker.
+#[derive(Default)]
+struct Lead {
+    watch: Watch,
+    text: String,
+}
+
+/// Bytes that may be the marker, with what stands around it.
+const LEAD: usize = 1 << 10;
+
+impl Filament {
+    fn new(options: &Arc<Options>) -> Filament {
+        let frame = Frame::new(options);
+        let lexer = Markup::new("", options.limits.tag).tolerant(frame.names());
+        Filament { lead: Some(Lead::default()), lexer, frame, options: Arc::clone(options) }
+    }
+
+    fn read(&mut self, text: &str, out: &mut dyn Output) {
+        let Filament { lexer, frame, .. } = self;
+        if lexer.passes(text) && frame.flow(text, out) {
+            return lexer.pass(text);
+        }
+        lexer.push(text, &mut |token, at| frame.token(token, at, out));
+    }
+
+    /// Text at the beginning; what follows when it cannot be the marker.
+    fn lead(&mut self, text: &str, out: &mut dyn Output) {
+        let Some(lead) = &mut self.lead else { return };
+        let most = text.floor_char_boundary(LEAD.saturating_sub(lead.text.len()));
+        let taken = lead.watch.push(&text[..most]);
+        lead.text.push_str(&text[..taken]);
+        if taken == text.len() {
+            return;
+        }
+        let held = self.lead.take().map(|lead| lead.text).unwrap_or_default();
+        self.read(&held, out);
+        self.read(&text[taken..], out);
+    }
+}
+
+impl Dialect for Filament {
+    #[inline]
+    fn text(&mut self, text: &str, out: &mut dyn Output) {
+        if self.lead.is_some() {
+            return self.lead(text, out);
+        }
+        self.read(text, out);
+    }
+
+    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+        if let Some(Lead { watch, text }) = self.lead.take() {
+            if let Some(form) = watch.form() {
+                let start = text.len() - text.trim_start().len();
+                let at = Place::START.after(&text[..start]);
+                rules::MARKER.declare(form, at, at.offset + text.trim().len(), out);
+                let mut place = Counter::new(Place::START);
+                place.add(&text);
+                self.lexer =
+                    Markup::at(place.settle(), "", self.options.limits.tag).tolerant(self.frame.names());
+                return;
+            }
+            self.read(&text, out);
+        }
+        let spaced = |half: &str| half.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
+        if let Some(half) = self.lexer.half().filter(|half| !spaced(half)).map(str::to_owned) {
+            let at = self.lexer.drop_carry();
+            self.frame.half_tag(&half, at, out);
+        }
+        let Filament { lexer, frame, .. } = self;
+        lexer.finish(&mut |token, at| frame.token(token, at, out));
+        let end = lexer.place();
+        frame.finish(end, ending.cut, out);
+    }
+
+    fn place(&self) -> Place {
+        let place = self.lexer.place().after(self.lexer.carry());
+        self.lead.as_ref().map_or(place, |lead| place.after(&lead.text))
+    }
+
+    fn held(&self) -> usize {
+        let lead = self.lead.as_ref().map_or(0, |lead| lead.text.len());
+        lead + self.lexer.carry().len() + self.frame.held()
+    }
+
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn write(&self, events: &[Event<'_>]) -> Option<String> {
+        Some(write::write_with(events, self.frame.tags()))
+    }
+}

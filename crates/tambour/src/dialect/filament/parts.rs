@@ -1,0 +1,267 @@
+//! `details`, `ui_component`, `media` and tags of the caller's own (F-131, F-133, F-134, F-200).
+
+use serde_json::{Map, Value};
+
+use super::block::{Block, Came, Context, notice};
+use super::body::{fields, find, json};
+use super::rules;
+use super::update::Around;
+use crate::dialect::{Action, Output};
+use crate::event::{Details, Media, OwnElement, UiComponent};
+use crate::finding::{Report, clip};
+use crate::lex::space::trim;
+use crate::structure::{Body, Element};
+
+/// The text of an object under a key.
+fn text(value: &Value, key: &str) -> Option<String> {
+    value.get(key).and_then(Value::as_str).map(|text| trim(text).to_owned())
+}
+
+/// `details`.
+pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    if trim(&block.body).starts_with('{')
+        && let Ok(value) = serde_json::from_str::<Value>(trim(&block.body))
+        && let Some(written) = text(&value, "text").or_else(|| text(&value, "content"))
+    {
+        block.form(rules::NEWER_FORM, "tags, other fields not used", out);
+        let summary = text(&value, "summary").unwrap_or_default();
+        let summary = cx.sanitized(&summary, block.at, out);
+        let text = cx.sanitized(&written, block.at, out);
+        out.act(Action::Show(Details { summary, text }.into()));
+        return Came::Done;
+    }
+    // The heading comes first; one further on belongs to an element inside.
+    let lead = block.body.len() - block.body.trim_start().len();
+    let head = block.body[lead..].get(..8).is_some_and(|head| head.eq_ignore_ascii_case("<summary"));
+    let end = block.body.to_ascii_lowercase().find("</summary").filter(|_| head);
+    let (summary, rest, at) = match end {
+        None => (String::new(), &*block.body, block.at),
+        Some(end) => {
+            let end = block.body[end..].find('>').map_or(block.body.len(), |close| end + close + 1);
+            let (first, rest) = block.body.split_at(end);
+            let found = fields(first, block.at, &["summary"], &[], &cx.options.limits, out);
+            match (&found.fields[..], &found.rest[..]) {
+                ([field], []) => (cx.sanitized(trim(field.text), field.at, out), rest, block.at.after(first)),
+                // It is no heading.
+                _ => (String::new(), &*block.body, block.at),
+            }
+        }
+    };
+    let text = trim(&cx.sanitized(rest, at, out)).to_owned();
+    out.act(Action::Show(Details { summary, text }.into()));
+    Came::Done
+}
+
+/// `ui_component`.
+pub(super) fn component(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    let view = block.attribute("view").map(trim).unwrap_or_default();
+    let given = block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let mut inner = Around { out, told: false };
+    let found = match trim(&block.body).is_empty() {
+        true => None,
+        false => json(&block.body, block.at, &cx.options.limits, &mut inner),
+    };
+    let (value, behind) = match &found {
+        Some(json) => {
+            let behind = trim(&block.body[json.span.end..]).trim_start_matches('`');
+            (json.value.clone(), Some(trim(behind).to_owned()).filter(|text| !text.is_empty()))
+        }
+        None => (Value::Object(Map::new()), None),
+    };
+    // Text before the value may be the better part of a broken one.
+    let before = found.as_ref().map(|json| trim(&block.body[..json.span.start]));
+    let before = before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
+    let after = found.as_ref().filter(|_| behind.is_some() && given.is_none()).map(|json| json.span.end);
+    let fallback = given.or(behind);
+    let wrong = if !is_view(view) {
+        Some(format!("`{}` is no view: `namespace.component`", clip(view, 60)))
+    } else if !value.is_object() || found.is_none() && !trim(&block.body).is_empty() {
+        Some("the body is no JSON object".to_owned())
+    } else if found.as_ref().is_some_and(|json| !json.complete) {
+        Some("the body is not complete".to_owned())
+    } else if before {
+        Some("text stands before the JSON of the body".to_owned())
+    } else {
+        None
+    };
+    if let Some(message) = wrong {
+        out.report(
+            block.report(rules::COMPONENT_INVALID, message).repaired("its text is shown, the rest not used"),
+        );
+        notice("ui_component_invalid", Some(clip(view, 60).into_owned()), out);
+        if before {
+            return block.raw(out);
+        }
+        return match (after, fallback) {
+            (Some(end), _) => Came::Behind(end),
+            (None, Some(text)) => Came::Raw(text),
+            (None, None) => block.raw(out),
+        };
+    }
+    let fallback_text = match fallback {
+        None if !cx.own.draws(view) => Some(trim(&block.body).to_owned()),
+        fallback => fallback,
+    };
+    out.act(Action::Show(UiComponent { view: view.to_owned(), props: value, fallback_text }.into()));
+    Came::Done
+}
+
+/// Whether a name has the form `namespace.component`.
+fn is_view(name: &str) -> bool {
+    let part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    };
+    name.len() <= 128 && name.contains('.') && name.split('.').all(part)
+}
+
+/// `media`.
+pub(super) fn media(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    let mut attributes = block.attributes.clone();
+    let body = trim(&block.body);
+    if body.starts_with('{')
+        && let Some(found) = json(&block.body, block.at, &cx.options.limits, out)
+    {
+        block.form(rules::NEWER_FORM, "attributes, other fields not used", out);
+        for key in ["type", "src", "alt"] {
+            if let (Some(value), None) = (text(&found.value, key), find(&attributes, key)) {
+                attributes.push((key.to_owned(), value));
+            }
+        }
+    }
+    let [kind, src, alt] =
+        ["type", "src", "alt"].map(|key| trim(find(&attributes, key).unwrap_or_default()).to_owned());
+    if let Err(why) = is_source(&src) {
+        let message = format!("the source `{}` {why}", clip(&visible(&src), 60));
+        out.report(
+            block.report(rules::MEDIA_REFUSED, message).repaired("not used, its description is shown"),
+        );
+        notice("media_refused", Some(clip(&visible(&src), 60).into_owned()), out);
+        return Came::Raw(alt);
+    }
+    let small = kind.to_ascii_lowercase();
+    let known = ["image", "audio", "video"].into_iter().find(|known| *known == small);
+    let Some(meant) = known.or_else(|| of_extension(&src)) else {
+        let message = format!("`{}` is no type of media", clip(&visible(&kind), 60));
+        out.report(block.report(rules::MEDIA_TYPE, message).repaired("not used, its description is shown"));
+        notice("media_refused", Some(clip(&visible(&src), 60).into_owned()), out);
+        return Came::Raw(alt);
+    };
+    if meant != kind {
+        let message = format!("`{}` is no type of media", clip(&visible(&kind), 60));
+        let done = match known {
+            Some(_) => format!("read as `{meant}`"),
+            None => format!("read as `{meant}`, what it said is not used"),
+        };
+        out.report(block.report(rules::MEDIA_TYPE, message).repaired(done));
+    }
+    out.act(Action::Show(Media { kind: meant.to_owned(), src, alt }.into()));
+    Came::Done
+}
+
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The type that the end of a path tells.
+fn of_extension(src: &str) -> Option<&'static str> {
+    let path = src.split(['?', '#']).next().unwrap_or_default();
+    let (_, extension) = path.rsplit_once('.')?;
+    Some(match extension.to_ascii_lowercase().as_str() {
+        "png" | "jpg" | "jpeg" | "gif" | "webp" | "avif" | "bmp" => "image",
+        "mp3" | "ogg" | "wav" | "flac" | "m4a" | "opus" => "audio",
+        "mp4" | "webm" | "mov" | "mkv" | "ogv" => "video",
+        _ => return None,
+    })
+}
+
+/// Whether something may be loaded from there: a relative path that stays where it is, or `https:`, or `asset:`.
+fn is_source(src: &str) -> Result<(), &'static str> {
+    if src.is_empty() {
+        return Err("is empty");
+    }
+    if src.len() > 2048 {
+        return Err("is too long");
+    }
+    // What a browser takes away, or decodes, before it looks.
+    if src.chars().any(|c| c.is_control() || matches!(c, '\\' | '<' | '>' | '"')) || src.contains("&#") {
+        return Err("holds signs that an address has not");
+    }
+    let decoded = percent_decoded(src);
+    if decoded.chars().any(|c| c.is_control() || c == '\\') {
+        return Err("holds signs that an address has not");
+    }
+    let path = decoded.split(['?', '#']).next().unwrap_or_default();
+    if path.split('/').any(|part| matches!(trim(part), ".." | ".")) {
+        return Err("leaves its folder");
+    }
+    let scheme = path.split(['/']).next().unwrap_or_default().split_once(':');
+    match scheme {
+        Some((scheme, _)) => {
+            let scheme = trim(scheme).to_ascii_lowercase();
+            let rest = &path[path.find(':').map_or(0, |at| at + 1)..];
+            let host = rest.strip_prefix("//").unwrap_or_default();
+            match scheme.as_str() {
+                "https" if host.is_empty() || host.starts_with('/') => Err("has no host"),
+                "https" => Ok(()),
+                "asset" if !trim(rest).is_empty() => Ok(()),
+                _ => Err("has a scheme that is not allowed"),
+            }
+        }
+        None if path.starts_with('/') => Err("is no relative path"),
+        None => Ok(()),
+    }
+}
+
+/// A text whose bytes that are written with `%` are decoded, over and over.
+fn percent_decoded(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..4 {
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.as_bytes();
+        while let [first, after @ ..] = rest {
+            let code = after.get(..2).filter(|_| *first == b'%');
+            let code = code.and_then(|code| std::str::from_utf8(code).ok());
+            match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+                Some(byte) => {
+                    bytes.push(byte);
+                    rest = &after[2..];
+                }
+                None => {
+                    bytes.push(*first);
+                    rest = after;
+                }
+            }
+        }
+        let next = String::from_utf8_lossy(&bytes).into_owned();
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
+}
+
+/// A tag of the caller's own.
+pub(super) fn own(block: &Block, element: &Element, cx: &Context, out: &mut dyn Output) -> Came {
+    let attributes = block.attributes.iter().cloned().collect();
+    let name = element.name.clone().into_owned();
+    if element.body != Body::Json {
+        let text = trim(&block.body).to_owned();
+        out.act(Action::Show(OwnElement { name, attributes, text, value: None }.into()));
+        return Came::Done;
+    }
+    let found = json(&block.body, block.at, &cx.options.limits, out).filter(|json| json.complete);
+    match found {
+        Some(found) => {
+            let value = Some(found.value);
+            out.act(Action::Show(OwnElement { name, attributes, text: String::new(), value }.into()));
+            Came::Done
+        }
+        None => {
+            let message = format!("`<{}>` holds no JSON", block.name);
+            out.report(Report::new(rules::RAW_TEXT, block.tag, block.end(), message));
+            Came::Raw(block.body.clone())
+        }
+    }
+}

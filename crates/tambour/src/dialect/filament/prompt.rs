@@ -1,0 +1,218 @@
+//! Format instructions for a system prompt (F-237), made from the structure. A worked example comes first: small models follow it
+//! better than rules.
+
+use super::options;
+use super::tags::{Kind, Tags};
+use crate::dialect::Prompt;
+use crate::options::{Language, Options};
+use crate::protocol::{CORE, Registry};
+use crate::structure::{Body, Element, Expected};
+
+/// The instructions.
+pub(super) fn prompt(options: &Options) -> Prompt {
+    let own = options::of(options);
+    let mut shown = own.clone();
+    shown.structure = Some(own.structure.clone().unwrap_or_else(|| usual(options, own.views.is_some())));
+    let tags = Tags::new(&shown);
+    let expected = shown.structure.unwrap_or_default();
+    let words = match options.texts.language {
+        Language::Zh => &ZH,
+        Language::En => &EN,
+    };
+    let registry = Registry::builtin();
+    let (mut example, mut rules) = (String::new(), words.rules.to_owned());
+    for at in in_order(&expected) {
+        let part =
+            Part { element: &expected.elements[at], kind: tags.kind(at), options, registry: &registry };
+        example += &part.example(own.views.as_deref());
+        rules += &part.rule(words);
+    }
+    let tools = options.tools.iter().flat_map(|tools| tools.iter());
+    let mut tools = tools.filter(|tool| tool.allows(options.caller.as_deref())).peekable();
+    if tools.peek().is_some() && tags.first(Kind::Call).is_some() {
+        rules += words.tools;
+        for tool in tools {
+            let about = tool.description(options.texts.language);
+            let colon = if about.is_empty() { "" } else { ": " };
+            rules += &format!("  - {}{}{colon}{about}\n", tool.name, tool.signature());
+        }
+    }
+    let must: Vec<String> = expected
+        .elements
+        .iter()
+        .filter(|element| element.mandatory)
+        .map(|element| format!("<{}>", element.name))
+        .collect();
+    if !must.is_empty() {
+        rules += &words.must.replace("{tags}", &must.join(words.and));
+    }
+    rules += words.end;
+    Prompt { opening: words.opening.into(), example: example.into(), rules: rules.into() }
+}
+
+/// The structure that is shown where none was given: without calls and components, where there are none.
+fn usual(options: &Options, views: bool) -> Expected {
+    let registry = Registry::builtin();
+    let ids = registry.iter().map(|protocol| protocol.id.as_str());
+    let shown = ids.filter(|id| match *id {
+        "tool_call" => options.tools.is_some(),
+        "ui_component" => views,
+        _ => true,
+    });
+    registry.expected(shown).0
+}
+
+/// The elements so that each stands behind those it must follow.
+fn in_order(expected: &Expected) -> Vec<usize> {
+    let count = expected.elements.len();
+    let mut order: Vec<usize> = Vec::with_capacity(count);
+    while order.len() < count {
+        let ready = (0..count).find(|&at| {
+            let placed = |name: &str| order.iter().any(|&known| expected.elements[known].name == name);
+            !order.contains(&at) && expected.elements[at].after.iter().all(|first| placed(first))
+        });
+        match ready {
+            Some(at) => order.push(at),
+            // A structure that was made by hand may hold a circle.
+            None => order.extend((0..count).filter(|at| !order.contains(at)).collect::<Vec<_>>()),
+        }
+    }
+    order
+}
+
+/// One element as a model is told of it.
+struct Part<'a> {
+    element: &'a Element,
+    kind: Kind,
+    options: &'a Options,
+    registry: &'a Registry,
+}
+
+impl Part<'_> {
+    /// The name of the element that it is read as.
+    fn usual_name(&self) -> &str {
+        match self.kind {
+            Kind::Content => "content",
+            Kind::Own => "",
+            _ => self.element.role(),
+        }
+    }
+
+    fn example(&self, views: Option<&[String]>) -> String {
+        let name = &*self.element.name;
+        let shown = match (self.kind, &self.options.tools) {
+            (Kind::Call, Some(tools)) => {
+                let mut callable = tools.iter().filter(|tool| tool.allows(self.options.caller.as_deref()));
+                let Some((tool, args)) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))
+                else {
+                    return String::new();
+                };
+                let tool = crate::lex::entity::encode(tool);
+                return format!("<{name} name=\"{tool}\">\n{args}\n</{name}>\n");
+            }
+            (Kind::Own, _) => {
+                return match self.element.body {
+                    Body::Json => format!("<{name}>\n{{}}\n</{name}>\n"),
+                    Body::Empty => format!("<{name}></{name}>\n"),
+                    Body::Text | Body::Markup => format!("<{name}>\n…\n</{name}>\n"),
+                };
+            }
+            _ => self.builtin(),
+        };
+        let shown = match views.and_then(<[String]>::first) {
+            Some(view) if self.kind == Kind::Component => shown.replace("widget.inventory_grid", view),
+            _ => shown,
+        };
+        let usual = self.usual_name();
+        shown
+            .replace(&format!("<{usual}"), &format!("<{name}"))
+            .replace(&format!("</{usual}>"), &format!("</{name}>"))
+    }
+
+    /// The part of a built-in example that shows the element.
+    fn builtin(&self) -> String {
+        let usual = self.usual_name();
+        let language = self.options.texts.language;
+        let id = if matches!(self.kind, Kind::Thought | Kind::Content) { CORE } else { self.id() };
+        let examples = self.registry.examples([id], language);
+        let all = if id == CORE { examples.first() } else { examples.get(1) };
+        let all = all.copied().unwrap_or_default();
+        let Some(start) = all.find(&format!("<{usual}")) else { return String::new() };
+        let close = format!("</{usual}>\n");
+        let end = all[start..].find(&close).map_or(all.len(), |end| start + end + close.len());
+        all[start..end].to_owned()
+    }
+
+    fn id(&self) -> &str {
+        match self.kind {
+            Kind::Update => "variable_update_v2",
+            _ => self.usual_name(),
+        }
+    }
+
+    fn rule(&self, words: &Words) -> String {
+        let name = &*self.element.name;
+        if self.kind == Kind::Own {
+            return words.own.replace("{tag}", name);
+        }
+        let usual = self.usual_name();
+        let id = if matches!(self.kind, Kind::Thought | Kind::Content) { CORE } else { self.id() };
+        let texts = self.registry.instructions([id], self.options.texts.language);
+        let text = if id == CORE { texts.first() } else { texts.get(1) };
+        let items = text.copied().unwrap_or_default().split("\n- ").map(|item| item.trim_start_matches("- "));
+        let mut items = items.filter(|item| item.starts_with(&format!("<{usual}")));
+        let item = items.next().unwrap_or_default().replace(&format!("<{usual}"), &format!("<{name}"));
+        format!("- {item}\n")
+    }
+}
+
+/// The texts of one language.
+struct Words {
+    opening: &'static str,
+    rules: &'static str,
+    own: &'static str,
+    tools: &'static str,
+    must: &'static str,
+    and: &'static str,
+    end: &'static str,
+}
+
+const EN: Words = Words {
+    opening: "\
+Write your whole reply in tags, in the form of this example, and nothing outside of the tags.
+
+Example reply:
+",
+    rules: "
+Rules:
+- Answer the request you are given. Take over the form of the example, never its words.
+",
+    own: "- <{tag}>: as its name says.\n",
+    tools: "- Tools, with their arguments (`?` marks those that may be left out):\n",
+    must: "- {tags} must be there. Write the other tags only when they are needed.\n",
+    and: " and ",
+    end: "\
+- Close every tag. No tag but <media /> closes itself. No code fence around the reply.
+- JSON has double quotes, no comments, and no comma at the end.
+",
+};
+
+const ZH: Words = Words {
+    opening: "\
+整个回复都写在标签里，格式同下面的示例，标签之外不要有任何内容。
+
+示例回复：
+",
+    rules: "
+规则：
+- 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
+",
+    own: "- <{tag}>：内容如其名。\n",
+    tools: "- 可用的工具及其参数（带 `?` 的可以省略）：\n",
+    must: "- {tags} 必须有；其他标签需要时才写。\n",
+    and: "、",
+    end: "\
+- 每个标签都要闭合；除 <media /> 外没有自闭合标签；不要用代码围栏包住回复。
+- JSON 使用双引号，没有注释，末尾没有多余的逗号。
+",
+};

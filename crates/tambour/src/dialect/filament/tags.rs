@@ -1,0 +1,268 @@
+//! What tags mean: those of the structure, by what they are read as, and those of earlier and later versions.
+
+use std::borrow::Cow;
+
+use super::options::FilamentOptions;
+use crate::lex::marks;
+use crate::lex::markup::{Names, Slip, Tag};
+use crate::protocol::Registry;
+use crate::structure::{Body, Element, Expected, Known as Found, Misfit, Written};
+
+/// What an element is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Thought,
+    Content,
+    Update,
+    Call,
+    Status,
+    Details,
+    Choice,
+    Component,
+    Media,
+    /// A tag of the caller's own.
+    Own,
+}
+
+use Kind::*;
+
+/// The reply tags (F-100).
+const KINDS: [(&str, Kind); 9] = [
+    ("thought", Thought),
+    ("content", Content),
+    ("variable_update", Update),
+    ("tool_call", Call),
+    ("status_bar", Status),
+    ("details", Details),
+    ("choice", Choice),
+    ("ui_component", Component),
+    ("media", Media),
+];
+
+/// How an element is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As it is today.
+    Current,
+    /// Under a newer or another name, with the same body or a JSON one.
+    Newer,
+    /// `<state_update>`: operations, JSON Patch, or one path and value.
+    StateUpdate,
+    /// `<update>`: one path and value.
+    OneUpdate,
+    /// `<UpdateVariable>`: commands.
+    Commands,
+    /// `<JSONPatch>` without that around it.
+    Patch,
+    /// `<xx>`: a list of options.
+    List,
+    /// A status bar under an earlier name.
+    OldStatus,
+    /// A status bar that is a piece of HTML.
+    Html,
+}
+
+/// Names of other versions, what they are and how they are written.
+const OTHERS: &[(&str, Kind, Form)] = &[
+    ("think", Thought, Form::Newer),
+    ("reply", Content, Form::Newer),
+    ("state_update", Update, Form::StateUpdate),
+    ("update", Update, Form::OneUpdate),
+    ("UpdateVariable", Update, Form::Commands),
+    ("JSONPatch", Update, Form::Patch),
+    ("json_patch", Update, Form::Patch),
+    ("xx", Choice, Form::List),
+    ("StatusBlock", Status, Form::OldStatus),
+    ("StatusBar", Status, Form::OldStatus),
+];
+
+/// Names around a whole reply, which mean nothing.
+const ENVELOPES: &[&str] = &["filament_output"];
+
+/// Elements of HTML that a status bar may be made of.
+const HTML_BLOCKS: &[&str] = &["div", "table", "section", "aside"];
+
+/// The elements that a reply may have.
+#[derive(Clone, Debug)]
+pub(super) struct Tags {
+    expected: Expected,
+    kinds: Vec<Kind>,
+    /// Whether the structure was given, so that text before all tags may be thinking (F-201).
+    given: bool,
+}
+
+/// An element of the structure that a tag means.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Its place in the structure.
+    pub(super) at: usize,
+    pub(super) kind: Kind,
+    pub(super) form: Form,
+    pub(super) written: Written,
+}
+
+/// What a tag is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meaning {
+    Known(Known),
+    /// A mark of reasoning that is no reply tag: a thought.
+    Reasoning(Known),
+    Envelope,
+    /// A reply tag that the structure does not have.
+    Inactive,
+    Unknown,
+}
+
+impl Tags {
+    pub(super) fn new(own: &FilamentOptions) -> Tags {
+        let expected = own.structure.clone().unwrap_or_else(core);
+        let role = |element: &Element| KINDS.iter().find(|(name, _)| *name == element.role());
+        let mut kinds: Vec<Kind> =
+            expected.elements.iter().map(|element| role(element).map_or(Own, |(_, kind)| *kind)).collect();
+        if !kinds.contains(&Content)
+            && let Some(first) = (0..kinds.len()).find(|&at| {
+                let Element { mandatory, body, .. } = &expected.elements[at];
+                kinds[at] == Own && *mandatory && matches!(body, Body::Text | Body::Markup)
+            })
+        {
+            // Somebody must be told something.
+            kinds[first] = Content;
+        }
+        Tags { expected, kinds, given: own.structure.is_some() }
+    }
+
+    /// All names, for a tolerant lexer.
+    pub(super) fn names(&self) -> Names {
+        let others = OTHERS.iter().filter(|(_, kind, _)| self.kinds.contains(kind)).map(|(name, ..)| *name);
+        Names::new(self.expected.names().chain(others))
+    }
+
+    pub(super) fn element(&self, at: usize) -> &Element {
+        &self.expected.elements[at]
+    }
+
+    pub(super) fn kind(&self, at: usize) -> Kind {
+        self.kinds.get(at).copied().unwrap_or(Content)
+    }
+
+    /// The element of that name.
+    pub(super) fn named(&self, name: &str) -> Option<usize> {
+        self.expected.elements.iter().position(|element| element.name == name)
+    }
+
+    /// Whether an element must follow another one.
+    pub(super) fn follows(&self, at: usize, first: usize) -> bool {
+        self.expected.follows(&self.element(at).name, &self.element(first).name)
+    }
+
+    /// The first element that is read so.
+    pub(super) fn first(&self, kind: Kind) -> Option<usize> {
+        self.kinds.iter().position(|known| *known == kind)
+    }
+
+    /// What a tag means.
+    pub(super) fn meaning(&self, tag: &Tag<'_>) -> Meaning {
+        let name = tag.name;
+        if let Some(Found { element, written }) = self.expected.find(name) {
+            return Meaning::Known(self.known(element, Form::Current, written));
+        }
+        if let Some((_, kind, form)) = OTHERS.iter().find(|(other, ..)| other.eq_ignore_ascii_case(name)) {
+            let known = self.first(*kind).map(|at| self.known(self.element(at), *form, Written::Alias));
+            return known.map_or(Meaning::Inactive, Meaning::Known);
+        }
+        if let Some(Found { element, written }) = self.expected.find_near(name) {
+            return Meaning::Known(self.known(element, Form::Current, written));
+        }
+        if marks::of_tag(name, false).is_some()
+            && let Some(at) = self.first(Thought)
+        {
+            return Meaning::Reasoning(self.known(self.element(at), Form::Newer, Written::Alias));
+        }
+        if ENVELOPES.contains(&name) {
+            return Meaning::Envelope;
+        }
+        let reply = KINDS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        if reply { Meaning::Inactive } else { Meaning::Unknown }
+    }
+
+    /// The status bar that a piece of HTML is, going by its class or id (F-140).
+    pub(super) fn html_status(&self, tag: &Tag<'_>) -> Option<Known> {
+        let block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
+        let called = || {
+            tag.attributes().any(|attribute| {
+                let value = attribute.value.unwrap_or_default().to_ascii_lowercase();
+                matches!(attribute.name, "class" | "id")
+                    && (value.contains("status") || value.contains("状态"))
+            })
+        };
+        let at = self.first(Status)?;
+        (block && called())
+            .then(|| Known { form: Form::Html, ..self.known(self.element(at), Form::Html, Written::Alias) })
+    }
+
+    fn known(&self, element: &Element, form: Form, written: Written) -> Known {
+        let at =
+            self.expected.elements.iter().position(|known| known.name == element.name).unwrap_or_default();
+        Known { at, kind: self.kinds[at], form, written }
+    }
+
+    /// Whether text before all tags is thinking (F-201).
+    pub(super) fn thinking_head(&self, mandatory: bool) -> bool {
+        self.given
+            && self.first(Thought).is_some_and(|at| {
+                let thought = self.element(at);
+                thought.after.is_empty() && (thought.mandatory || !mandatory)
+            })
+    }
+
+    /// What is wrong with an element that begins now.
+    pub(super) fn misfit<'a>(&'a self, at: usize, seen: &[usize]) -> Option<Misfit<'a>> {
+        let seen: Vec<&str> = seen.iter().map(|&at| &*self.expected.elements[at].name).collect();
+        self.expected.misfit(&self.expected.elements[at].name, &seen)
+    }
+
+    /// The elements that must be there and are not.
+    pub(super) fn missing(&self, seen: &[usize]) -> Vec<usize> {
+        let missing = |&at: &usize| self.expected.elements[at].mandatory && !seen.contains(&at);
+        (0..self.kinds.len()).filter(missing).collect()
+    }
+}
+
+/// The structure where none was given: the content, and every other reply tag.
+fn core() -> Expected {
+    let registry = Registry::builtin();
+    let mut expected = registry.expected(registry.iter().map(|protocol| &*protocol.id)).0;
+    expected.elements.iter_mut().for_each(|element| element.after.clear());
+    expected
+}
+
+/// What is wrong with how a tag is written, in words.
+pub(super) fn faults(tag: &Tag<'_>, written: Written) -> Vec<&'static str> {
+    let slip = |slip: Slip| match slip {
+        Slip::Blanks => "blanks in it",
+        Slip::Case => "its letters",
+        Slip::FullWidth => "a full-width sign",
+        Slip::MissingBracket => "no closing bracket",
+    };
+    let mut faults: Vec<&str> = tag.slips.iter().filter(|one| *one != Slip::Case).map(slip).collect();
+    match written {
+        Written::Case => faults.push("its letters"),
+        Written::Typo => faults.push("a letter is wrong"),
+        Written::Exact | Written::Alias => {}
+    }
+    faults
+}
+
+/// The attributes of a tag, entities decoded; of equal names the first.
+pub(super) fn attributes(tag: &Tag<'_>) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for attribute in tag.attributes() {
+        let name = attribute.name.to_ascii_lowercase();
+        if !found.iter().any(|(known, _)| *known == name) {
+            let value =
+                attribute.value.map_or(Cow::Borrowed(""), |value| crate::lex::entity::decode(value).into());
+            found.push((name, value.into_owned()));
+        }
+    }
+    found
+}

@@ -1,0 +1,326 @@
+//! `variable_update`: operations on the state, as they are written today, were earlier and will be (F-110, F-140, F-141).
+
+use serde_json::Value;
+
+use super::block::{Block, Came, Context, notice};
+use super::body::{Field, Fields, fields, json};
+use super::commands;
+use super::patch;
+use super::rules;
+use super::tags::Form;
+use crate::dialect::{Action, Output, Update};
+use crate::finding::Report;
+use crate::lex::space::trim;
+use crate::span::Place;
+use crate::state::{Op, Operation};
+
+/// The notice of updates that could not be read or applied (F-212).
+pub(super) const FAILED: &str = "state_update_partial_failure";
+
+/// Lists of a value in which operations are found.
+const LISTS: [&str; 3] = ["ops", "operations", "patch"];
+
+/// Texts of a value that say why.
+const REASONS: [&str; 2] = ["analysis", "reason"];
+
+/// What was read.
+#[derive(Default)]
+struct Read {
+    analysis: Vec<String>,
+    /// `None`: there is no list of operations.
+    operations: Option<Vec<Operation>>,
+    complete: bool,
+}
+
+/// Reads a block that closed.
+pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+    let found = match block.known.form {
+        Form::Commands => {
+            block.form(rules::LEGACY_FORM, "`variable_update`", out);
+            of_commands(block, cx, out)
+        }
+        Form::Patch => {
+            block.form(rules::NEWER_FORM, "`variable_update`", out);
+            of_json(block, cx, &block.body, block.at, out)
+        }
+        Form::OneUpdate => one(block, cx, out),
+        Form::StateUpdate if is_one(block) => one(block, cx, out),
+        Form::StateUpdate => {
+            let newer = trim(&block.body).starts_with(['{', '｛']);
+            let rule = if newer { rules::NEWER_FORM } else { rules::LEGACY_FORM };
+            block.form(rule, "`variable_update`", out);
+            with_analysis(block, cx, out)
+        }
+        _ => with_analysis(block, cx, out),
+    };
+    let analysis = found.analysis.join("\n");
+    match found.operations {
+        Some(operations) if found.complete => {
+            out.act(Action::Update(Update { analysis, operations, atomic: cx.own.atomic }));
+            Came::Done
+        }
+        Some(_) => {
+            let report = block.report(rules::JSON_INCOMPLETE, "the operations are not complete");
+            out.report(report.repaired("nothing of the block runs"));
+            failed(block, out)
+        }
+        None => {
+            let message = format!("`<{}>` has no list of operations", block.name);
+            out.report(block.report(rules::OPERATIONS_MISSING, message).repaired("shown as text"));
+            failed(block, out)
+        }
+    }
+}
+
+/// Nothing of the block runs.
+pub(super) fn failed(block: &Block, out: &mut dyn Output) -> Came {
+    notice(FAILED, None, out);
+    block.raw(out)
+}
+
+/// `<analysis>` and a list.
+fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
+    let body = &block.body;
+    if !trim(body).starts_with(['<', '＜']) {
+        return of_json(block, cx, body, block.at, out);
+    }
+    let fields = fields(body, block.at, &["analysis"], &[], &cx.options.limits, out);
+    let mut analysis: Vec<String> = texts(&fields, "analysis");
+    let mut read = Read::default();
+    for (text, at) in &fields.rest {
+        if read.operations.is_some() {
+            analysis.push(trim(text).to_owned());
+            continue;
+        }
+        read = of_json(block, cx, text, *at, out);
+        match read.operations {
+            Some(_) => analysis.append(&mut read.analysis),
+            None => analysis.push(trim(text).to_owned()),
+        }
+    }
+    if read.operations.is_none()
+        && let Some(Field { text, at, .. }) = fields.fields.last()
+    {
+        // It is not closed before the list.
+        read = of_json(block, cx, text, *at, out);
+        if read.operations.is_some() {
+            analysis.pop();
+            analysis.append(&mut read.analysis);
+        }
+    }
+    read.analysis = analysis;
+    read
+}
+
+fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<String> {
+    let texts = fields.named(name).map(|field| trim(field.text).to_owned());
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+/// A list, or an object that holds one, and text around it, which says why.
+fn of_json(block: &Block, cx: &Context, text: &str, at: Place, out: &mut dyn Output) -> Read {
+    let mut inner = Around { out, told: false };
+    let Some(json) = json(text, at, &cx.options.limits, &mut inner) else { return Read::default() };
+    let mut analysis = Vec::new();
+    for part in [&text[..json.span.start], &text[json.span.end..]] {
+        let part = trim(part).trim_start_matches('`').trim_end_matches('`');
+        let part = trim(part.strip_suffix("```json").unwrap_or(part));
+        if !part.is_empty() && part != "json" {
+            analysis.push(part.to_owned());
+        }
+    }
+    let mut list = Listed { block, patch: block.known.form == Form::Patch, odd: None, newer: false };
+    let operations = list.all(&json.value, &mut analysis);
+    let reports = operations.iter().flatten().filter_map(|one| one.report(block.at, block.end()));
+    reports.for_each(|report| out.report(report));
+    if let Some(odd) = list.odd {
+        let report = Report::new(rules::OPERATION_FORM, at, at.offset + text.len(), odd);
+        out.report(report.repaired("read as lists, other fields not used"));
+    }
+    if list.newer && block.known.form == Form::Current {
+        block.form(rules::NEWER_FORM, "a list of lists, other fields not used", out);
+    }
+    Read { analysis, operations, complete: json.complete }
+}
+
+/// Hands on what is found, but for text around JSON, which is kept.
+pub(super) struct Around<'a> {
+    pub(super) out: &'a mut dyn Output,
+    pub(super) told: bool,
+}
+
+impl Output for Around<'_> {
+    fn intent(&mut self, intent: crate::dialect::Intent<'_>) {
+        self.out.intent(intent);
+    }
+
+    fn queries(&mut self, written: crate::dialect::Written<'_>, place: Place, end: usize) -> Option<usize> {
+        self.out.queries(written, place, end)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.out.act(action);
+    }
+
+    fn report(&mut self, report: Report) {
+        if report.rule.code == crate::repair::rules::TEXT_AROUND.code {
+            self.told = true;
+        } else {
+            self.out.report(report);
+        }
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.out.fall_back(reason);
+    }
+}
+
+/// Reads operations of a value.
+struct Listed<'a> {
+    block: &'a Block,
+    patch: bool,
+    /// What is odd about their form.
+    odd: Option<String>,
+    newer: bool,
+}
+
+impl Listed<'_> {
+    fn all(&mut self, value: &Value, analysis: &mut Vec<String>) -> Option<Vec<Operation>> {
+        match value {
+            Value::Array(items) if is_operation(items) => {
+                self.odd("an operation stands in no list");
+                Some(vec![Operation::from_value(value)])
+            }
+            Value::Array(items) => {
+                let mut operations = Vec::with_capacity(items.len());
+                items.iter().for_each(|item| self.item(item, &mut operations));
+                let some = items.is_empty() || operations.iter().any(|one| !one.op().is_empty());
+                some.then_some(operations)
+            }
+            Value::Object(fields) => {
+                for key in REASONS {
+                    let text =
+                        fields.get(key).and_then(Value::as_str).map(trim).filter(|text| !text.is_empty());
+                    analysis.extend(text.map(str::to_owned));
+                }
+                if let Some(list) =
+                    LISTS.iter().find_map(|key| fields.get(*key)).filter(|list| list.is_array())
+                {
+                    self.newer = true;
+                    return self.all(list, analysis);
+                }
+                let mut operations = Vec::new();
+                self.item(value, &mut operations);
+                operations.iter().any(|one| !one.op().is_empty()).then_some(operations)
+            }
+            _ => None,
+        }
+    }
+
+    fn item(&mut self, item: &Value, operations: &mut Vec<Operation>) {
+        match item {
+            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_array) => {
+                self.odd("operations stand in a list of lists");
+                operations.extend(items.iter().map(Operation::from_value));
+            }
+            Value::Object(fields) => {
+                let text = |key: &str| fields.get(key).and_then(Value::as_str);
+                let (Some(op), Some(path)) = (text("op"), text("path")) else {
+                    return operations.push(Operation::from_value(item));
+                };
+                if self.patch || path.starts_with('/') || patch::is_patch(op) {
+                    self.newer = true;
+                    return operations.push(patch::operation(op, path, fields));
+                }
+                self.odd("an operation is an object");
+                let mut written = vec![Value::from(op), Value::from(path)];
+                written.extend(fields.get("value").cloned());
+                operations.push(Operation::from_value(&Value::Array(written)));
+            }
+            _ => operations.push(Operation::from_value(item)),
+        }
+    }
+
+    fn odd(&mut self, what: &str) {
+        self.odd.get_or_insert_with(|| format!("{what} in `<{}>`", self.block.name));
+    }
+}
+
+/// Whether a list is one operation.
+fn is_operation(items: &[Value]) -> bool {
+    matches!(items, [Value::String(op), Value::String(_), ..] if Op::named(op).is_some())
+}
+
+/// Commands, or what stands in their place.
+fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
+    let fields =
+        fields(&block.body, block.at, &["analysis", "jsonpatch", "json_patch"], &[], &cx.options.limits, out);
+    let mut read = Read { complete: true, ..Read::default() };
+    read.analysis = texts(&fields, "analysis");
+    let mut operations = Vec::new();
+    let mut any = false;
+    for field in fields.fields.iter().filter(|field| field.name != "analysis") {
+        let mut found = of_json(block, cx, field.text, field.at, out);
+        any |= found.operations.is_some();
+        read.complete &= found.complete || found.operations.is_none();
+        operations.extend(found.operations.take().unwrap_or_default());
+        read.analysis.append(&mut found.analysis);
+    }
+    for (text, at) in &fields.rest {
+        if trim(text).starts_with(['[', '{', '`']) {
+            let mut found = of_json(block, cx, text, *at, out);
+            if let Some(more) = found.operations.take() {
+                any = true;
+                read.complete &= found.complete;
+                operations.extend(more);
+                read.analysis.append(&mut found.analysis);
+                continue;
+            }
+        }
+        let found = commands::read(text, *at, &cx.options.limits, out);
+        any |= !found.operations.is_empty();
+        operations.extend(found.operations);
+        read.analysis.extend(found.reasons);
+    }
+    read.operations = any.then_some(operations);
+    read
+}
+
+/// Whether an element holds one path and value.
+fn is_one(block: &Block) -> bool {
+    block.attribute("path").is_some() || {
+        let body = trim(&block.body);
+        body.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("<path"))
+    }
+}
+
+/// One path and value (version 1.0).
+fn one(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
+    block.form(rules::LEGACY_FORM, "`variable_update`", out);
+    let fields =
+        fields(&block.body, block.at, &["path", "value", "op", "analysis"], &[], &cx.options.limits, out);
+    let child = |name: &'static str| fields.named(name).next().map(|field| trim(field.text).to_owned());
+    let Some(path) = block.attribute("path").map(str::to_owned).or_else(|| child("path")) else {
+        return Read::default();
+    };
+    let op = block.attribute("op").map(str::to_owned).or_else(|| child("op"));
+    let op = op.unwrap_or_else(|| Op::Set.name().to_owned());
+    let written = child("value").or_else(|| block.attribute("value").map(str::to_owned));
+    let rest = Some(fields.rest()).filter(|text| !text.is_empty());
+    let mut analysis = texts(&fields, "analysis");
+    let text = match (written, rest) {
+        (None, rest) => rest,
+        (written, rest) => {
+            analysis.extend(rest);
+            written
+        }
+    };
+    let mut list = vec![Value::from(op), Value::from(path)];
+    list.extend(text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))));
+    let operation = Operation::from_value(&Value::Array(list));
+    if let Some(report) = operation.report(block.at, block.end()) {
+        out.report(report);
+    }
+    let operations = Some(vec![operation]);
+    Read { analysis, operations, complete: true }
+}

@@ -1,0 +1,309 @@
+//! Events to Filament that passes the strict check.
+
+use serde_json::Value;
+
+use super::options::FilamentOptions;
+use super::tags::{Kind, Tags};
+use crate::event::{
+    AsideKind, Choice, Details, Event, Extension, Media, OwnElement, StateUpdate, StatusItem, ToolCall,
+    UiComponent,
+};
+use crate::lex::code::{Code, Inside};
+use crate::lex::entity::encode;
+use crate::lex::space::{is_space, trim};
+use crate::state::of_event;
+
+/// Writes the events of one reply.
+pub(super) fn write(events: &[Event<'_>]) -> String {
+    write_with(events, &Tags::new(&FilamentOptions::default()))
+}
+
+/// The same, with the names of a structure.
+pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
+    // Room for all text at once: one that grows is there twice.
+    let size = |event: &Event<'_>| match event {
+        Event::FinalDelta { text } | Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => {
+            text.len() + 16
+        }
+        _ => 0,
+    };
+    let mut out = String::new();
+    out.reserve_exact(events.iter().map(size).sum::<usize>() + 256);
+    let mut writer = Writer {
+        tags,
+        out,
+        thinking: false,
+        content: None,
+        inner: Vec::new(),
+        late: String::new(),
+        code: Code::default(),
+        blocks: Vec::new(),
+    };
+    events.iter().for_each(|event| writer.event(event));
+    writer.finish()
+}
+
+struct Writer<'a> {
+    tags: &'a Tags,
+    /// What comes first, and then the content.
+    out: String,
+    /// Whether a thought is open in it.
+    thinking: bool,
+    /// Where the content begins, with its tag and behind it.
+    content: Option<(usize, usize)>,
+    /// What comes next in the content: comments, and elements of it.
+    inner: Vec<Inner>,
+    /// Thoughts behind the content.
+    late: String,
+    /// Code in the content.
+    code: Code,
+    /// Other elements, by their places in the structure.
+    blocks: Vec<(usize, String)>,
+}
+
+/// What stands in the content and is no text.
+enum Inner {
+    Comment(String),
+    Details(String),
+}
+
+impl Writer<'_> {
+    /// Text of a thought; what was not apart from the last one goes on with it.
+    fn thought(&mut self, text: &str) {
+        let Some(name) = self.name(Kind::Thought) else { return };
+        if !std::mem::replace(&mut self.thinking, true) {
+            self.out.push_str(&format!("<{name}>\n"));
+        }
+        self.out.push_str(text);
+    }
+
+    fn end_thought(&mut self) {
+        if std::mem::take(&mut self.thinking) {
+            let name = self.name(Kind::Thought).unwrap_or_default();
+            self.out.truncate(self.out.trim_end().len());
+            self.out.push_str(&format!("\n</{name}>\n"));
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::PhaseStart { .. } if self.thinking => self.out.push_str("\n\n"),
+            Event::PhaseDelta { text, .. } => self.thought(text),
+            Event::FinalDelta { text } => self.text(text),
+            Event::Aside { kind: AsideKind::Comment, text } => {
+                self.inner.push(Inner::Comment(comment(text)));
+            }
+            Event::Aside { text, .. } => self.late.push_str(text),
+            Event::Extension(extension) => self.extension(extension),
+            _ => {}
+        }
+    }
+
+    /// Text of the content, behind what stands before it.
+    fn text(&mut self, text: &str) {
+        let Some(name) = self.name(Kind::Content) else { return };
+        let mut rest = text;
+        if self.content.is_none() {
+            self.end_thought();
+            let start = self.out.len();
+            self.out.push_str(&format!("<{name}>\n"));
+            self.content = Some((start, self.out.len()));
+            for inner in std::mem::take(&mut self.inner) {
+                let (Inner::Comment(text) | Inner::Details(text)) = inner;
+                self.out.push_str(&format!("{}\n", text.trim_end()));
+            }
+        }
+        if !self.inner.is_empty() {
+            // On a line of its own, if it stood on one.
+            let blank = text.len() - text.trim_start_matches(is_space).len();
+            let lead = text[..blank].find('\n').map_or(0, |end| end + 1);
+            self.put_text(&text[..lead]);
+            rest = &text[lead..];
+            self.code.boundary();
+            if self.code.inside() == Inside::Text {
+                for inner in std::mem::take(&mut self.inner) {
+                    let (Inner::Comment(text) | Inner::Details(text)) = inner;
+                    self.out.push_str(text.trim_end());
+                }
+            }
+        }
+        self.put_text(rest);
+    }
+
+    fn put_text(&mut self, text: &str) {
+        self.code.skim(text, false);
+        self.out.push_str(text);
+    }
+
+    fn extension(&mut self, extension: &Extension) {
+        let (kind, attributes, body) = match extension {
+            Extension::StateUpdate(update) => (Kind::Update, String::new(), of_update(update)),
+            Extension::StatusBar(bar) => (Kind::Status, String::new(), of_items(&bar.items)),
+            Extension::Details(Details { summary, text }) => {
+                let summary = if summary.is_empty() {
+                    String::new()
+                } else {
+                    format!("<summary>{summary}</summary>\n")
+                };
+                let body = summary + text;
+                let Some(name) = self.name(Kind::Details) else { return };
+                let written = format!("<{name}>\n{}\n</{name}>\n", trim(&body));
+                return self.inner.push(Inner::Details(written));
+            }
+            Extension::Choice(choice) => (Kind::Choice, String::new(), of_choice(choice)),
+            Extension::UiComponent(UiComponent { view, props, fallback_text }) => {
+                let fallback =
+                    fallback_text.as_ref().map(|text| format!(" fallback=\"{}\"", attribute(text)));
+                let attributes = format!(" view=\"{view}\"{}", fallback.unwrap_or_default());
+                (Kind::Component, attributes, json(props))
+            }
+            Extension::Media(Media { kind, src, alt }) => {
+                let Some(name) = self.name(Kind::Media) else { return };
+                let text = format!(
+                    "<{name} type=\"{kind}\" src=\"{}\" alt=\"{}\" />\n",
+                    attribute(src),
+                    attribute(alt)
+                );
+                return self.put(Kind::Media, text);
+            }
+            Extension::ToolCall(ToolCall { name, args, .. }) => {
+                (Kind::Call, format!(" name=\"{}\"", attribute(name)), json(args))
+            }
+            Extension::Element(OwnElement { name, attributes, text, value }) => {
+                let written: String = attributes
+                    .iter()
+                    .map(|(name, value)| format!(" {name}=\"{}\"", attribute(value)))
+                    .collect();
+                let body = value.as_ref().map_or_else(|| text.clone(), json);
+                let text = format!("<{name}{written}>\n{body}\n</{name}>\n");
+                return self.put_at(self.tags.named(name).unwrap_or_default(), text);
+            }
+            _ => return,
+        };
+        if let Some(name) = self.name(kind) {
+            let text = format!("<{name}{attributes}>\n{}\n</{name}>\n", trim(&body));
+            self.put(kind, text);
+        }
+    }
+
+    fn name(&self, kind: Kind) -> Option<String> {
+        self.tags.first(kind).map(|at| self.tags.element(at).name.clone().into_owned())
+    }
+
+    fn put(&mut self, kind: Kind, text: String) {
+        if let Some(at) = self.tags.first(kind) {
+            self.put_at(at, text);
+        }
+    }
+
+    /// An element where it came, if it may stand there.
+    fn put_at(&mut self, at: usize, text: String) {
+        let late = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(at, content));
+        if self.content.is_none() && !late {
+            self.end_thought();
+            self.out.push_str(&text);
+        } else {
+            self.blocks.push((at, text));
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.end_thought();
+        let element = |name: Option<String>, text: &str| match name {
+            Some(name) if !text.trim().is_empty() => format!("<{name}>\n{text}\n</{name}>\n"),
+            _ => String::new(),
+        };
+        let mut after = element(self.name(Kind::Thought), trim(&self.late));
+        let (mut comments, mut details) = (String::new(), String::new());
+        for inner in std::mem::take(&mut self.inner) {
+            match inner {
+                Inner::Comment(text) => comments += &format!("{text}\n"),
+                Inner::Details(text) => details += &text,
+            }
+        }
+        let name = self.name(Kind::Content).unwrap_or_default();
+        if let Some((_, start)) = self.content {
+            // At the beginning nothing is code.
+            self.out.insert_str(start, &comments);
+            self.out.push_str(&format!("\n</{name}>\n"));
+        }
+        after.push_str(&details);
+        let mut before = String::new();
+        for (at, text) in &self.blocks {
+            let first = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(content, *at));
+            if first { before.push_str(text) } else { after.push_str(text) }
+        }
+        let start = self.content.map_or(self.out.len(), |(start, _)| start);
+        self.out.insert_str(start, &before);
+        self.out.push_str(&after);
+        self.out
+    }
+}
+
+/// A comment that ends where it should.
+fn comment(text: &str) -> String {
+    let mut text = text.replace("--", "- -");
+    // A tag that is open would go on behind it.
+    let from = text.rfind('>').map_or(0, |at| at + 1);
+    let open = text[from..].replace('<', "&lt;");
+    text.replace_range(from.., &open);
+    format!("<!-- {text} -->")
+}
+
+fn attribute(text: &str) -> String {
+    encode(text).replace('"', "&quot;").replace(['\n', '\r'], " ")
+}
+
+/// JSON in which no tag can be read.
+fn json(value: &Value) -> String {
+    value.to_string().replace("</", "<\\/")
+}
+
+fn of_update(update: &StateUpdate) -> String {
+    // Those that can never be carried out are none.
+    let operations: Vec<Value> = of_event(update)
+        .iter()
+        .filter(|operation| operation.refusal().is_none())
+        .map(|operation| {
+            let mut list = vec![Value::from(operation.op()), Value::from(operation.path())];
+            list.extend(operation.value().cloned());
+            Value::Array(list)
+        })
+        .collect();
+    let lines: Vec<String> = operations.iter().map(|operation| format!("  {}", json(operation))).collect();
+    let analysis = match update.analysis.is_empty() {
+        true => String::new(),
+        false => format!("<analysis>{}</analysis>\n", update.analysis),
+    };
+    match lines.is_empty() {
+        true => format!("{analysis}[]"),
+        false => format!("{analysis}[\n{}\n]", lines.join(",\n")),
+    }
+}
+
+fn of_items(items: &[StatusItem]) -> String {
+    let item = |StatusItem { name, text, items }: &StatusItem| {
+        if name.is_empty() {
+            return text.clone();
+        }
+        // Text without a name is that of the item around it.
+        let unnamed = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
+        let text: Vec<&str> =
+            std::iter::once(text.as_str()).chain(unnamed).filter(|text| !text.is_empty()).collect();
+        let named: Vec<StatusItem> = items.iter().filter(|item| !item.name.is_empty()).cloned().collect();
+        match named.is_empty() {
+            true => format!("<{name}>{}</{name}>", text.join("\n")),
+            false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), of_items(&named)),
+        }
+    };
+    items.iter().map(item).collect::<Vec<_>>().join("\n")
+}
+
+fn of_choice(choice: &Choice) -> String {
+    let options: String = choice
+        .options
+        .iter()
+        .map(|option| format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), option.text))
+        .collect();
+    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", choice.prompt)
+}

@@ -1,0 +1,305 @@
+//! Protocols: what `<use_protocol>` of a prompt names (F-007). Each adds tags to the expected structure of a reply, says in
+//! both languages what a model has to know of them, and shows an example.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour::protocol::Registry;
+//! use tambour::options::Language;
+//!
+//! let mut registry = Registry::builtin();
+//! registry.add(&json!({
+//!     "id": "weather_v1", "tags": [{"name": "weather", "body": "json"}], "dependency": {"weather": "content"},
+//!     "instruction": {"en": "<weather> holds the forecast as JSON."}, "examples": ["<weather>{\"rain\": true}</weather>"],
+//! }))?;
+//! let (expected, warnings) = registry.expected(["variable_update_v2", "weather_v1", "moon_v9"]);
+//! let names: Vec<&str> = expected.names().collect();
+//! assert_eq!(names, ["thought", "content", "variable_update", "weather"]);
+//! assert_eq!(warnings[0].protocol, "moon_v9");
+//! assert_eq!(registry.examples(["weather_v1"], Language::En).len(), 2);
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! What does not belong here: files, and how a reply is read.
+
+mod builtin;
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::structure::{Element, Expected, Name, names};
+use crate::texts::Language;
+
+/// The protocol that is always on: `thought` and `content`.
+pub const CORE: &str = "core";
+
+/// One entry of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Protocol {
+    /// Unique name.
+    pub id: String,
+    /// Its version, as it is written; may be empty.
+    pub version: String,
+    /// The elements it adds at the top level of a reply, with what they must follow.
+    pub elements: Vec<Element>,
+    /// What a model is told, in Chinese and in English.
+    pub instruction: [String; 2],
+    /// Parts of a reply that show it, in Chinese and in English.
+    pub examples: [Vec<String>; 2],
+}
+
+/// Protocols by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registry(Vec<Protocol>);
+
+/// Something that was asked of a registry and that it does not have. It changes nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// The protocol it is about.
+    pub protocol: String,
+    /// What is wrong, and what is done about it.
+    pub message: String,
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::builtin()
+    }
+}
+
+impl Registry {
+    /// The protocols of this library: `core`, `variable_update_v2`, and one by the name of each other reply tag.
+    #[must_use]
+    pub fn builtin() -> Registry {
+        Registry(builtin::protocols())
+    }
+
+    /// Adds an entry, or a list of them. One with the name of another takes its place.
+    ///
+    /// An entry is an object of `id`, `version`, `tags` (names, or objects as [`Element::from_json`] reads them, with
+    /// `mandatory`), `dependency` (for a tag the one or those it must follow), and `instruction` and `examples`, each for both
+    /// languages or by `zh` and `en`.
+    ///
+    /// # Errors
+    /// Not of that form, with the id and what was expected. Nothing was added then.
+    pub fn add(&mut self, value: &Value) -> Result<()> {
+        let entries = match value {
+            Value::Array(list) => list.iter().map(Protocol::from_json).collect::<Result<Vec<_>>>()?,
+            one => vec![Protocol::from_json(one)?],
+        };
+        for entry in entries {
+            match self.0.iter_mut().find(|known| known.id == entry.id) {
+                Some(known) => *known = entry,
+                None => self.0.push(entry),
+            }
+        }
+        Ok(())
+    }
+
+    /// The protocol of that name.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Protocol> {
+        self.0.iter().find(|protocol| protocol.id == id)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Protocol> {
+        self.0.iter()
+    }
+
+    /// The structure that replies have under these protocols and the core (F-200), and what is wrong with the names.
+    #[must_use]
+    pub fn expected<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Expected, Vec<Warning>) {
+        let (active, mut warnings) = self.active(ids);
+        let mut expected = Expected::default();
+        for protocol in &active {
+            for element in &protocol.elements {
+                let Some(known) = expected.elements.iter_mut().find(|known| known.name == element.name)
+                else {
+                    expected.elements.push(Element { after: Vec::new(), ..element.clone() });
+                    continue;
+                };
+                known.mandatory |= element.mandatory;
+                known.repeated &= element.repeated;
+            }
+        }
+        for protocol in &active {
+            for Element { name, after, .. } in &protocol.elements {
+                after.iter().for_each(|first| follow(&mut expected, protocol, name, first, &mut warnings));
+            }
+        }
+        (expected, warnings)
+    }
+
+    /// What a model is told of these protocols and the core, a line or more for each.
+    #[must_use]
+    pub fn instructions<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
+        let (active, _) = self.active(ids);
+        let texts = active.into_iter().map(|protocol| &*protocol.instruction[at(language)]);
+        texts.filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Parts of a reply that show these protocols and the core: one after the other they are a whole one.
+    #[must_use]
+    pub fn examples<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
+        let (active, _) = self.active(ids);
+        active.into_iter().flat_map(|protocol| &protocol.examples[at(language)]).map(String::as_str).collect()
+    }
+
+    /// The protocols of these names, the core first, each once.
+    fn active<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Vec<&Protocol>, Vec<Warning>) {
+        let (mut active, mut warnings): (Vec<&Protocol>, _) = (Vec::new(), Vec::new());
+        for id in std::iter::once(CORE).chain(ids) {
+            let id = id.trim();
+            match self.get(id) {
+                Some(protocol) if active.iter().any(|known| known.id == protocol.id) => {}
+                Some(protocol) => active.push(protocol),
+                None => {
+                    let known: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
+                    let message = format!(
+                        "there is no protocol `{id}`; known: {}; nothing is changed",
+                        known.join(", ")
+                    );
+                    warnings.push(Warning { protocol: id.to_owned(), message });
+                }
+            }
+        }
+        (active, warnings)
+    }
+}
+
+/// Puts `name` behind `first`, unless one of them is missing or that makes a circle.
+fn follow(
+    expected: &mut Expected,
+    protocol: &Protocol,
+    name: &Name,
+    first: &Name,
+    warnings: &mut Vec<Warning>,
+) {
+    let circle = name == first || expected.follows(first, name);
+    if circle || expected.get(first).is_none() {
+        let why = if circle { "is a circle with other protocols" } else { "names a tag that is not active" };
+        let message = format!("`{name}` behind `{first}` {why}; it is left out");
+        warnings.push(Warning { protocol: protocol.id.clone(), message });
+    } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
+        && !element.after.contains(first)
+    {
+        element.after.push(first.clone());
+    }
+}
+
+fn at(language: Language) -> usize {
+    usize::from(language == Language::En)
+}
+
+impl Protocol {
+    /// An entry from its file form; see [`Registry::add`].
+    ///
+    /// # Errors
+    /// Not of that form.
+    pub fn from_json(value: &Value) -> Result<Protocol> {
+        const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
+        let Value::Object(fields) = value else {
+            return Err(Error::invalid(format!("a protocol is an object of {}", KEYS.join(", "))));
+        };
+        let id = match fields.get("id").and_then(Value::as_str).map(str::trim) {
+            Some(id) if !id.is_empty() => id.to_owned(),
+            _ => return Err(Error::invalid("a protocol has an `id`, a text that is not empty")),
+        };
+        let of = |error: Error| Error::invalid(format!("protocol `{id}`: {error}"));
+        if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(of(Error::unknown("key of a protocol", key, KEYS)));
+        }
+        let mut elements = elements(fields).map_err(of)?;
+        dependency(fields.get("dependency"), &mut elements).map_err(of)?;
+        let version = match fields.get("version") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(_) => return Err(of(Error::invalid("`version` is a text"))),
+        };
+        let instruction =
+            both(fields.get("instruction"), "instruction").map_err(of)?.map(|texts| texts.join("\n"));
+        let examples = both(fields.get("examples"), "examples").map_err(of)?;
+        Ok(Protocol { id, version, elements, instruction, examples })
+    }
+}
+
+/// The tags of an entry.
+fn elements(fields: &Map<String, Value>) -> Result<Vec<Element>> {
+    let list = match fields.get("tags") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(Error::invalid("`tags` is a list of tags")),
+    };
+    let mut elements: Vec<Element> = Vec::with_capacity(list.len());
+    for tag in list {
+        let mut tag = tag.clone();
+        let mandatory = tag.as_object_mut().and_then(|fields| fields.shift_remove("mandatory"));
+        let mandatory = match mandatory {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(on)) => on,
+            Some(_) => return Err(Error::invalid("`mandatory` of a tag is true or false")),
+        };
+        let element = Element { mandatory, repeated: !mandatory, ..Element::from_json(&tag)? };
+        if elements.iter().any(|known| known.name == element.name) {
+            return Err(Error::invalid(format!("`{}` is there twice", element.name)));
+        }
+        elements.push(element);
+    }
+    Ok(elements)
+}
+
+/// What the tags of an entry must follow. It may be a tag of another one.
+fn dependency(value: Option<&Value>, elements: &mut [Element]) -> Result<()> {
+    let after = match value {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(after)) => after,
+        Some(_) => {
+            return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
+        }
+    };
+    for (name, first) in after {
+        let Some(at) = elements.iter().position(|element| element.name == *name) else {
+            let known = elements.iter().map(|element| &*element.name);
+            return Err(Error::unknown("tag in `dependency`", name, known));
+        };
+        elements[at].after = names(Some(first), "dependency")?.into_iter().map(Cow::Owned).collect();
+    }
+    Ok(())
+}
+
+/// Texts for both languages: one or a list for both, or an object of `zh` and `en`; of one that is missing the other.
+fn both(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
+    let wrong =
+        || Error::invalid(format!("`{key}` is a text, a list of texts, or an object of `zh` and `en`"));
+    let texts = |value: &Value| -> Result<Vec<String>> {
+        match value {
+            Value::Null => Ok(Vec::new()),
+            Value::String(text) => Ok(vec![text.clone()]),
+            Value::Array(list) => {
+                list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+            }
+            _ => Err(wrong()),
+        }
+    };
+    match value {
+        None => Ok([Vec::new(), Vec::new()]),
+        Some(Value::Object(fields)) => {
+            if fields.keys().any(|key| !matches!(key.as_str(), "zh" | "en")) {
+                return Err(wrong());
+            }
+            let of = |language: &str| fields.get(language).map_or(Ok(Vec::new()), texts);
+            let (zh, en) = (of("zh")?, of("en")?);
+            Ok(match (zh.is_empty(), en.is_empty()) {
+                (true, _) => [en.clone(), en],
+                (_, true) => [zh.clone(), zh],
+                _ => [zh, en],
+            })
+        }
+        Some(value) => texts(value).map(|texts| [texts.clone(), texts]),
+    }
+}

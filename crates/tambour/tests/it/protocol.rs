@@ -1,0 +1,156 @@
+//! The registry of protocols (F-007) and the structures it gives (F-200).
+
+use serde_json::json;
+use tambour::options::Language;
+use tambour::protocol::{CORE, Registry};
+use tambour::structure::{Body, Expected, Misfit};
+
+#[test]
+fn the_library_brings_the_core_and_one_for_each_other_tag() {
+    // F-007
+    let registry = Registry::builtin();
+    let ids: Vec<&str> = registry.iter().map(|protocol| protocol.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [CORE, "variable_update_v2", "status_bar", "details", "choice", "media", "tool_call", "ui_component"]
+    );
+    for protocol in registry.iter() {
+        for language in 0..2 {
+            assert!(!protocol.instruction[language].is_empty(), "{}", protocol.id);
+            let example = protocol.examples[language].concat();
+            for element in &protocol.elements {
+                assert!(example.contains(&format!("<{}", element.name)), "{}", protocol.id);
+            }
+        }
+    }
+    let all = ids.iter().copied();
+    let (expected, warnings) = registry.expected(all);
+    assert_eq!((expected.elements.len(), warnings.len()), (9, 0));
+    assert!(expected.elements.iter().all(|element| element.mandatory == (element.name == "content")));
+}
+
+#[test]
+fn names_give_a_structure() {
+    // F-007, F-200: the core is always there, and what follows it is known.
+    let registry = Registry::builtin();
+    let (expected, warnings) = registry.expected(["variable_update_v2", "variable_update_v2"]);
+    assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "variable_update"]);
+    assert!(warnings.is_empty());
+    assert_eq!(expected.misfit("content", &["variable_update"]), Some(Misfit::Late("variable_update")));
+    let (alone, _) = registry.expected([]);
+    assert_eq!(alone.names().collect::<Vec<_>>(), ["thought", "content"]);
+}
+
+#[test]
+fn an_unknown_name_is_a_warning_and_changes_nothing() {
+    // F-007
+    let registry = Registry::builtin();
+    let (expected, warnings) = registry.expected(["choise", "choice"]);
+    assert_eq!(expected, registry.expected(["choice"]).0);
+    assert_eq!((warnings.len(), &*warnings[0].protocol), (1, "choise"));
+    assert!(warnings[0].message.starts_with("there is no protocol `choise`; known: core, "), "{warnings:?}");
+    assert!(registry.examples(["choise"], Language::En).len() == 1);
+}
+
+#[test]
+fn entries_are_added_as_values() {
+    // F-007
+    let mut registry = Registry::builtin();
+    let entry = json!({
+        "id": "weather_v1",
+        "version": 1,
+        "tags": ["sky", {"name": "weather", "body": "json", "mandatory": true, "aliases": ["forecast"]}],
+        "dependency": {"weather": ["content", "sky"]},
+        "instruction": {"zh": "天气", "en": "the weather"},
+        "examples": {"en": ["<sky>grey</sky>", "<weather>{}</weather>"]},
+    });
+    registry.add(&entry).expect("an entry");
+    let protocol = registry.get("weather_v1").expect("it was added");
+    assert_eq!((&*protocol.version, protocol.elements.len()), ("1", 2));
+    let (expected, warnings) = registry.expected(["weather_v1"]);
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let weather = expected.get("weather").expect("a tag");
+    assert_eq!((weather.body, weather.mandatory, weather.after.len()), (Body::Json, true, 2));
+    assert_eq!(expected.find("Forecast").map(|known| &*known.element.name), Some("weather"));
+    assert_eq!(registry.instructions(["weather_v1"], Language::Zh)[1], "天气");
+    assert_eq!(
+        registry.examples(["weather_v1"], Language::Zh)[1..],
+        ["<sky>grey</sky>", "<weather>{}</weather>"]
+    );
+    // One of the same name takes its place.
+    registry.add(&json!([{"id": "weather_v1"}, {"id": "empty", "instruction": "nothing"}])).expect("a list");
+    assert!(registry.get("weather_v1").expect("still there").elements.is_empty());
+    assert_eq!(registry.instructions(["empty"], Language::En)[1], "nothing");
+}
+
+#[test]
+fn an_entry_that_is_none_says_why() {
+    // F-007
+    for (value, message) in [
+        (json!("a"), "a protocol is an object of id, version"),
+        (json!({"id": " "}), "a protocol has an `id`"),
+        (json!({"id": "a", "tag": []}), "protocol `a`: unknown key of a protocol `tag`"),
+        (json!({"id": "a", "tags": "b"}), "protocol `a`: `tags` is a list"),
+        (json!({"id": "a", "tags": ["b c"]}), "protocol `a`: `a tag` holds names of tags"),
+        (json!({"id": "a", "tags": ["b", "b"]}), "protocol `a`: `b` is there twice"),
+        (
+            json!({"id": "a", "tags": [{"name": "b", "body": "xml"}]}),
+            "protocol `a`: unknown `body` of a tag `xml`",
+        ),
+        (json!({"id": "a", "tags": [{"name": "b", "mandatory": 1}]}), "protocol `a`: `mandatory` of a tag"),
+        (json!({"id": "a", "tags": [{"body": "text"}]}), "protocol `a`: `name` is missing"),
+        (
+            json!({"id": "a", "tags": ["b"], "dependency": {"c": "b"}}),
+            "protocol `a`: unknown tag in `dependency` `c`",
+        ),
+        (json!({"id": "a", "instruction": 1}), "protocol `a`: `instruction` is a text"),
+        (json!({"id": "a", "examples": {"fr": "x"}}), "protocol `a`: `examples` is a text"),
+    ] {
+        let mut registry = Registry::builtin();
+        let error = registry.add(&value).expect_err("it is none").to_string();
+        assert!(error.starts_with(message), "{value}: {error}");
+        assert_eq!(registry, Registry::builtin(), "nothing half added");
+    }
+}
+
+#[test]
+fn dependencies_that_cannot_hold_are_left_out() {
+    // F-200
+    let mut registry = Registry::builtin();
+    registry
+        .add(&json!([
+            {"id": "a", "tags": ["one"], "dependency": {"one": "two"}},
+            {"id": "b", "tags": ["two"], "dependency": {"two": "one"}},
+        ]))
+        .expect("each is sound");
+    let (expected, warnings) = registry.expected(["a", "b"]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].message.contains("circle"));
+    assert!(!expected.follows("one", "one"));
+    let (_, warnings) = registry.expected(["a"]);
+    assert!(warnings[0].message.contains("not active"), "{warnings:?}");
+}
+
+#[test]
+fn a_structure_is_written_as_it_is_read() {
+    // F-200
+    let value = json!({
+        "mandatory": [{"name": "story", "role": "content", "aliases": ["tale"]}],
+        "optional": ["plan", {"name": "facts", "body": "json"}],
+        "dependency": {"facts": ["story"]},
+    });
+    let expected = Expected::from_json(&value).expect("a structure");
+    assert_eq!(expected.elements[0].role(), "content");
+    assert_eq!(expected.to_json(), value);
+    let (generated, _) = Registry::builtin().expected(["variable_update_v2"]);
+    let again = Expected::from_json(&generated.to_json()).expect("what was written");
+    assert_eq!(again.to_json(), generated.to_json());
+    for (wrong, message) in [
+        (json!({"mandatory": [{"name": "a", "as": "b"}]}), "unknown key of a tag `as`; known: name, role"),
+        (json!({"mandatory": [{"name": "a", "role": "b c"}]}), "`role` holds names of tags"),
+        (json!({"mandatory": [{"role": "b"}]}), "`name` is missing"),
+    ] {
+        let error = Expected::from_json(&wrong).expect_err("none").to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
