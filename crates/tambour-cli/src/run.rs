@@ -1,0 +1,344 @@
+//! `tambour run`: a dialogue in the terminal.
+
+mod screen;
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Map, Value, json};
+use tambour::dialogue::{Call, Dialogue, Env, Reply, Settings, Status, Turn, Want};
+use tambour::event::{Extension, Failure};
+use tambour::options::{Language, Texts};
+use tambour::prompt::template::Files;
+use tambour::script::Script;
+use tambour::{Event, Finding, Options, Sink};
+use tambour_server::Config;
+use tambour_server::upstream::{Ask, Item, Message, Upstream};
+
+use crate::script::{TemplateArgs, line, read};
+use crate::{Outcome, input, output};
+use screen::Screen;
+
+/// Run a dialogue of a script in the terminal
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    printf 'sessions: [{session: s, phases: []}]' >/tmp/s.yaml; tambour run /tmp/s.yaml\n\n\
+    The model speaks first; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
+    stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.")]
+pub(crate) struct Args {
+    /// The script
+    script: PathBuf,
+    /// Session of the script; the first if absent
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Where replies come from: the base URL of a service with the chat completions interface, `replay:FILE`, or
+    /// KIND=WHERE as for `serve`; else what `tambour.toml` and TAMBOUR_* say
+    #[arg(long, value_name = "URL|replay:FILE")]
+    upstream: Option<String>,
+    /// Model to ask the upstream for
+    #[arg(long, value_name = "NAME", requires = "upstream")]
+    model: Option<String>,
+    /// A variable of the dialogue, before the value that the script declares; may be repeated
+    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, Value)>,
+    /// Write each turn to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    transcript: Option<PathBuf>,
+    #[command(flatten)]
+    templates: TemplateArgs,
+}
+
+/// `NAME=VALUE`; a value that is JSON is that value.
+fn variable(text: &str) -> Result<(String, Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), given(value))),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// What somebody wrote as a value.
+fn given(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let files = args.templates.files()?;
+    let language: Language = args.templates.language.into();
+    let (script, problems) = read(&args.script, &files, language)?;
+    let name = input::name_of(Some(&args.script));
+    for problem in &problems {
+        output::complain(&line(&name, problem));
+    }
+    let Some(script) = script else { return Ok(Outcome::Refused) };
+    let variables: Map<String, Value> = args.variables.iter().cloned().collect();
+    let dialogue = Dialogue::start(&script, args.session.as_deref(), variables)?;
+    let mut settings = Settings::default();
+    settings.texts = Texts::of(language);
+    let mut options = Options::default();
+    options.texts = settings.texts.clone();
+    let transcript = match &args.transcript {
+        Some(path) => Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => None,
+    };
+    let upstream = upstream(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let run = Run {
+        script,
+        files,
+        settings,
+        options,
+        upstream,
+        dialogue,
+        transcript,
+        screen: Screen::new(language),
+    };
+    runtime.block_on(run.talk())
+}
+
+fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
+    let mut config = match &args.upstream {
+        None => Config::load(None, std::env::vars())?,
+        Some(_) => Config::default(),
+    };
+    if let Some(given) = &args.upstream {
+        let given = match given.split_once(':') {
+            Some(("http" | "https", _)) => format!("openai={given}"),
+            Some(("replay", file)) => format!("replay={file}"),
+            _ => given.clone(),
+        };
+        config.add_upstream(&given, args.model.clone()).map_err(|error| anyhow!("--upstream: {error}"))?;
+    }
+    Ok(Upstream::of_config(&config)?)
+}
+
+struct Run {
+    script: Script,
+    files: Files,
+    settings: Settings,
+    options: Options,
+    upstream: std::sync::Arc<Upstream>,
+    dialogue: Dialogue,
+    transcript: Option<File>,
+    screen: Screen,
+}
+
+impl Run {
+    /// Talks until the dialogue is over, or the user is.
+    async fn talk(mut self) -> Result<Outcome> {
+        let mut lines = io::stdin().lock().lines();
+        let mut said: Option<String> = None;
+        // The model has the first word.
+        self.change(|dialogue, env| dialogue.input(None, env))
+            .map_err(|refusal| anyhow!("{}", refusal.code()))?;
+        loop {
+            let turn = self.turn(said.take()).await?;
+            match turn.status {
+                Status::Completed => {
+                    self.screen.over(&turn)?;
+                    return Ok(Outcome::Fine);
+                }
+                Status::Failed => return Ok(Outcome::Refused),
+                _ => {}
+            }
+            if turn.continues && turn.success {
+                self.change(|dialogue, env| drop(dialogue.input(None, env)));
+                continue;
+            }
+            let awaited = match self.change(Dialogue::next) {
+                Want::Answer { call_id } => Some(call_id),
+                _ => None,
+            };
+            loop {
+                self.screen.prompt(awaited.is_some())?;
+                let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
+                    output::complain("the input has ended before the dialogue");
+                    return Ok(if turn.success { Outcome::Fine } else { Outcome::Refused });
+                };
+                match (line.trim(), &awaited) {
+                    ("/quit", _) => return Ok(Outcome::Fine),
+                    ("/info", _) => self.screen.info(&self.dialogue.turn(&self.script), &self.dialogue)?,
+                    (line, Some(call_id)) => {
+                        let value = if line.is_empty() { Value::Null } else { given(line) };
+                        self.change(|dialogue, env| drop(dialogue.answer(call_id, value, env)));
+                        said = Some(line.to_owned());
+                        break;
+                    }
+                    (line, None) => {
+                        self.change(|dialogue, env| drop(dialogue.input(Some(line), env)));
+                        said = Some(line.to_owned());
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn env(&self) -> Env<'_> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Env { script: &self.script, templates: &self.files, now, settings: &self.settings, hooks: &() }
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
+        let mut dialogue = self.dialogue.clone();
+        let changed = change(&mut dialogue, &self.env());
+        self.dialogue = dialogue;
+        changed
+    }
+
+    /// Lets the model answer until the dialogue waits.
+    async fn turn(&mut self, said: Option<String>) -> Result<Turn> {
+        let mut calls: Vec<Value> = Vec::new();
+        let mut events: Vec<Extension> = Vec::new();
+        loop {
+            match self.change(Dialogue::next) {
+                Want::Call(call) => calls.push(self.call(&call).await?),
+                Want::Event(event) => {
+                    self.screen.request(&event)?;
+                    events.push(*event);
+                }
+                _ => break,
+            }
+        }
+        let turn = self.dialogue.turn(&self.script);
+        for notice in &turn.notices {
+            output::complain(&notice.message);
+        }
+        if let Some(failure) = &turn.error {
+            let again = if turn.status == Status::Failed { "" } else { "; an empty line asks again" };
+            output::complain(&format!("{}: {}{again}", failure.code, failure.message));
+        }
+        if let Some(file) = &mut self.transcript {
+            let line = json!({ "said": said, "turn": turn, "calls": calls, "events": events });
+            writeln!(file, "{line}").context("cannot write the transcript")?;
+        }
+        Ok(turn)
+    }
+
+    /// Asks the model, and shows its message while it arrives.
+    async fn call(&mut self, call: &Call) -> Result<Value> {
+        for warning in &call.warnings {
+            if call.round == 1 && call.attempt == 0 {
+                output::complain(&format!("{}: {}", call.template_id, warning.message));
+            }
+        }
+        let started = Instant::now();
+        let Answered { reply, held, raw, usage } = self.ask(call).await?;
+        let mut record = json!({
+            "kind": call.kind.name(),
+            "path": call.path,
+            "round": call.round,
+            "attempt": call.attempt,
+            "template_id": call.template_id,
+            "template_hash": call.template_hash,
+            "prompt": call.messages,
+            "raw": raw,
+            "usage": usage,
+            "elapsed_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        match reply {
+            Ok(mut reply) => {
+                // What was shown cannot be taken back.
+                reply.delivered = self.screen.is_writing();
+                let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
+                if !came.asked_again && !held.is_empty() {
+                    self.screen.text(&held)?;
+                }
+                self.screen.ends_message()?;
+                record["findings"] = json!(reply.findings);
+                record["exit_decision"] = json!(came.exit_decision);
+                record["assigned"] = json!(came.assigned);
+            }
+            Err(failure) => {
+                self.screen.ends_message()?;
+                record["error"] = json!(failure);
+                self.change(|dialogue, env| dialogue.fail(failure, env));
+            }
+        }
+        Ok(record)
+    }
+
+    async fn ask(&mut self, call: &Call) -> Result<Answered> {
+        let messages = call.messages.iter();
+        let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
+        let ask = Ask {
+            messages: messages.collect(),
+            dialect: call.kind.name().to_owned(),
+            temperature: Some(call.temperature),
+            max_tokens: Some(call.max_tokens),
+            ..Ask::default()
+        };
+        let mut reader = call.reader(&self.options);
+        let (mut raw, mut usage) = (String::new(), Value::Null);
+        let mut reply = match self.upstream.open(&ask).await {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(Answered { reply: Err(failure), held: String::new(), raw, usage }),
+        };
+        let mut shown = Shown { screen: &mut self.screen, held: None, wrong: None };
+        let mut items = Vec::new();
+        loop {
+            reply.next(&mut items).await;
+            for item in items.drain(..) {
+                match item {
+                    Item::Text(text) => {
+                        raw.push_str(&text);
+                        reader.push(&text, &mut shown);
+                    }
+                    Item::Reasoning(text) => reader.reasoning(&text, &mut shown),
+                    // A round offers no tools.
+                    Item::Call(_) => {}
+                    Item::Usage(given) => usage = given,
+                    Item::End(end) => {
+                        // What comes only now may be text in the place of an answer, which is asked for again.
+                        shown.held = (!shown.screen.is_writing()).then(String::new);
+                        let reply = reader.finish(&end, &mut shown);
+                        let held = shown.held.unwrap_or_default();
+                        return match shown.wrong {
+                            Some(error) => Err(error.into()),
+                            None => Ok(Answered { reply, held, raw, usage }),
+                        };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What came of one call of the model.
+struct Answered {
+    reply: Result<Reply, Failure>,
+    /// Text that is not shown yet.
+    held: String,
+    raw: String,
+    usage: Value,
+}
+
+/// Shows the text of the message.
+struct Shown<'a> {
+    screen: &'a mut Screen,
+    /// Keeps the text instead.
+    held: Option<String>,
+    wrong: Option<io::Error>,
+}
+
+impl Sink for Shown<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        let Event::FinalDelta { text } = event else { return };
+        match &mut self.held {
+            Some(held) => held.push_str(&text),
+            None => {
+                if let Err(error) = self.screen.text(&text) {
+                    self.wrong.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn finding(&mut self, _: Finding) {}
+}

@@ -1,0 +1,137 @@
+//! `tambour script check`: scripts, and the templates they use.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::ValueEnum;
+use tambour::dialogue::check::check;
+use tambour::limits::Limits;
+use tambour::options::Language;
+use tambour::prompt::template::Files;
+use tambour::script::{Problem, Script, load};
+
+use crate::{Outcome, input, output};
+
+/// Dialogue scripts
+#[derive(clap::Subcommand)]
+#[command(after_help = "Example:\n  printf 'sessions: [{session: s, phases: []}]' | tambour script check -")]
+pub(crate) enum Command {
+    Check(CheckArgs),
+}
+
+/// Check scripts and the templates they use: all faults at once, each with its place
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  printf 'sessions: [{session: s, phases: []}]' | tambour script check -\n\n\
+    Exit code 1: a script cannot run. Warnings, such as a variable without a value, leave it at 0."
+)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    templates: TemplateArgs,
+    /// Scripts; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Where templates come from.
+#[derive(clap::Args, Clone)]
+pub(crate) struct TemplateArgs {
+    /// Folder of prompt templates that replace the shipped ones
+    #[arg(long, value_name = "DIR", default_value = "config/prompts")]
+    pub(crate) templates: PathBuf,
+    /// Language of templates and default texts
+    #[arg(long, value_enum, default_value_t = Words::Zh)]
+    pub(crate) language: Words,
+}
+
+/// A language.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Words {
+    /// Chinese
+    Zh,
+    /// English
+    En,
+}
+
+impl From<Words> for Language {
+    fn from(words: Words) -> Language {
+        match words {
+            Words::Zh => Language::Zh,
+            Words::En => Language::En,
+        }
+    }
+}
+
+impl TemplateArgs {
+    /// The templates of the folder, and the shipped ones.
+    pub(crate) fn files(&self) -> Result<Files> {
+        tambour_server::prompts::folder(&self.templates).map_err(|error| anyhow!(error))
+    }
+}
+
+pub(crate) fn run(command: &Command) -> Result<Outcome> {
+    let Command::Check(args) = command;
+    let templates = args.templates.files()?;
+    let language = args.templates.language.into();
+    let mut outcome = Outcome::Fine;
+    let mut stdout = io::stdout().lock();
+    for path in &args.files {
+        let name = input::name_of(Some(path));
+        let (script, problems) = match read(path, &templates, language) {
+            Ok(read) => read,
+            Err(error) => {
+                output::complain(&format!("{error:#}"));
+                outcome = Outcome::Unclear;
+                continue;
+            }
+        };
+        for problem in &problems {
+            writeln!(stdout, "{}", line(&name, problem))?;
+        }
+        if let Some(script) = &script {
+            let actions = script.actions().count();
+            writeln!(
+                stdout,
+                "{name}: {} sessions, {actions} actions, {} warnings",
+                script.sessions.len(),
+                problems.len()
+            )?;
+        } else if outcome == Outcome::Fine {
+            outcome = Outcome::Refused;
+        }
+    }
+    stdout.flush()?;
+    Ok(outcome)
+}
+
+/// A script with all that is wrong with it and its templates; `None` when it cannot run.
+pub(crate) fn read(
+    path: &Path,
+    templates: &Files,
+    language: Language,
+) -> Result<(Option<Script>, Vec<Problem>)> {
+    let name = input::name_of(Some(path));
+    let text =
+        String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
+    let loaded = load(&text, &Limits::default());
+    let mut problems = loaded.problems;
+    let mut script = loaded.script;
+    if let Some(found) = &script {
+        problems.extend(check(found, templates, language));
+        problems.sort_by_key(|problem| problem.report.place.offset);
+    }
+    if problems.iter().any(Problem::is_error) {
+        script = None;
+    }
+    Ok((script, problems))
+}
+
+/// A problem in one line, with the path of the field.
+pub(crate) fn line(name: &str, problem: &Problem) -> String {
+    let mut finding = problem.finding();
+    if !problem.path.is_empty() {
+        finding.message = format!("{} [{}]", finding.message, problem.path);
+    }
+    output::line(name, &finding)
+}

@@ -1,0 +1,263 @@
+//! One turn of a dialogue: an input, and all that follows until the dialogue waits.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tambour::dialogue::{Call, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
+use tambour::event::{Extension, Failure};
+use tambour::script::{Script, load};
+use tambour::{End, Options};
+
+use super::outlet::Outlet;
+use super::templates::Prompts;
+use crate::app::App;
+use crate::http::problem::Problem;
+use crate::ids;
+use crate::store::{DialogueRow, StoreError};
+use crate::upstream::{Ask, Item, Message, Upstream, failure};
+
+/// What comes in.
+pub(crate) enum Input {
+    /// The user has said something, or nothing.
+    Text(Option<String>),
+    /// The client has answered a request.
+    Answer {
+        /// The request.
+        call_id: String,
+        /// What came of it.
+        value: Value,
+    },
+}
+
+/// A turn under way.
+struct Running<'a> {
+    app: &'a App,
+    row: DialogueRow,
+    script: Script,
+    prompts: Prompts,
+    settings: Settings,
+    options: Options,
+    upstream: Arc<Upstream>,
+    dialogue: Dialogue,
+}
+
+/// What came of one call of a model.
+struct Called {
+    reply: Result<Reply, Failure>,
+    delivered: bool,
+    raw: String,
+    usage: Value,
+    first_text_ms: Option<u64>,
+    elapsed_ms: u64,
+}
+
+/// The machine of a stored dialogue, and its script.
+pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
+    let damaged = |what: &str| {
+        tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
+        let detail = format!("the {what} of the dialogue cannot be read");
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+    };
+    let script = load(&row.script, &app.loaded().config.limits).script.ok_or_else(|| damaged("script"))?;
+    let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
+    Ok((script, dialogue))
+}
+
+/// Takes an input and goes on until the dialogue waits. One at a time: who calls has the dialogue's turn.
+pub(crate) async fn run(
+    app: &App,
+    row: DialogueRow,
+    input: Input,
+    outlet: &mut Outlet,
+) -> Result<Turn, Problem> {
+    let (script, dialogue) = machine(app, &row)?;
+    let prompts = Prompts::of(app, &row.owner).await?;
+    let options = app.own().options;
+    let mut settings = Settings::default();
+    settings.texts = options.texts.clone();
+    let loaded = app.loaded();
+    let upstream =
+        loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+    let mut running = Running { app, row, script, prompts, settings, options, upstream, dialogue };
+    running.take(input)?;
+    running.keep(None).await?;
+    let requests = running.go_on(outlet).await?;
+    let turn = running.dialogue.turn(&running.script);
+    outlet.close(&turn, &requests, &running.options);
+    Ok(turn)
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::AnswerExpected { call_id } => {
+            let detail = format!("the dialogue waits for the answer to `{call_id}`");
+            Problem::conflict(refusal.code(), detail).with("call_id", call_id.as_str())
+        }
+        _ => Problem::conflict(refusal.code(), "nothing waits for this answer"),
+    }
+}
+
+impl Running<'_> {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
+        let Running { script, prompts, settings, dialogue, .. } = self;
+        let now = jiff::Timestamp::now().as_millisecond();
+        change(dialogue, &Env { script, templates: prompts, now, settings, hooks: &() })
+    }
+
+    fn take(&mut self, input: Input) -> Result<(), Problem> {
+        let taken = self.change(|dialogue, env| match input {
+            Input::Text(text) => dialogue.input(text.as_deref(), env),
+            Input::Answer { call_id, value } => dialogue.answer(&call_id, value, env),
+        });
+        taken.map_err(|refusal| refused(&refusal))
+    }
+
+    /// Stores the state, and the record of a call.
+    async fn keep(&mut self, record: Option<&Value>) -> Result<(), StoreError> {
+        self.row.state = json!(self.dialogue).to_string();
+        self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
+        self.row.changed = ids::now();
+        let record = record.map(Value::to_string);
+        self.app.store.step_dialogue(&self.row, record.as_deref()).await
+    }
+
+    /// Does what the dialogue wants until it waits; the requests of the client on the way.
+    async fn go_on(&mut self, outlet: &mut Outlet) -> Result<Vec<Extension>, Problem> {
+        let mut requests = Vec::new();
+        loop {
+            match self.change(Dialogue::next) {
+                Want::Call(call) => {
+                    // Before the model is asked: a crash meanwhile leaves a round that is asked again.
+                    self.keep(None).await?;
+                    let record = self.call(&call, outlet).await;
+                    self.keep(Some(&record)).await?;
+                }
+                Want::Event(event) => {
+                    requests.push(*event);
+                    self.keep(None).await?;
+                }
+                _ => break,
+            }
+        }
+        self.keep(None).await?;
+        Ok(requests)
+    }
+
+    /// Asks the model, and takes what it says. The record of it, for the trace.
+    async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
+        let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
+        let mut record = json!({
+            "created": ids::now(),
+            "action_type": call.kind.name(),
+            "path": call.path,
+            "round": call.round,
+            "max_rounds": call.max_rounds,
+            "attempt": call.attempt,
+            "template_id": call.template_id,
+            "template_hash": call.template_hash,
+            "warnings": call.warnings,
+            "prompt": call.messages,
+            "raw": raw,
+            "usage": usage,
+            "timings": { "first_text_ms": first_text_ms, "total_ms": elapsed_ms },
+        });
+        match reply {
+            Ok(mut reply) => {
+                reply.delivered = delivered;
+                let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
+                if came.asked_again {
+                    outlet.discard()
+                } else {
+                    outlet.release()
+                }
+                record["findings"] = json!(reply.findings);
+                record["message"] = json!(reply.message);
+                record["unreadable"] = json!(reply.unreadable);
+                record["asked_again"] = json!(came.asked_again);
+                record["exit_decision"] = json!(came.exit_decision);
+                record["assigned"] = json!(came.assigned);
+            }
+            Err(failure) => {
+                outlet.release();
+                record["error"] = json!(failure);
+                self.change(|dialogue, env| dialogue.fail(failure, env));
+            }
+        }
+        record
+    }
+
+    async fn ask(&self, call: &Call, outlet: &mut Outlet) -> Called {
+        let started = Instant::now();
+        let messages = call.messages.iter();
+        let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
+        let ask = Ask {
+            messages: messages.collect(),
+            dialect: call.kind.name().to_owned(),
+            temperature: Some(call.temperature),
+            max_tokens: Some(call.max_tokens),
+            ..Ask::default()
+        };
+        let mut called = Called {
+            reply: Err(interrupted()),
+            delivered: false,
+            raw: String::new(),
+            usage: Value::Null,
+            first_text_ms: None,
+            elapsed_ms: 0,
+        };
+        let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
+        let halting = &self.app.halting;
+        let opened = tokio::select! {
+            opened = self.upstream.open(&ask) => opened,
+            () = halting.cancelled() => Err(interrupted()),
+        };
+        match opened {
+            Ok(mut reply) => {
+                let mut items = Vec::new();
+                let end: End = 'reply: loop {
+                    // Dropping the reply ends the call of the model.
+                    tokio::select! {
+                        () = reply.next(&mut items) => {}
+                        () = halting.cancelled() => break 'reply End::Failed(interrupted()),
+                    }
+                    for item in items.drain(..) {
+                        match item {
+                            Item::Text(text) => {
+                                called.first_text_ms.get_or_insert_with(|| millis(started));
+                                called.raw.push_str(&text);
+                                reader.push(&text, outlet);
+                                if called.raw.len() > self.options.limits.input {
+                                    let message = "the reply is longer than `limits.input`";
+                                    break 'reply End::Failed(failure("input_too_large", message, false));
+                                }
+                            }
+                            Item::Reasoning(text) => reader.reasoning(&text, outlet),
+                            // A round offers no tools.
+                            Item::Call(_) => {}
+                            Item::Usage(usage) => {
+                                called.usage = usage.clone();
+                                reader.set_usage(usage);
+                            }
+                            Item::End(end) => break 'reply end,
+                        }
+                    }
+                };
+                // What comes only now may be text in the place of an answer, which is asked for again.
+                called.delivered = outlet.hold();
+                called.reply = reader.finish(&end, outlet);
+            }
+            Err(failure) => called.reply = Err(failure),
+        }
+        called.elapsed_ms = millis(started);
+        called
+    }
+}
+
+fn interrupted() -> Failure {
+    failure("interrupted", "the server stopped while the model was writing", true)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

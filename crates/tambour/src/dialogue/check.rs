@@ -1,0 +1,183 @@
+//! A script held against the templates it uses (S-022, S-038, S-043).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::call::template_id;
+use super::machine::Templates;
+use super::{condition, rules::script as rules};
+use crate::finding::{Report, Rule, clip};
+use crate::prompt::template::{Layer, SYSTEM_NAMES, Template};
+use crate::script::{Action, ActionKind, Declared, Problem, Script, Session, Spot};
+use crate::texts::Language;
+
+/// Variables that the machine puts in by itself.
+const OWN: [&str; 2] = ["topic_content", "output_fields"];
+/// Variables that the system's values are read from (S-030, S-031).
+const NAMES: [&str; 2] = ["咨询师名", "用户名"];
+
+/// What is wrong with a script and its templates together: templates that are not there, variables without a value, variables that
+/// nothing uses, conditions that are no expressions. In the order of the text.
+#[must_use]
+pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, session) in script.sessions.iter().enumerate() {
+        let mut check = Check { templates, language, problems: &mut problems, used: BTreeSet::new() };
+        let path = if is_flat(session) { "session".to_owned() } else { format!("sessions[{index}]") };
+        check.session(session, &path);
+    }
+    problems.sort_by_key(|problem| problem.report.place.offset);
+    problems
+}
+
+/// Whether a session stands in the flat layout: its actions say so by their paths.
+fn is_flat(session: &Session) -> bool {
+    session.actions().next().is_some_and(|action| action.path.starts_with("session."))
+}
+
+struct Check<'a> {
+    templates: &'a dyn Templates,
+    language: Language,
+    problems: &'a mut Vec<Problem>,
+    /// Variables that something uses.
+    used: BTreeSet<String>,
+}
+
+impl Check<'_> {
+    fn add(&mut self, path: String, spot: Spot, rule: &'static Rule, row: &'static str, message: String) {
+        let report = Report::new(rule, spot.place, spot.end, message).row(row);
+        self.problems.push(Problem::new(path, report));
+    }
+
+    fn session(&mut self, session: &Session, path: &str) {
+        // What an action sets is there for those behind it; which come first is not looked at.
+        let mut known: BTreeSet<&str> = session.actions().flat_map(assigned).collect();
+        known.extend(NAMES);
+        let mut declared: Vec<(String, &Declared)> = Vec::new();
+        let of = |path: &str, declare: &'_ [Declared]| -> Vec<String> {
+            (0..declare.len()).map(|index| format!("{path}.declare[{index}]")).collect()
+        };
+        declared.extend(of(path, &session.declare).into_iter().zip(&session.declare));
+        known.extend(session.declare.iter().map(|declared| declared.var.as_str()));
+        for (number, phase) in session.phases.iter().enumerate() {
+            let path = format!("{path}.phases[{number}]");
+            declared.extend(of(&path, &phase.declare).into_iter().zip(&phase.declare));
+            let mut known = known.clone();
+            known.extend(phase.declare.iter().map(|declared| declared.var.as_str()));
+            for (number, step) in phase.steps.iter().enumerate() {
+                let path = format!("{path}.steps[{number}]");
+                declared.extend(of(&path, &step.declare).into_iter().zip(&step.declare));
+                let mut known = known.clone();
+                known.extend(step.declare.iter().map(|declared| declared.var.as_str()));
+                step.actions.iter().for_each(|action| self.action(action, &known));
+            }
+        }
+        for (path, declared) in declared {
+            let name = &declared.var;
+            let marker = Template::parse(format!("{{{name}}}"));
+            if marker.variables(Layer::Script) != [name.as_str()] {
+                let message = format!("`{}` cannot be written as a variable of a template", clip(name, 80));
+                self.add(path, declared.spot, rules::NAME_INVALID, "S-040", message);
+            } else if !self.used.contains(name) && !NAMES.contains(&name.as_str()) {
+                let message = format!("nothing uses the variable `{}`", clip(name, 80));
+                self.add(path, declared.spot, rules::VARIABLE_UNUSED, "S-043", message);
+            }
+        }
+    }
+
+    fn action(&mut self, action: &Action, known: &BTreeSet<&str>) {
+        if let Some(text) = &action.condition {
+            let path = format!("{}.condition", action.path);
+            match condition::uses(text) {
+                Ok(names) => {
+                    for name in names {
+                        if !known.contains(name.as_str()) && !condition::asks_for_existence(text) {
+                            let message =
+                                format!("the condition uses `{}`, which has no value", clip(&name, 80));
+                            self.add(path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
+                        }
+                        self.used.insert(name);
+                    }
+                }
+                Err(why) => {
+                    let message = format!("the condition counts as false: {}", clip(&why, 200));
+                    self.add(path, action.spot, rules::CONDITION_INVALID, "S-011", message);
+                }
+            }
+        }
+        for (name, text) in texts(action) {
+            self.text(action, &format!("`{name}`"), &Template::parse(text), known, "S-038");
+        }
+        let Some(id) = template_id(action, self.language) else { return };
+        match self.templates.template(&id) {
+            Ok(template) => self.text(action, &format!("the template `{id}`"), &template, known, "S-043"),
+            Err(error) => {
+                let path = action.path.clone();
+                self.add(path, action.spot, rules::TEMPLATE_NOT_FOUND, "S-022", error.to_string());
+            }
+        }
+    }
+
+    /// The variables of a text or template.
+    fn text(
+        &mut self,
+        action: &Action,
+        what: &str,
+        template: &Template,
+        known: &BTreeSet<&str>,
+        row: &'static str,
+    ) {
+        for name in template.variables(Layer::Script) {
+            if !known.contains(name) && !OWN.contains(&name) {
+                let message = format!("{what} uses `{{{}}}`, which has no value", clip(name, 80));
+                self.add(action.path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, row, message);
+            }
+            self.used.insert(name.to_owned());
+        }
+        for name in template.variables(Layer::System) {
+            if !SYSTEM_NAMES.contains(&name) {
+                let message =
+                    format!("{what} uses `{{%{}%}}`, which the system does not have", clip(name, 80));
+                self.add(action.path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, row, message);
+            }
+        }
+    }
+}
+
+/// Variables that an action sets.
+fn assigned(action: &Action) -> Vec<&str> {
+    match &action.kind {
+        ActionKind::Say(_) => Vec::new(),
+        ActionKind::Ask(ask) => ask.variable.iter().map(String::as_str).collect(),
+        ActionKind::Think(think) => think.output.iter().map(|(name, _)| name.as_str()).collect(),
+        ActionKind::Client(client) => client.variable.iter().map(String::as_str).collect(),
+    }
+}
+
+/// The texts of an action that may hold variables, by field.
+fn texts(action: &Action) -> Vec<(&str, &str)> {
+    match &action.kind {
+        ActionKind::Say(say) => vec![("content", say.content.as_str())],
+        ActionKind::Ask(ask) => ask.question.iter().map(|text| ("question", text.as_str())).collect(),
+        ActionKind::Think(think) => {
+            let prompt = think.prompt.iter().map(|text| ("prompt", text.as_str()));
+            prompt.chain(think.output.iter().map(|(_, about)| ("output", about.as_str()))).collect()
+        }
+        ActionKind::Client(client) => {
+            let mut found = Vec::new();
+            let fields = client.fields.iter();
+            fields.for_each(|(name, value)| strings(name, value, &mut found));
+            found
+        }
+    }
+}
+
+fn strings<'a>(name: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
+    match value {
+        Value::String(text) => found.push((name, text)),
+        Value::Array(items) => items.iter().for_each(|item| strings(name, item, found)),
+        Value::Object(fields) => fields.iter().for_each(|(_, value)| strings(name, value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,566 @@
+//! What a dialogue wants, and what comes of what it gets.
+
+use serde_json::{Map, Value};
+
+use super::call::{Call, call, filled};
+use super::condition;
+use super::hooks::{Hooks, Moment, Proposal};
+use super::reader::{Reply, Said as Answered};
+use super::scopes::{Scopes, declared};
+use super::state::{At, Dialogue, Gathered, Over, Running, Said, Stage};
+use super::turn::{Position, Replied, Turn, TurnMetadata};
+use crate::error::{Error, Result};
+use crate::event::{Extension, Failure, Form, Notice, Picture, Request, Skill};
+use crate::exit;
+use crate::prompt::template::{self, Files, Template, system_values};
+use crate::script::{Action, ActionKind, Ask, ClientAction, ClientKind, Phase, Say, Script, Step};
+use crate::texts::Texts;
+
+/// What a dialogue is given beside its state.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The script it began with.
+    pub script: &'a Script,
+    /// Templates by id.
+    pub templates: &'a dyn Templates,
+    /// The time, in milliseconds since 1970 in UTC.
+    pub now: i64,
+    /// Settings.
+    pub settings: &'a Settings,
+    /// What is plugged in; `&()` for nothing.
+    pub hooks: &'a dyn Hooks,
+}
+
+/// Where templates come from.
+pub trait Templates {
+    /// The template of this id.
+    ///
+    /// # Errors
+    /// There is none (S-022).
+    fn template(&self, id: &str) -> Result<Template>;
+}
+
+impl Templates for Files {
+    fn template(&self, id: &str) -> Result<Template> {
+        self.get(id)
+    }
+}
+
+/// How dialogues are run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Default texts, and with them the language of templates.
+    pub texts: Texts,
+    /// Messages of the history that a prompt has (S-032).
+    pub history: usize,
+    /// How often an unreadable reply is asked for again (S-054, R-66).
+    pub max_reasks: u32,
+    /// Sampling temperature (S-050).
+    pub temperature: f64,
+    /// Most tokens of a reply (S-050).
+    pub max_tokens: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { texts: Texts::default(), history: 10, max_reasks: 1, temperature: 0.7, max_tokens: 1000 }
+    }
+}
+
+/// What a dialogue wants done.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Want {
+    /// Call the model, then [`Dialogue::reply`] or [`Dialogue::fail`].
+    Call(Box<Call>),
+    /// Hand this to the client.
+    Event(Box<Extension>),
+    /// Wait for the user, then [`Dialogue::input`].
+    User {
+        /// Whether an input without text brings the next message.
+        continues: bool,
+    },
+    /// Wait for the client, then [`Dialogue::answer`].
+    Answer {
+        /// The request that it answers.
+        call_id: String,
+    },
+    /// Nothing: the dialogue is over.
+    Finished,
+}
+
+/// Why an input is not taken. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No request of this id waits.
+    NotWaiting,
+    /// The client has to answer this request first.
+    AnswerExpected {
+        /// The request.
+        call_id: String,
+    },
+}
+
+impl Refusal {
+    /// Stable word.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::NotWaiting => "not_waiting",
+            Refusal::AnswerExpected { .. } => "answer_expected",
+        }
+    }
+}
+
+/// Most notices of a turn.
+const NOTICES: usize = 64;
+
+impl Dialogue {
+    /// Begins a session: the one of that name, or the first. `variables` are values that the caller knows; they go before
+    /// those that the script declares.
+    ///
+    /// # Errors
+    /// No session has that name.
+    pub fn start(script: &Script, session: Option<&str>, variables: Map<String, Value>) -> Result<Dialogue> {
+        let Some((index, found)) = script.session(session) else {
+            let known = script.sessions.iter().map(|session| session.session.as_str());
+            return Err(Error::unknown("session", session.unwrap_or_default(), known));
+        };
+        let mut scopes = Scopes { session: declared(&found.declare), ..Scopes::default() };
+        scopes.session.extend(variables);
+        Ok(Dialogue {
+            session: index,
+            at: At::default(),
+            scopes,
+            history: Vec::new(),
+            running: None,
+            requests: 0,
+            over: None,
+            // The first word is the model's, unless the user has one (S-064).
+            turn: Gathered { continues: true, ..Gathered::default() },
+        })
+    }
+
+    /// The user has said something, or nothing. After it [`Dialogue::next`] says what is wanted.
+    ///
+    /// After a failure it is the same round again (S-065): without text with what the user had said, else with the new text in its
+    /// place. A dialogue that is over takes it without effect (S-066).
+    ///
+    /// # Errors
+    /// The client has to answer first.
+    pub fn input(&mut self, text: Option<&str>, env: &Env<'_>) -> std::result::Result<(), Refusal> {
+        if let Some(Stage::Client { call_id, .. }) = self.running.as_ref().map(|running| &running.stage) {
+            return Err(Refusal::AnswerExpected { call_id: call_id.clone() });
+        }
+        let text = text.filter(|text| !text.trim().is_empty());
+        self.turn = Gathered { open: true, ..Gathered::default() };
+        if self.over.is_some() {
+            return Ok(());
+        }
+        let again = matches!(self.stage(), Some(Stage::Model { .. } | Stage::Retry));
+        if let Some(text) = text {
+            // The last message is still the user's: nobody has answered it.
+            if again && self.history.last().is_some_and(|said| said.role == USER) {
+                self.history.pop();
+            }
+            self.say(USER, text);
+        }
+        if let Some(running) = &mut self.running {
+            running.replied |= running.spoken;
+            if running.stage == Stage::Acknowledgement {
+                self.acknowledged(env);
+            } else {
+                self.ask_model(env);
+            }
+        }
+        Ok(())
+    }
+
+    /// The client has answered; the value goes into the variable of the action.
+    ///
+    /// # Errors
+    /// No request of this id waits.
+    pub fn answer(&mut self, call_id: &str, value: Value, env: &Env<'_>) -> std::result::Result<(), Refusal> {
+        let waiting = match self.stage() {
+            Some(Stage::Client { call_id, .. }) => Some(call_id.as_str()),
+            _ => None,
+        };
+        let client = match self.action(env.script).map(|action| &action.kind) {
+            Some(ActionKind::Client(client)) if waiting == Some(call_id) => client,
+            _ => return Err(Refusal::NotWaiting),
+        };
+        if let Some(variable) = &client.variable {
+            self.scopes.set(variable, value);
+        }
+        self.turn = Gathered { open: true, ..Gathered::default() };
+        self.done(true);
+        Ok(())
+    }
+
+    /// What is wanted now. Asked again it says the same; an event is given out once.
+    pub fn next(&mut self, env: &Env<'_>) -> Want {
+        loop {
+            if self.over.is_some() {
+                return Want::Finished;
+            }
+            if self.running.is_none() && !self.begin(env) {
+                if self.over.is_some() {
+                    continue;
+                }
+                return Want::User { continues: self.turn.continues };
+            }
+            let Some(running) = &mut self.running else { continue };
+            match &mut running.stage {
+                Stage::User | Stage::Retry | Stage::Acknowledgement => {
+                    return Want::User { continues: false };
+                }
+                Stage::Client { call_id, told } => {
+                    let call_id = call_id.clone();
+                    if std::mem::replace(told, true) {
+                        return Want::Answer { call_id };
+                    }
+                    if let Some(event) = self.request(call_id, env) {
+                        return Want::Event(Box::new(event));
+                    }
+                }
+                Stage::Model { attempt } => {
+                    let attempt = *attempt;
+                    let running = running.clone();
+                    let Some(action) = self.action(env.script) else {
+                        self.running = None;
+                        continue;
+                    };
+                    match call(self, action, &running, attempt, env) {
+                        Ok(call) => return Want::Call(Box::new(call)),
+                        // A template can still be put there.
+                        Err(failure) if failure.code == template::NOT_FOUND => self.fail(failure, env),
+                        Err(failure) => self.fails(failure),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the model has answered to a call (S-060). Without one under way it does nothing.
+    pub fn reply(&mut self, call: &Call, reply: &Reply, env: &Env<'_>) -> Replied {
+        let (Some(Stage::Model { attempt }), Some(action)) = (self.stage(), self.action(env.script)) else {
+            return Replied::default();
+        };
+        let attempt = *attempt;
+        if reply.unreadable.is_some() && !reply.delivered && attempt < env.settings.max_reasks {
+            self.wait_for(Stage::Model { attempt: attempt + 1 });
+            return Replied { asked_again: true, ..Replied::default() };
+        }
+        let came = match (&action.kind, &reply.said) {
+            (ActionKind::Say(say), Answered::Answer(answer)) => self.said(say, answer, &reply.message, env),
+            (ActionKind::Ask(ask), Answered::Value(value)) => {
+                self.asked(ask, value.as_ref(), &reply.message, action)
+            }
+            (ActionKind::Think(_), Answered::Thought(Some(values))) => {
+                values.iter().for_each(|(name, value)| self.scopes.set(name, value.clone()));
+                self.answered(None, action, None);
+                self.done(true);
+                Replied { assigned: values.clone(), ..Replied::default() }
+            }
+            _ => {
+                // Nobody sees it, and nothing came of it: as if the model could not be reached.
+                let message = "the reply could not be read".to_owned();
+                self.fail(Failure { code: "reply_unreadable".into(), message, retryable: true }, env);
+                Replied::default()
+            }
+        };
+        let variables = self.scopes.visible();
+        let moment = Moment { action, round: call.round, variables: &variables };
+        self.follow(env.hooks.after(&moment, call, reply, &came));
+        came
+    }
+
+    /// The model could not be reached, or its reply broke off: the round is not counted, and the next input asks again (S-065).
+    pub fn fail(&mut self, failure: Failure, env: &Env<'_>) {
+        if !matches!(self.stage(), Some(Stage::Model { .. })) {
+            return;
+        }
+        if let Some(action) = self.action(env.script) {
+            self.answered(None, action, None);
+        }
+        self.wait_for(Stage::Retry);
+        self.turn.error = Some(failure);
+    }
+
+    /// What the last input came to (S-061).
+    #[must_use]
+    pub fn turn(&self, script: &Script) -> Turn {
+        let error = match (&self.turn.error, &self.over) {
+            (None, Some(Over::Failed(failure))) => Some(failure),
+            (error, _) => error.as_ref(),
+        };
+        Turn {
+            success: error.is_none(),
+            completed: (self.turn.completed || self.over.is_some()) && error.is_none(),
+            ai_message: self.turn.message.clone(),
+            status: self.status(),
+            position: self.position(script),
+            metadata: self.turn.metadata.clone(),
+            continues: self.turn.continues && self.over.is_none() && self.running.is_none(),
+            error: error.cloned(),
+            notices: self.turn.notices.clone(),
+        }
+    }
+
+    /// The part of the script that comes next or is under way; the last one when the dialogue is over.
+    #[must_use]
+    pub fn position(&self, script: &Script) -> Option<Position> {
+        let session = script.sessions.get(self.session)?;
+        let At { phase, step, action, .. } = self.at;
+        let here = |phase: &Phase, step: &Step, action: &Action| Position {
+            session: session.session.clone(),
+            phase: phase.phase.clone(),
+            topic: step.topic.clone(),
+            action_type: action.type_name().to_owned(),
+            action_id: action.action_id.clone(),
+            path: action.path.clone(),
+        };
+        let from = session.phases.iter().enumerate().flat_map(|(in_phase, phase)| {
+            let steps = phase.steps.iter().enumerate();
+            steps.flat_map(move |(in_step, step)| {
+                let actions = step.actions.iter().enumerate();
+                actions.map(move |(number, action)| ((in_phase, in_step, number), phase, step, action))
+            })
+        });
+        let next = from.clone().find(|(at, ..)| *at >= (phase, step, action));
+        next.or_else(|| from.last()).map(|(_, phase, step, action)| here(phase, step, action))
+    }
+
+    fn stage(&self) -> Option<&Stage> {
+        self.running.as_ref().map(|running| &running.stage)
+    }
+
+    fn wait_for(&mut self, stage: Stage) {
+        if let Some(running) = &mut self.running {
+            running.stage = stage;
+        }
+    }
+
+    fn say(&mut self, role: &str, content: &str) {
+        self.history.push(Said { role: role.to_owned(), content: content.to_owned() });
+    }
+
+    /// The action at the place, if there is one.
+    fn action<'s>(&self, script: &'s Script) -> Option<&'s Action> {
+        let session = script.sessions.get(self.session)?;
+        session.phases.get(self.at.phase)?.steps.get(self.at.step)?.actions.get(self.at.action)
+    }
+
+    /// Goes to the next action and begins it; `false` when it waits for the user first, or there is none.
+    fn begin(&mut self, env: &Env<'_>) -> bool {
+        let Some(action) = self.seek(env) else {
+            self.over = Some(Over::Completed);
+            return false;
+        };
+        let speaks = matches!(action.kind, ActionKind::Say(_) | ActionKind::Ask(_));
+        // One message in a turn. What says nothing may follow it, unless the user is to have a word first.
+        if !self.turn.open || (self.turn.spoken && (speaks || !self.turn.continues)) {
+            return false;
+        }
+        self.turn.completed &= self.turn.spoken;
+        self.running = Some(Running::default());
+        if matches!(action.kind, ActionKind::Client(_)) {
+            self.requests += 1;
+            self.wait_for(Stage::Client { call_id: format!("call_{}", self.requests), told: false });
+        } else {
+            self.ask_model(env);
+        }
+        true
+    }
+
+    /// The model is to answer the next round.
+    fn ask_model(&mut self, env: &Env<'_>) {
+        if let Some(action) = self.action(env.script) {
+            let variables = self.scopes.visible();
+            let moment = Moment { action, round: self.current_round() + 1, variables: &variables };
+            self.follow(env.hooks.before(&moment));
+        }
+        self.wait_for(Stage::Model { attempt: 0 });
+    }
+
+    /// The next action whose condition holds, from the place on; the variables of its phase and step are there then.
+    fn seek<'s>(&mut self, env: &Env<'s>) -> Option<&'s Action> {
+        let session = env.script.sessions.get(self.session)?;
+        while let Some(phase) = session.phases.get(self.at.phase) {
+            if !std::mem::replace(&mut self.at.in_phase, true) {
+                self.scopes.phase = declared(&phase.declare);
+            }
+            while let Some(step) = phase.steps.get(self.at.step) {
+                if !std::mem::replace(&mut self.at.in_step, true) {
+                    self.scopes.step = declared(&step.declare);
+                }
+                while let Some(action) = step.actions.get(self.at.action) {
+                    if self.holds(action) {
+                        return Some(action);
+                    }
+                    self.at.action += 1;
+                }
+                self.at = At { step: self.at.step + 1, action: 0, in_step: false, ..self.at };
+            }
+            self.at = At { phase: self.at.phase + 1, ..At::default() };
+        }
+        (self.scopes.phase, self.scopes.step) = (Map::new(), Map::new());
+        None
+    }
+
+    /// Whether the condition of an action holds; what is wrong with it is a notice.
+    fn holds(&mut self, action: &Action) -> bool {
+        let Some(condition) = &action.condition else { return true };
+        condition::holds(condition, &self.scopes.visible()).unwrap_or_else(|why| {
+            let message = format!("the condition of `{}` counts as false: {why}", action.path);
+            self.notice("condition_invalid", message);
+            false
+        })
+    }
+
+    /// The event of an action that the client does.
+    fn request(&mut self, call_id: String, env: &Env<'_>) -> Option<Extension> {
+        let action = self.action(env.script)?;
+        let ActionKind::Client(ClientAction { kind, fields, .. }) = &action.kind else { return None };
+        let variables = self.scopes.visible();
+        let round = template::Round {
+            now: env.now,
+            chat_history: "",
+            understanding_threshold: None,
+            current_round: 0,
+            max_rounds: None,
+        };
+        let mut system = system_values(&variables, &round);
+        // There is no round and no prompt: only what is known of the two who talk.
+        system.retain(|name, _| ["time", "who", "user"].contains(&name.as_str()));
+        let fields = fields.iter().filter(|(name, _)| *name != "call_id");
+        let fields = fields.map(|(name, value)| (name.clone(), filled(value, &variables, &system))).collect();
+        let request = Request { call_id, fields };
+        self.answered(None, action, None);
+        Some(match kind {
+            ClientKind::Skill => Skill(request).into(),
+            ClientKind::Form => Form(request).into(),
+            ClientKind::Picture => Picture(request).into(),
+        })
+    }
+
+    /// A round of `ai_say` was answered.
+    fn said(&mut self, say: &Say, answer: &exit::Answer, message: &str, env: &Env<'_>) -> Replied {
+        let Some(running) = &mut self.running else { return Replied::default() };
+        running.round += 1;
+        running.spoken = true;
+        let (round, replied) = (running.round, running.replied);
+        let language = env.settings.texts.language;
+        let decision = exit::decide(round, say.max_rounds, &say.exit_criteria, answer, language);
+        let status = exit::status(decision.should_exit, say.require_acknowledgment, replied);
+        self.say(ASSISTANT, message);
+        if let Some(action) = self.action(env.script) {
+            self.answered(Some(message), action, Some(&decision));
+        }
+        match status {
+            exit::Status::Completed => self.done(!say.require_acknowledgment),
+            exit::Status::AwaitingAck => self.wait_for(Stage::Acknowledgement),
+            _ => self.wait_for(Stage::User),
+        }
+        Replied { exit_decision: Some(decision), ..Replied::default() }
+    }
+
+    /// A round of `ai_ask` was answered.
+    fn asked(&mut self, ask: &Ask, value: Option<&Value>, message: &str, action: &Action) -> Replied {
+        let Some(running) = &mut self.running else { return Replied::default() };
+        running.round += 1;
+        running.spoken = true;
+        let last = running.round >= ask.max_rounds;
+        self.say(ASSISTANT, message);
+        self.answered(Some(message), action, None);
+        let mut came = Replied::default();
+        if value.is_none() && !last {
+            self.wait_for(Stage::User);
+            return came;
+        }
+        if value.is_none() && ask.required {
+            let message = format!("`{}` got no answer in {} rounds", action.path, ask.max_rounds);
+            self.fails(Failure { code: "answer_missing".into(), message, retryable: false });
+            return came;
+        }
+        if let Some(variable) = &ask.variable {
+            let value = value.cloned().unwrap_or_default();
+            came.assigned.insert(variable.clone(), value.clone());
+            self.scopes.set(variable, value);
+        }
+        self.done(true);
+        came
+    }
+
+    /// Notes what the turn was about.
+    fn answered(
+        &mut self,
+        message: Option<&str>,
+        action: &Action,
+        decision: Option<&crate::event::ExitDecision>,
+    ) {
+        let max_rounds = match &action.kind {
+            ActionKind::Say(say) => Some(say.max_rounds),
+            ActionKind::Ask(ask) => Some(ask.max_rounds),
+            ActionKind::Think(_) | ActionKind::Client(_) => None,
+        };
+        // What says nothing does not hide what was said before it in the same turn.
+        if self.turn.spoken {
+            return;
+        }
+        self.turn.message = message.map(str::to_owned);
+        self.turn.spoken = message.is_some();
+        self.turn.metadata = Some(TurnMetadata {
+            action_type: action.type_name().to_owned(),
+            current_round: self.current_round(),
+            max_rounds,
+            assessment: decision.map(|decision| decision.assessment.clone()),
+            exit_decision: decision.cloned(),
+        });
+    }
+
+    /// The user has acknowledged the last message of the action (S-081).
+    fn acknowledged(&mut self, env: &Env<'_>) {
+        if let Some(action) = self.action(env.script) {
+            self.answered(None, action, None);
+        }
+        // It ends without a call of the model; what follows is another turn.
+        self.turn.spoken = true;
+        self.done(true);
+    }
+
+    /// The action is over.
+    fn done(&mut self, continues: bool) {
+        self.running = None;
+        self.at.action += 1;
+        self.turn.completed = true;
+        self.turn.continues = continues;
+    }
+
+    /// The dialogue cannot go on.
+    fn fails(&mut self, failure: Failure) {
+        self.running = None;
+        self.over = Some(Over::Failed(failure));
+    }
+
+    /// Does what hooks want.
+    fn follow(&mut self, proposals: Vec<Proposal>) {
+        for proposal in proposals {
+            match proposal {
+                Proposal::Set { name, value } => self.scopes.set(&name, value),
+                Proposal::Signal { code, message } => self.notice(code, message),
+            }
+        }
+    }
+
+    fn notice(&mut self, code: impl Into<std::borrow::Cow<'static, str>>, message: String) {
+        if self.turn.notices.len() < NOTICES {
+            self.turn.notices.push(Notice { code: code.into(), message, reference: None });
+        }
+    }
+}
+
+const USER: &str = "user";
+const ASSISTANT: &str = "assistant";

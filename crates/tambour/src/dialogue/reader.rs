@@ -1,0 +1,230 @@
+//! Reads the reply of a call while it arrives.
+
+use serde_json::{Map, Value};
+
+use super::answers::{asked, judged, thought};
+use super::call::{Call, CallKind};
+use crate::event::{Completed, Event, Failure, Sink};
+use crate::exit::{Answer, Round};
+use crate::finding::Finding;
+use crate::options::Options;
+use crate::pipeline::{End, Pipeline};
+
+/// A reader of one reply. The message of `ai_say` goes to the sink while it arrives; that of `ai_ask` at the end, when
+/// the answer is known; of `ai_think` nothing does.
+pub struct Reader {
+    kind: CallKind,
+    options: Options,
+    pipeline: Pipeline,
+    /// The reply, where it is read whole.
+    text: String,
+    over: bool,
+    seen: Seen,
+}
+
+/// What a reply came to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Reply {
+    /// What the model answered.
+    pub said: Said,
+    /// What the user sees.
+    pub message: String,
+    /// Why it could not be read as asked, such as `unstructured`; the message is its text, or the fallback, then.
+    pub unreadable: Option<String>,
+    /// Whether the user has seen some of it already, so that it cannot be asked for again. Set by the caller.
+    pub delivered: bool,
+    /// What was wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Said {
+    /// In a round of `ai_say`.
+    Answer(Answer),
+    /// In a round of `ai_ask`: the value, if it can be used.
+    Value(Option<Value>),
+    /// For `ai_think`: the variables; `None` if the reply could not be read.
+    Thought(Option<Map<String, Value>>),
+}
+
+/// What of the events is kept.
+#[derive(Default)]
+struct Seen {
+    message: String,
+    findings: Vec<Finding>,
+    failure: Option<Failure>,
+    unreadable: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(call: &Call, options: &Options) -> Reader {
+        let mut options = options.clone();
+        let dialect = match &call.kind {
+            CallKind::Say { criteria } => {
+                let criteria = criteria.clone();
+                let max_rounds = call.max_rounds.unwrap_or(call.round);
+                options.round = Some(Round { round: call.round, max_rounds, criteria });
+                "ai_say"
+            }
+            CallKind::Ask | CallKind::Think { .. } => "plain",
+        };
+        let pipeline = Pipeline::new(dialect, &options).expect("the dialect is in the table");
+        let (text, seen) = (String::new(), Seen::default());
+        Reader { kind: call.kind.clone(), options, pipeline, text, over: false, seen }
+    }
+
+    /// Sends extension events too.
+    #[must_use]
+    pub fn with_extensions(mut self, on: bool) -> Reader {
+        self.pipeline = self.pipeline.with_extensions(on);
+        self
+    }
+
+    /// Sends findings as events too.
+    #[must_use]
+    pub fn with_findings(mut self, on: bool) -> Reader {
+        self.pipeline = self.pipeline.with_findings(on);
+        self
+    }
+
+    /// Token counts for `completed`.
+    pub fn set_usage(&mut self, usage: Value) {
+        self.pipeline.set_usage(usage);
+    }
+
+    /// Reads the next text of the reply.
+    pub fn push(&mut self, text: &str, sink: &mut dyn Sink) {
+        match self.kind {
+            CallKind::Say { .. } => {
+                self.pipeline.push_str(text, &mut Both { seen: &mut self.seen, sink, name: None });
+            }
+            _ if self.text.len() + text.len() > self.options.limits.input => self.over = true,
+            _ => self.text.push_str(text),
+        }
+    }
+
+    /// Reads reasoning that comes in a field of its own.
+    pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
+        if matches!(self.kind, CallKind::Say { .. }) {
+            self.pipeline.reasoning(text, &mut Both { seen: &mut self.seen, sink, name: None });
+        }
+    }
+
+    /// Sends what does not come from the model.
+    pub fn insert(&mut self, extension: impl Into<crate::event::Extension>, sink: &mut dyn Sink) {
+        self.pipeline.insert(extension, sink);
+    }
+
+    /// Ends the reply.
+    ///
+    /// # Errors
+    /// It has failed on the way: no round was answered (S-065).
+    pub fn finish(mut self, end: &End, sink: &mut dyn Sink) -> Result<Reply, Failure> {
+        if self.over {
+            let limit = self.options.limits.input;
+            let message = format!("the reply is longer than `limits.input`, {limit} bytes");
+            return Err(Failure { code: "input_too_large".into(), message, retryable: false });
+        }
+        let cut = end.cut();
+        let said = match &self.kind {
+            CallKind::Say { .. } => {
+                self.pipeline.finish(end, &mut Both { seen: &mut self.seen, sink, name: None });
+                let answer = self.pipeline.outcome().answer.clone().unwrap_or_default();
+                Said::Answer(answer)
+            }
+            CallKind::Ask => self.ask(end, cut, sink),
+            CallKind::Think { variables } => {
+                if let End::Failed(failure) = end {
+                    return Err(failure.clone());
+                }
+                let (values, reports) = thought(&self.text, cut, variables, &self.options.limits);
+                self.seen.findings.extend(judged(reports, self.options.profile));
+                if values.is_none() {
+                    self.seen.unreadable = Some("unstructured".to_owned());
+                }
+                Said::Thought(values)
+            }
+        };
+        let Seen { message, findings, failure, unreadable } = self.seen;
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(Reply { said, message, unreadable, delivered: false, findings }),
+        }
+    }
+
+    /// The answer of `ai_ask`: its message goes out as a plain one.
+    fn ask(&mut self, end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
+        let (mut value, mut because) = (None, None);
+        if !matches!(end, End::Failed(_)) {
+            let (asked, reports) = asked(&self.text, cut, &self.options);
+            for finding in judged(reports, self.options.profile) {
+                self.seen.findings.push(finding.clone());
+                sink.finding(finding);
+            }
+            let unreadable = asked.is_none();
+            let text = match asked {
+                Some(asked) => {
+                    value = asked.value;
+                    asked.message.unwrap_or_default()
+                }
+                None => self.text.clone(),
+            };
+            self.pipeline
+                .push_str(&text, &mut Both { seen: &mut self.seen, sink: &mut *sink, name: Some("ai_ask") });
+            because = unreadable.then(|| "unstructured".to_owned());
+        }
+        self.pipeline.finish(end, &mut Both { seen: &mut self.seen, sink, name: Some("ai_ask") });
+        self.seen.unreadable = because;
+        Said::Value(value)
+    }
+}
+
+/// The caller's sink, and what is kept.
+struct Both<'a> {
+    seen: &'a mut Seen,
+    sink: &'a mut dyn Sink,
+    /// What `completed` calls the dialect, where it is none of the table.
+    name: Option<&'static str>,
+}
+
+/// Reasons for which a reply counts as not readable; an answer that only lacks its message is one that was read (S-068).
+const UNREADABLE: [&str; 3] = ["unstructured", "parsing_error", "truncated"];
+
+impl Sink for Both<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        let event = match event {
+            Event::FinalDelta { text } => {
+                self.seen.message.push_str(&text);
+                Event::FinalDelta { text }
+            }
+            Event::Error(failure) => {
+                self.seen.failure = Some(failure.clone());
+                Event::Error(failure)
+            }
+            Event::Completed(completed) => {
+                let metadata = &completed.metadata;
+                let reason = metadata.unused_reason.as_deref().or(metadata.fallback_reason.as_deref());
+                let unreadable = reason.filter(|reason| UNREADABLE.contains(reason));
+                self.seen.unreadable = unreadable.map(str::to_owned);
+                Event::Completed(Box::new(named(*completed, self.name)))
+            }
+            other => other,
+        };
+        self.sink.event(event);
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.seen.findings.push(finding.clone());
+        self.sink.finding(finding);
+    }
+}
+
+fn named(mut completed: Completed, name: Option<&str>) -> Completed {
+    if let Some(name) = name {
+        completed.metadata.dialect = name.to_owned();
+    }
+    completed
+}

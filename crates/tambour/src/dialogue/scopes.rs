@@ -1,0 +1,40 @@
+//! Variables: those of the session, of its phase, and of its step. Inner ones hide outer ones of the same name.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::script::Declared;
+
+/// The variables of a dialogue, from the outermost to the innermost part of the script.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Scopes {
+    pub(super) session: Map<String, Value>,
+    pub(super) phase: Map<String, Value>,
+    pub(super) step: Map<String, Value>,
+}
+
+/// Variables with their first values. Of two declarations the last counts.
+pub(super) fn declared(list: &[Declared]) -> Map<String, Value> {
+    list.iter().map(|declared| (declared.var.clone(), declared.value.clone())).collect()
+}
+
+impl Scopes {
+    /// All that can be seen (S-037).
+    pub(super) fn visible(&self) -> Map<String, Value> {
+        let mut visible = self.session.clone();
+        for inner in [&self.phase, &self.step] {
+            visible.extend(inner.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        visible
+    }
+
+    /// Sets a variable where it was declared, or in the session.
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        let scopes = [&mut self.step, &mut self.phase];
+        match scopes.into_iter().find_map(|scope| scope.get_mut(name)) {
+            Some(place) => *place = value,
+            None => drop(self.session.insert(name.to_owned(), value)),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What one input came to (S-061).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Status;
+use crate::event::{ExitDecision, Failure, Notice};
+
+/// What one input of the user, or one answer of the client, came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Whether nothing failed.
+    pub success: bool,
+    /// Whether the action is over (S-062); of a dialogue that is over, true (S-066).
+    pub completed: bool,
+    /// What the model said to the user.
+    pub ai_message: Option<String>,
+    /// Where the dialogue stands.
+    pub status: Status,
+    /// The part of the script that comes next or is under way; the last one when the dialogue is over.
+    pub position: Option<Position>,
+    /// The action that this was about.
+    pub metadata: Option<TurnMetadata>,
+    /// Whether the dialogue goes on without a word of the user: an input without text brings the next message.
+    pub continues: bool,
+    /// What failed (S-065).
+    pub error: Option<Failure>,
+    /// What the user should be told.
+    pub notices: Vec<Notice>,
+}
+
+/// A part of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Position {
+    /// Name of the session.
+    pub session: String,
+    /// Name of the phase.
+    pub phase: String,
+    /// Topic of the step.
+    pub topic: String,
+    /// Type of the action, such as `ai_say`.
+    pub action_type: String,
+    /// Name of the action, if its author gave it one.
+    pub action_id: Option<String>,
+    /// Path of the action in the script.
+    pub path: String,
+}
+
+/// The action of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnMetadata {
+    /// Its type.
+    pub action_type: String,
+    /// Rounds that were answered (S-060).
+    pub current_round: u32,
+    /// Rounds after which it is over in any case.
+    pub max_rounds: Option<u32>,
+    /// How well the user has understood, of `ai_say`.
+    pub assessment: Option<Value>,
+    /// Whether it is over, of `ai_say`.
+    pub exit_decision: Option<ExitDecision>,
+}
+
+/// What became of one reply of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Replied {
+    /// The reply was not taken: the model is asked once more (S-054).
+    pub asked_again: bool,
+    /// The decision of the round, of `ai_say`.
+    pub exit_decision: Option<ExitDecision>,
+    /// Variables that got a value.
+    pub assigned: Map<String, Value>,
+}
