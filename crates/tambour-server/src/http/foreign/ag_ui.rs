@@ -1,0 +1,124 @@
+//! AG-UI 1.0: `POST /ag-ui`.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use tambour::encode::Encoder;
+use tambour::encode::ag_ui::{AgUi, Run};
+
+use super::{Wanted, stream, threads};
+use crate::app::App;
+use crate::http::keys::Caller;
+use crate::http::problem::{Problem, body};
+use crate::http::request::RequestId;
+use crate::states;
+
+/// What conversations of this protocol are called.
+const KIND: &str = "thread";
+
+/// `POST /ag-ui`
+pub(in crate::http) async fn run(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request)): Extension<RequestId>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let mut body: Map<String, Value> = body(&bytes)?;
+    let mut id = |name: &'static str| match body.remove(name) {
+        Some(Value::String(id)) if !id.is_empty() => Ok(id),
+        _ => {
+            let detail = format!("missing field `{name}`");
+            Err(Problem::invalid("missing_field", detail).with("field", name))
+        }
+    };
+    let (thread, run) = (id("threadId")?, id("runId")?);
+    let mut forwarded = match body.remove("forwardedProps") {
+        Some(Value::Object(forwarded)) => forwarded,
+        _ => Map::new(),
+    };
+    let mut wanted = Wanted::of_model_or_default(&app, &mut forwarded)?;
+    let conversation = threads::conversation(&app, &caller, KIND, &thread).await?;
+    wanted.set("conversation_id", conversation.as_str());
+    let Some(Value::Array(messages)) = body.remove("messages") else {
+        let detail = "`messages` is a list of messages";
+        return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
+    };
+    let mut said: Vec<Value> =
+        context(&body).into_iter().chain(messages.iter().filter_map(message)).collect();
+    said.extend(body.get("resume").and_then(Value::as_array).into_iter().flatten().filter_map(answer));
+    wanted.set("messages", said);
+    if let Some(tools) = body.get("tools").and_then(Value::as_array) {
+        wanted.tools(tools.iter().map(|tool| (tool, "parameters")))?;
+    }
+    let new = wanted.message(forwarded.remove("tambour"), true)?;
+    states::settled(&app, &conversation).await?;
+    let state = app.store.state(&conversation).await?.map(|row| row.state);
+    let run = Run { thread, run, state };
+    let encoder = move |about| Box::new(AgUi::new(about, run)) as Box<dyn Encoder>;
+    stream(app, &caller, request, new, encoder).await
+}
+
+/// What the client knows of its surroundings, as words of the system.
+fn context(body: &Map<String, Value>) -> Option<Value> {
+    let items = body.get("context")?.as_array()?;
+    let line = |item: &Value| Some(format!("{}: {}", item["description"].as_str()?, item["value"].as_str()?));
+    let lines: Vec<String> = items.iter().filter_map(line).collect();
+    (!lines.is_empty()).then(|| json!({"role": "system", "content": lines.join("\n")}))
+}
+
+/// A message as those of the chat completions interface.
+fn message(message: &Value) -> Option<Value> {
+    match message["role"].as_str()? {
+        "assistant" => {
+            let mut said = json!({"role": "assistant", "content": message["content"]});
+            match &message["toolCalls"] {
+                Value::Array(calls) if !calls.is_empty() => said["tool_calls"] = calls.clone().into(),
+                _ if said["content"].is_null() => said["content"] = "".into(),
+                _ => {}
+            }
+            Some(said)
+        }
+        "tool" => {
+            let id = &message["toolCallId"];
+            Some(json!({"role": "tool", "tool_call_id": id, "content": message["content"]}))
+        }
+        // Reasoning and activities do not go to the model.
+        role @ ("developer" | "system" | "user") => {
+            Some(json!({"role": role, "content": parts(&message["content"])}))
+        }
+        _ => None,
+    }
+}
+
+fn parts(content: &Value) -> Value {
+    let Value::Array(parts) = content else { return content.clone() };
+    let part = |part: &Value| match part["type"].as_str() {
+        Some("image") => {
+            let source = &part["source"];
+            let kind = source["mimeType"].as_str().unwrap_or("image/png");
+            let data = source["value"].as_str().unwrap_or_default();
+            let url =
+                if source["type"] == "url" { data.to_owned() } else { format!("data:{kind};base64,{data}") };
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
+        _ => part.clone(),
+    };
+    parts.iter().map(part).collect()
+}
+
+/// The answer to what an earlier run waited for, as words of the user.
+fn answer(resume: &Value) -> Option<Value> {
+    if resume["status"] != "resolved" {
+        return None;
+    }
+    let text = match &resume["payload"] {
+        Value::String(text) => text.clone(),
+        Value::Null => return None,
+        other => other.to_string(),
+    };
+    Some(json!({"role": "user", "content": text}))
+}

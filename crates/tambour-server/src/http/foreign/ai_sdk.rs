@@ -1,0 +1,154 @@
+//! The Vercel AI SDK: `POST /api/chat`, its stream again, and stopping it.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde_json::{Map, Value, json};
+use tambour::encode::ai_sdk::AiSdk;
+use tambour::encode::{About, Encoder};
+
+use super::{Wanted, about, stream, threads};
+use crate::app::App;
+use crate::http::events::{self, Reader};
+use crate::http::keys::Caller;
+use crate::http::messages::owned;
+use crate::http::problem::{Problem, body};
+use crate::http::request::RequestId;
+use crate::store::Log as _;
+
+/// What conversations of this protocol are called.
+const KIND: &str = "chat";
+
+/// `POST /api/chat`
+pub(in crate::http) async fn chat(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request)): Extension<RequestId>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let mut body: Map<String, Value> = body(&bytes)?;
+    let mut wanted = Wanted::of_model_or_default(&app, &mut body)?;
+    let name = body.remove("id");
+    let conversation = match name.as_ref().and_then(Value::as_str) {
+        Some(name) => Some(threads::conversation(&app, &caller, KIND, name).await?),
+        None => None,
+    };
+    match (body.remove("messages"), body.remove("message")) {
+        (Some(Value::Array(messages)), _) => {
+            let messages: Vec<Vec<Value>> = messages.iter().map(messages_of).collect();
+            wanted.set("messages", messages.concat());
+        }
+        (_, Some(message)) => {
+            let said: Vec<Value> = messages_of(&message);
+            let texts = said.iter().filter_map(|said| said["content"].as_str());
+            wanted.set("text", texts.collect::<Vec<_>>().join("\n\n"));
+        }
+        _ => {
+            let detail = "`messages` is a list of messages of the AI SDK, or `message` the last of them";
+            return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
+        }
+    }
+    if let Some(conversation) = &conversation {
+        wanted.set("conversation_id", conversation.as_str());
+    }
+    let more = body.remove("tambour");
+    let new = wanted.message(more, true)?;
+    let known = app.clone();
+    let encoder = move |about: About| {
+        if let Some(conversation) = &conversation {
+            known.threads.begun(&known, conversation, &about.message);
+        }
+        Box::new(AiSdk::new(about)) as Box<dyn Encoder>
+    };
+    Ok(named(stream(app, &caller, request, new, encoder).await?))
+}
+
+/// `GET /api/chat/{id}/stream`: all of the message that runs, or nothing.
+pub(in crate::http) async fn again(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let conversation = threads::conversation_id(&caller, KIND, &name)?;
+    let Some(live) = app.threads.running(&app, &conversation) else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let row = owned(&app, &caller, &live.id).await?;
+    let opened = events::open(&app, &caller)?;
+    let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row)));
+    let reading = app.store.follow(&live);
+    Ok(named(events::response(app, Reader::new(&row.id, encoder, Some(reading), 0), opened)))
+}
+
+/// `POST /api/chat/{id}/stop`
+pub(in crate::http) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let conversation = threads::conversation_id(&caller, KIND, &name)?;
+    let live = app.threads.running(&app, &conversation);
+    if let Some(live) = &live {
+        live.cancel.cancel();
+    }
+    Ok(Json(json!({ "stopped": live.is_some() })))
+}
+
+fn named(mut response: Response) -> Response {
+    let name = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+    response.headers_mut().insert(name, HeaderValue::from_static("v1"));
+    response
+}
+
+/// A message of the AI SDK as those of the chat completions interface: the results of its calls are messages of their own there.
+/// What is of the screen alone stays out.
+fn messages_of(message: &Value) -> Vec<Value> {
+    let role = message["role"].as_str().unwrap_or("user");
+    let parts = match (&message["parts"], &message["content"]) {
+        (Value::Array(parts), _) => parts.clone(),
+        (_, Value::String(text)) => vec![json!({"type": "text", "text": text})],
+        (_, Value::Array(parts)) => parts.clone(),
+        _ => Vec::new(),
+    };
+    let (mut content, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for part in &parts {
+        let kind = part["type"].as_str().unwrap_or_default();
+        match kind {
+            "text" => content.push(json!({"type": "text", "text": part["text"]})),
+            "file" => content.push(json!({"type": "image_url", "image_url": {"url": part["url"]}})),
+            _ => {
+                let of_tool = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
+                let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { of_tool };
+                let told = match part["state"].as_str() {
+                    Some("output-available") => part["output"].to_string(),
+                    Some("output-error") => part["errorText"].as_str().unwrap_or("failed").to_owned(),
+                    // Without a result nothing can go back.
+                    _ => continue,
+                };
+                let Some(name) = name else { continue };
+                let function = json!({"name": name, "arguments": part["input"].to_string()});
+                calls.push(json!({"id": part["toolCallId"], "type": "function", "function": function}));
+                results.push(json!({"role": "tool", "tool_call_id": part["toolCallId"], "content": told}));
+            }
+        }
+    }
+    let only_text = content.iter().all(|part| part["type"] == "text");
+    let content: Value = match content.is_empty() {
+        true => Value::Null,
+        false if only_text => {
+            content.iter().filter_map(|part| part["text"].as_str()).collect::<String>().into()
+        }
+        false => content.into(),
+    };
+    let mut said = json!({"role": role, "content": content});
+    if !calls.is_empty() {
+        said["tool_calls"] = calls.into();
+    } else if said["content"].is_null() {
+        said["content"] = "".into();
+    }
+    [said].into_iter().chain(results).collect()
+}

@@ -1,0 +1,156 @@
+//! Anthropic Messages: `POST /v1/messages`.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde_json::{Map, Value, json};
+use tambour::encode::{Encoder, anthropic};
+
+use super::{Wanted, failed, stream, whole};
+use crate::app::App;
+use crate::http::keys::Caller;
+use crate::http::new_message::NewMessage;
+use crate::http::problem::{Problem, body};
+use crate::http::request::RequestId;
+
+/// `POST /v1/messages`
+pub(in crate::http) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request)): Extension<RequestId>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let (wanted, streams) = read(&app, body(&bytes)?)?;
+    if streams {
+        let encoder = |about| Box::new(anthropic::Anthropic::new(about)) as Box<dyn Encoder>;
+        return stream(app, &caller, request, wanted, encoder).await;
+    }
+    let (about, whole) = whole(&app, &caller, request, wanted).await?;
+    match &whole.failure {
+        Some(failure) => Ok(failed(failure, &anthropic::error(failure))),
+        None => Ok(Json(anthropic::whole(&about, &whole)).into_response()),
+    }
+}
+
+fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
+    let wrong =
+        |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
+    let mut wanted = Wanted::of_model(app, &mut body)?;
+    let streams = body.remove("stream") == Some(Value::Bool(true));
+    if !body.get("max_tokens").is_some_and(Value::is_u64) {
+        return Err(
+            Problem::invalid("missing_field", "missing field `max_tokens`").with("field", "max_tokens")
+        );
+    }
+    for (name, ours) in [
+        ("max_tokens", "max_tokens"),
+        ("temperature", "temperature"),
+        ("top_p", "top_p"),
+        ("stop_sequences", "stop"),
+    ] {
+        wanted.take(&mut body, name, ours);
+    }
+    if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
+        wanted.set("system_prompt", text(&system));
+    }
+    let messages = body.remove("messages");
+    let Some(Value::Array(messages)) = messages else {
+        return Err(wrong("messages", "`messages` is a list of messages"));
+    };
+    let messages: Vec<Vec<Value>> = messages.iter().map(message).collect::<Result<_, _>>()?;
+    wanted.set("messages", messages.concat());
+    if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
+        let tools = tools.as_array().ok_or_else(|| wrong("tools", "`tools` is a list"))?;
+        wanted.tools(tools.iter().map(|tool| (tool, "input_schema")))?;
+    }
+    if let Some(choice) = body.remove("tool_choice") {
+        wanted.foreign.tool_choice = match choice["type"].as_str() {
+            Some("any") => Some("required".into()),
+            Some("tool") => Some(json!({"type": "function", "function": {"name": choice["name"]}})),
+            Some("none") => {
+                wanted.foreign.tools.clear();
+                None
+            }
+            _ => None,
+        };
+    }
+    wanted.foreign.ends_with_client = true;
+    let more = body.remove("tambour");
+    if let Some(top_k) = body.remove("top_k") {
+        wanted.set("upstream_fields", json!({ "top_k": top_k }));
+    }
+    Ok((wanted.message(more, streams)?, streams))
+}
+
+/// A message as those of the chat completions interface: results of tools are messages of their own there.
+fn message(message: &Value) -> Result<Vec<Value>, Problem> {
+    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
+    let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
+    let role = role.ok_or_else(|| wrong("a role is user or assistant".to_owned()))?;
+    let blocks = match &message["content"] {
+        Value::Array(blocks) => blocks,
+        content => return Ok(vec![json!({"role": role, "content": content})]),
+    };
+    let (mut results, mut parts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("text") => parts.push(json!({"type": "text", "text": block["text"]})),
+            Some("image") => {
+                let source = &block["source"];
+                let url = match source["url"].as_str() {
+                    Some(url) => url.to_owned(),
+                    None => format!(
+                        "data:{};base64,{}",
+                        source["media_type"].as_str().unwrap_or("image/png"),
+                        source["data"].as_str().unwrap_or_default()
+                    ),
+                };
+                parts.push(json!({"type": "image_url", "image_url": {"url": url}}));
+            }
+            Some("tool_use") => {
+                let function = json!({"name": block["name"], "arguments": block["input"].to_string()});
+                calls.push(json!({"id": block["id"], "type": "function", "function": function}));
+            }
+            Some("tool_result") => {
+                let told = text(&block["content"]);
+                results.push(json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}));
+            }
+            // Reasoning that we made does not go back: its signature is empty.
+            Some("thinking" | "redacted_thinking") => {}
+            other => {
+                let kind = other.unwrap_or("none");
+                return Err(wrong(format!("a block of the type `{kind}` is not taken")));
+            }
+        }
+    }
+    let only_text = parts.iter().all(|part| part["type"] == "text");
+    let content = match parts.is_empty() {
+        true => Value::Null,
+        false if only_text => {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            texts.join("\n\n").into()
+        }
+        false => parts.into(),
+    };
+    let mut said = json!({"role": role, "content": content});
+    if !calls.is_empty() {
+        said["tool_calls"] = calls.into();
+    }
+    let says = !said["content"].is_null() || said.get("tool_calls").is_some();
+    Ok(results.into_iter().chain(says.then_some(said)).collect())
+}
+
+/// The text of a field that is a text or a list of blocks.
+fn text(field: &Value) -> String {
+    match field {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n\n")
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,67 @@
+//! Errors in the form that clients of a protocol read: the problem documents of our own routes, rewritten.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+/// Bytes of a problem document, at most.
+const DOCUMENT: usize = 64 << 10;
+
+/// Rewrites errors of routes that are not our own.
+pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let response = next.run(request).await;
+    let form: fn(StatusCode, &Value) -> Value = match path.as_str() {
+        "/v1/messages" | "/v1/messages/count_tokens" => anthropic,
+        path if path.starts_with("/v1/") => openai,
+        _ => return response,
+    };
+    let is_problem = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes() == b"application/problem+json");
+    if !is_problem {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let problem = to_bytes(body, DOCUMENT).await.unwrap_or_default();
+    let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
+    let body = form(parts.status, &problem).to_string();
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    // A request that is wrong is wrong again; one that came too early is not.
+    let again = matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let again = HeaderValue::from_static(if again { "true" } else { "false" });
+    parts.headers.insert(HeaderName::from_static("x-should-retry"), again);
+    Response::from_parts(parts, Body::from(body))
+}
+
+fn openai(status: StatusCode, problem: &Value) -> Value {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    };
+    json!({"error": {
+        "message": problem["detail"], "type": kind, "param": problem["field"], "code": problem["code"],
+    }})
+}
+
+fn anthropic(status: StatusCode, problem: &Value) -> Value {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": problem["detail"]}})
+}

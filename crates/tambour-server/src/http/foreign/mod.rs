@@ -1,0 +1,234 @@
+//! Routes of other protocols: a request becomes a message like any other, and an encoder writes its log.
+
+pub(super) mod ag_ui;
+pub(super) mod ai_sdk;
+pub(super) mod anthropic;
+pub(super) mod chat;
+pub(super) mod forms;
+pub(super) mod models;
+pub(super) mod responses;
+mod said;
+mod threads;
+
+pub(crate) use threads::Threads;
+
+use std::sync::Arc;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tambour::encode::{About, Encoder, Entry, EntryKind, Whole};
+use tambour::event::Failure;
+
+use super::events::{self, Reader};
+use super::keys::Caller;
+use super::new_message::{Foreign, NewMessage};
+use super::problem::Problem;
+use super::tools::ToolChoice;
+use crate::app::App;
+use crate::ask::{self, Started};
+use crate::store::{Log as _, MessageRow};
+
+/// A request on its way to a message.
+pub(super) struct Wanted {
+    /// The model as the client named it.
+    model: String,
+    /// Fields of `POST /api/v1/messages` by their names.
+    fields: Map<String, Value>,
+    foreign: Foreign,
+}
+
+/// The alias of clients that name no model.
+const DEFAULT: &str = "default";
+
+/// Fields that the object `tambour` cannot have: the protocol has its own for them.
+const NOT_HERE: [&str; 8] =
+    ["messages", "text", "stream", "wait", "conversation_id", "output_protocol", "if_busy", "named_model"];
+
+impl Wanted {
+    /// What the name of a model stands for: an alias, else an upstream with one of its models.
+    pub(super) fn of_model(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
+        let model = match body.remove("model") {
+            Some(Value::String(model)) if !model.trim().is_empty() => model,
+            Some(Value::Null) | None => {
+                return Err(Problem::invalid("missing_field", "missing field `model`").with("field", "model"));
+            }
+            Some(_) => {
+                return Err(Problem::invalid("invalid_field", "`model` is a name").with("field", "model"));
+            }
+        };
+        let loaded = app.loaded();
+        let mut fields = Map::new();
+        if let Some(alias) = loaded.config.aliases.get(&model) {
+            fields = alias.fields();
+            if let Some(skein) = loaded.skeins.get(&model) {
+                fields.insert("skein".to_owned(), skein.clone());
+            }
+        } else {
+            let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
+            if !loaded.upstreams.contains_key(upstream) {
+                let detail = format!(
+                    "there is no model `{model}`: it is an alias of the configuration, or UPSTREAM/MODEL with a configured upstream"
+                );
+                return Err(
+                    Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail).with("field", "model")
+                );
+            }
+            fields.insert("upstream".to_owned(), upstream.into());
+            if !name.is_empty() {
+                fields.insert("model".to_owned(), name.into());
+            }
+        }
+        Ok(Wanted { model, fields, foreign: Foreign::default() })
+    }
+
+    /// The same where a model need not be named: the alias `default`, else the default upstream.
+    pub(super) fn of_model_or_default(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
+        let named = body.get("model").is_some_and(|model| !model.is_null());
+        let loaded = app.loaded();
+        if !named && let Some(name) = loaded.config.default_upstream() {
+            let alias = loaded.config.aliases.contains_key(DEFAULT);
+            body.insert("model".to_owned(), if alias { DEFAULT } else { name }.into());
+        }
+        Wanted::of_model(app, body)
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    /// Takes a field of the request to one of ours, if it is there.
+    pub(super) fn take(&mut self, body: &mut Map<String, Value>, name: &str, ours: &str) {
+        if let Some(value) = body.remove(name).filter(|value| !value.is_null()) {
+            self.set(ours, value);
+        }
+    }
+
+    /// Takes the functions that the client runs, each an object with a name, a description and a schema in `schema`.
+    pub(super) fn tools<'a>(
+        &mut self,
+        functions: impl Iterator<Item = (&'a Value, &'a str)>,
+    ) -> Result<(), Problem> {
+        for (function, schema) in functions {
+            let Some(name) = function["name"].as_str() else {
+                return Err(Problem::invalid("invalid_field", "a tool has a `name`").with("field", "tools"));
+            };
+            let description = function["description"].as_str().map(|text| {
+                let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                line[..line.floor_char_boundary(2000)].to_owned()
+            });
+            let parameters = function.get(schema).filter(|schema| schema.is_object());
+            let parameters = parameters.cloned().unwrap_or_else(|| json!({"type": "object"}));
+            let mut tool = json!({"name": name, "schema": parameters});
+            if let Some(description) = description {
+                tool["description"] = description.into();
+            }
+            let tool: ToolChoice = serde_json::from_value(tool).map_err(|error| {
+                Problem::invalid("invalid_field", error.to_string()).with("field", "tools")
+            })?;
+            self.foreign.tools.push(tool);
+        }
+        Ok(())
+    }
+
+    /// The message that is asked for. What the object `tambour` of the body says goes before what the protocol says.
+    pub(super) fn message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
+        match more {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(more)) => {
+                if let Some(name) = NOT_HERE.iter().find(|name| more.contains_key(**name)) {
+                    let detail = format!("`tambour.{name}` is said by fields of the protocol itself");
+                    return Err(Problem::invalid("unknown_field", detail).with("field", *name));
+                }
+                self.fields.extend(more);
+            }
+            Some(_) => {
+                let detail = "`tambour` is an object with fields of POST /api/v1/messages";
+                return Err(Problem::invalid("invalid_field", detail).with("field", "tambour"));
+            }
+        }
+        // Extensions are on the log anyway; what of them a client sees is the protocol's matter.
+        self.set("output_protocol", "jsonseq_v1");
+        self.set("named_model", self.model.clone());
+        self.set(if stream { "stream" } else { "wait" }, true);
+        let mut new: NewMessage = super::problem::body(&Value::Object(self.fields).to_string().into())?;
+        new.foreign = Some(self.foreign);
+        Ok(new)
+    }
+}
+
+/// Begins a message and streams what an encoder makes of it.
+pub(super) async fn stream(
+    app: Arc<App>,
+    caller: &Caller,
+    request: String,
+    mut new: NewMessage,
+    encoder: impl FnOnce(About) -> Box<dyn Encoder>,
+) -> Result<Response, Problem> {
+    new.settle(&app)?;
+    let opened = events::open(&app, caller)?;
+    let asked = new.asked(&app, caller, request, None).await?;
+    let Started { row, reading } = ask::start(&app, asked).await?;
+    let encoder = encoder(about(&row));
+    Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
+}
+
+/// Begins a message, waits for its end, and gives the whole of it.
+pub(super) async fn whole(
+    app: &Arc<App>,
+    caller: &Caller,
+    request: String,
+    mut new: NewMessage,
+) -> Result<(About, Whole), Problem> {
+    new.settle(app)?;
+    let asked = new.asked(app, caller, request, None).await?;
+    let Started { row, reading } = ask::start(app, asked).await?;
+    if let Some(mut reading) = reading {
+        // Who goes away meanwhile takes the reading along, which ends the message.
+        reading.ended().await;
+    }
+    Ok((about(&row), fold(app, &row.id).await?))
+}
+
+/// The log of a message that has ended, folded.
+pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
+    let (mut whole, mut after) = (Whole::default(), 0);
+    loop {
+        let batches = app.store.read(message, after, 1 << 20).await?;
+        if batches.is_empty() {
+            return Ok(whole);
+        }
+        for batch in &batches {
+            for entry in batch.entries().filter(|entry| entry.number > after) {
+                let kind = EntryKind::from(entry.kind);
+                whole.add(&Entry { number: entry.number, kind, json: entry.json, reply: None });
+            }
+            after = after.max(batch.last());
+        }
+    }
+}
+
+/// What the stream of a stored message is about.
+pub(super) fn about(row: &MessageRow) -> About {
+    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    let created = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
+    let model = request["named_model"].as_str().unwrap_or_default().to_owned();
+    About { message: row.id.clone(), request: row.request_id.clone(), created, model }
+}
+
+/// The answer when a message failed before anybody saw anything of it. Clients repeat by themselves what may be repeated; what a
+/// model has been paid for may not.
+pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
+    let status = match &*failure.code {
+        "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
+        "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
+        "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
+        code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let again = failure.retryable
+        && matches!(&*failure.code, "upstream_rate_limited" | "upstream_unreachable" | "interrupted");
+    let retry = HeaderValue::from_static(if again { "true" } else { "false" });
+    (status, [(HeaderName::from_static("x-should-retry"), retry)], axum::Json(body)).into_response()
+}

@@ -1,0 +1,76 @@
+//! Conversations under names of clients: a chat of the AI SDK, a thread of AG-UI.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::http::keys::Caller;
+use crate::http::problem::Problem;
+use crate::ids;
+use crate::store::{ConversationRow, Live};
+
+/// Bytes of a name.
+const NAME: usize = 256;
+
+/// The message that runs in each conversation of that kind.
+#[derive(Default)]
+pub(crate) struct Threads(Mutex<HashMap<String, String>>);
+
+impl Threads {
+    /// A message has begun.
+    pub(super) fn begun(&self, app: &App, conversation: &str, message: &str) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|_, message| app.live.get(message).is_some());
+        running.insert(conversation.to_owned(), message.to_owned());
+    }
+
+    /// The message that runs in it.
+    pub(super) fn running(&self, app: &App, conversation: &str) -> Option<Arc<Live>> {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of one that has ended a moment ago nothing more comes.
+        app.live.get(running.get(conversation)?).filter(|live| !live.has_ended())
+    }
+}
+
+/// The id of the conversation that a client calls `name`.
+pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
+    if name.is_empty() || name.len() > NAME {
+        let detail = format!("the id of a {kind} has 1 to {NAME} bytes");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
+    }
+    let mut hash = Sha256::new();
+    for part in [kind, &caller.owner, name] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let digits: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("conv_{digits}"))
+}
+
+/// The conversation that a client calls `name`; it is made if there is none.
+pub(super) async fn conversation(
+    app: &App,
+    caller: &Caller,
+    kind: &str,
+    name: &str,
+) -> Result<String, Problem> {
+    let id = conversation_id(caller, kind, name)?;
+    if app.store.conversation(&id).await?.is_none() {
+        let row = ConversationRow {
+            id: id.clone(),
+            owner: caller.owner.clone(),
+            created: ids::now(),
+            metadata: Some(serde_json::json!({ kind: name }).to_string()),
+            ..ConversationRow::default()
+        };
+        // Another request may have made it meanwhile.
+        if let Err(error) = app.store.insert_conversation(&row).await
+            && app.store.conversation(&id).await?.is_none()
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(id)
+}

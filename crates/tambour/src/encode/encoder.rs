@@ -1,0 +1,142 @@
+//! A reader of the log of one message that writes it in one protocol.
+
+use super::sse::{Envelope, frame};
+use super::{Protocol, data, json};
+use crate::event::{Event, EventKind, kind_of};
+
+/// One entry of a log, as an encoder gets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its number in the message, from 1.
+    pub number: u64,
+    /// What it is.
+    pub kind: EntryKind<'a>,
+    /// Its JSON in one line: a string for text, an object for an event.
+    pub json: &'a str,
+    /// The whole raw reply, where [`Encoder::wants_reply`] asked for it.
+    pub reply: Option<&'a str>,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind<'a> {
+    /// Raw text of the reply, and its place among the raw entries, from 1.
+    Raw(u64),
+    /// Reasoning that came in a field of its own.
+    Reasoning,
+    /// An event, by name.
+    Event(&'a str),
+}
+
+/// Writes a log in one protocol. What it writes is a function of the entries alone, so that a replay gives the same bytes.
+pub trait Encoder: Send {
+    /// What is sent at once, before any entry. `running`: more entries will come; `now`: the time, RFC 3339.
+    fn open(&mut self, running: bool, now: &str, out: &mut Vec<u8>);
+
+    /// The next entry. Clients are sent nothing of many of them.
+    fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>);
+
+    /// A sign of life while nothing comes.
+    fn heartbeat(&mut self, now: &str, out: &mut Vec<u8>);
+
+    /// Whether the stream is over for the client.
+    fn is_over(&self) -> bool;
+
+    /// Whether it has to be given all entries from the first one on, also for a client that has seen some.
+    fn folds(&self) -> bool {
+        true
+    }
+
+    /// Whether it needs the whole raw reply with this entry.
+    fn wants_reply(&self, _: EntryKind<'_>) -> bool {
+        false
+    }
+}
+
+/// The protocols of our own: each frame needs nothing but its entry.
+#[derive(Debug)]
+pub struct Native {
+    envelope: Envelope,
+    protocol: Protocol,
+    extensions: bool,
+    findings: bool,
+    over: bool,
+}
+
+impl Native {
+    /// Writes `protocol`, with extension events and findings if they are asked for.
+    #[must_use]
+    pub fn new(envelope: Envelope, protocol: Protocol, extensions: bool, findings: bool) -> Native {
+        Native { envelope, protocol, extensions, findings, over: false }
+    }
+
+    fn system(&self, event: &Event<'_>, out: &mut Vec<u8>) {
+        frame(event.name(), None, &self.envelope, out, |out| data(event, out));
+    }
+
+    fn sees(&self, name: &str) -> bool {
+        match kind_of(name) {
+            Some(EventKind::System) => true,
+            Some(EventKind::Contract) => self.protocol == Protocol::JsonSeqV1,
+            Some(EventKind::Extension) => {
+                self.protocol == Protocol::JsonSeqV1
+                    && if name == "finding" { self.findings } else { self.extensions }
+            }
+            None => false,
+        }
+    }
+}
+
+impl Encoder for Native {
+    fn open(&mut self, running: bool, now: &str, out: &mut Vec<u8>) {
+        let state = if running { "running" } else { "ended" };
+        self.system(&Event::Status { state: state.into() }, out);
+        self.heartbeat(now, out);
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
+        let Entry { number, kind, json: text, reply } = *entry;
+        match kind {
+            EntryKind::Raw(seq) if self.protocol == Protocol::Legacy => {
+                frame("content_delta", Some(number), &self.envelope, out, |out| {
+                    out.extend_from_slice(b"{\"seq\":");
+                    json::number(seq, out);
+                    out.extend_from_slice(b",\"delta\":");
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(b'}');
+                });
+            }
+            EntryKind::Event(name) if self.sees(name) => {
+                // A status has no number (J-036): who comes back after it is told it again.
+                let number = (name != "status").then_some(number);
+                frame(name, number, &self.envelope, out, |out| match reply {
+                    Some(reply) => {
+                        out.extend_from_slice(text.strip_suffix('}').unwrap_or("{").as_bytes());
+                        out.extend_from_slice(b",\"reply\":");
+                        json::string(reply, out);
+                        out.push(b'}');
+                    }
+                    None => out.extend_from_slice(text.as_bytes()),
+                });
+                self.over |= matches!(name, "completed" | "error");
+            }
+            EntryKind::Raw(_) | EntryKind::Reasoning | EntryKind::Event(_) => {}
+        }
+    }
+
+    fn heartbeat(&mut self, now: &str, out: &mut Vec<u8>) {
+        self.system(&Event::Heartbeat { ts: now.to_owned().into() }, out);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn folds(&self) -> bool {
+        false
+    }
+
+    fn wants_reply(&self, kind: EntryKind<'_>) -> bool {
+        self.protocol == Protocol::Legacy && kind == EntryKind::Event("completed")
+    }
+}
