@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tambour_fixtures::targets;
+use tambour_fixtures::{imports, targets};
 
 /// Dialects whose corpora are in the repository.
-const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "ai_say"];
+const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "filament", "ai_say"];
 
 /// Folders of the source and of the repository.
 const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
@@ -57,12 +57,18 @@ fn seeds(root: &Path) -> anyhow::Result<()> {
         }
     }
     let replies = tambour_fixtures::words::Replies::load().map_err(anyhow::Error::msg)?;
-    let [json, words] = ["json", "words"].map(|name| root.join("fuzz/corpus").join(name));
-    std::fs::create_dir_all(&json)?;
-    std::fs::create_dir_all(&words)?;
+    let [json, words, import, skein] =
+        ["json", "words", "import", "skein"].map(|name| root.join("fuzz/corpus").join(name));
+    for folder in [&json, &words, &import, &skein] {
+        std::fs::create_dir_all(folder)?;
+    }
     for number in 0..SEEDS as u64 {
         let seed = targets::json_input(&mut tambour_fixtures::random::Random::new(number));
         std::fs::write(json.join(format!("seed-{number:02}")), seed)?;
+        let seed = imports::file_input(&mut tambour_fixtures::random::Random::new(number));
+        std::fs::write(import.join(format!("seed-{number:02}")), seed)?;
+        let seed = imports::skein_input(&mut tambour_fixtures::random::Random::new(number));
+        std::fs::write(skein.join(format!("seed-{number:02}")), seed)?;
         let seed = targets::words_input(number as usize, number, &replies);
         std::fs::write(words.join(format!("seed-{number:02}")), seed)?;
     }

@@ -21,6 +21,16 @@ pub(crate) struct OptionArgs {
 }
 
 impl OptionArgs {
+    /// The same, with the structure in a file.
+    pub(crate) fn structured(&self, profile: Profile, structure: Option<&Path>) -> Result<Options> {
+        let mut options = self.options(profile)?;
+        if let Some(path) = structure {
+            let name = crate::input::name_of(Some(path));
+            options.set("filament.structure", yaml(path)?).with_context(|| name)?;
+        }
+        Ok(options)
+    }
+
     /// The options under `profile`.
     pub(crate) fn options(&self, profile: Profile) -> Result<Options> {
         let mut options = Options::default();
@@ -42,6 +52,30 @@ impl OptionArgs {
     pub(crate) fn sets(&self, name: &str) -> bool {
         self.options.iter().any(|(set, _)| set == name)
     }
+}
+
+/// `--structure FILE`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct StructureArgs {
+    /// Expected structure of the replies (`filament`): a YAML or JSON file with `mandatory`, `optional` and `dependency`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) structure: Option<PathBuf>,
+}
+
+/// Most values that a file of YAML may hold, so that its aliases are no flood.
+const NODES: usize = 10_000;
+
+/// The value in a file of YAML, which JSON is too.
+fn yaml(path: &Path) -> Result<serde_json::Value> {
+    let name = crate::input::name_of(Some(path));
+    let text = crate::input::read(Some(path))?;
+    let text = String::from_utf8(text).with_context(|| format!("{name} is not UTF-8 text"))?;
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: NODES, max_events: 2 * NODES, max_aliases: 0, max_depth: 64 },
+        strict_booleans: true,
+        leading_zero_numbers_as_strings: true,
+    };
+    serde_saphyr::from_str_with_options(&text, options).map_err(|error| anyhow::anyhow!("{name}: {error}"))
 }
 
 /// The tool registry in a file.

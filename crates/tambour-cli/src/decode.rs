@@ -12,7 +12,7 @@ use tambour::event::{Event, Failure, FinishReason, Sink};
 use tambour::exit::{Criteria, Round};
 use tambour::{End, Pipeline, Profile};
 
-use crate::args::{self, OptionArgs};
+use crate::args::{self, OptionArgs, StructureArgs};
 use crate::input::{Input, Pieces};
 use crate::{Outcome, output};
 
@@ -35,6 +35,8 @@ pub(crate) struct Args {
     chunks: Option<PathBuf>,
     #[command(flatten)]
     options: OptionArgs,
+    #[command(flatten)]
+    structure: StructureArgs,
     /// Send extension events too
     #[arg(long)]
     extensions: bool,
@@ -85,7 +87,7 @@ enum Finish {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let mut options = args.options.options(Profile::Lenient)?;
+    let mut options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
     options.round = args.round.round(&args.from)?;
     let pipeline = Pipeline::new(&args.from, &options)?;
     let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);

@@ -5,12 +5,17 @@ mod check;
 mod completions;
 mod contract;
 mod decode;
+mod import;
 mod input;
 mod json;
+mod macros;
 mod output;
+mod prompt;
 mod repair;
 mod rules;
+mod run;
 mod sanitize;
+mod script;
 mod serve;
 mod state;
 
@@ -37,9 +42,17 @@ enum Command {
     Repair(repair::Args),
     Rules(rules::Args),
     Json(json::Args),
+    #[command(subcommand)]
+    Prompt(prompt::Command),
+    Import(import::Args),
     Sanitize(sanitize::Args),
     #[command(subcommand)]
     State(state::Command),
+    #[command(subcommand)]
+    Script(script::Command),
+    Run(run::Args),
+    #[command(subcommand)]
+    Macros(macros::Command),
     #[command(subcommand)]
     Contract(contract::Command),
     Serve(serve::Args),
@@ -73,8 +86,13 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Json(args) => json::run(&args),
+        Command::Prompt(command) => prompt::run(&command),
+        Command::Import(args) => import::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::State(command) => state::run(&command),
+        Command::Script(command) => script::run(&command),
+        Command::Run(args) => run::run(&args),
+        Command::Macros(command) => macros::run(&command),
         Command::Rules(args) => rules::run(&args),
         Command::Contract(command) => contract::run(&command),
         Command::Serve(args) => serve::run(&args),

@@ -59,21 +59,27 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                 return Ok(Outcome::Refused);
             }
         };
+        // Who reads the line below may send a signal at once.
+        let mut signals = Signals::new()?;
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "listening on http://{}", server.address())?;
         stdout.flush()?;
         drop(stdout);
-        server
-            .serve(async {
-                stopped().await;
-                // Who asks a second time does not want to wait.
-                tokio::spawn(async {
-                    stopped().await;
-                    std::process::exit(130);
-                });
-            })
-            .await;
-        Ok(Outcome::Fine)
+        let stop = async {
+            signals.next().await;
+            // Who asks a second time does not want to wait.
+            tokio::spawn(async move {
+                signals.next().await;
+                std::process::exit(130);
+            });
+        };
+        match server.serve(stop).await {
+            Ok(()) => Ok(Outcome::Fine),
+            Err(broken) => {
+                output::complain(&broken.to_string());
+                Ok(Outcome::Refused)
+            }
+        }
     })
 }
 
@@ -105,19 +111,42 @@ impl Args {
     }
 }
 
-/// Waits for the interrupt or terminate signal.
-async fn stopped() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Interrupt and terminate signals, each of which is seen, also one that comes while the one before is dealt with.
+struct Signals {
     #[cfg(unix)]
-    {
-        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        if let Ok(mut terminate) = terminate {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).context("signals cannot be listened to");
+        Ok(Signals {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
     }
-    let _ = interrupt.await;
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    fn new() -> Result<Signals> {
+        Ok(Signals {})
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

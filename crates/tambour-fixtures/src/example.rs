@@ -13,7 +13,7 @@ use tambour::state::Operation;
 use tambour::{Finding, Profile};
 
 use crate::fixture::{Fixture, of_line};
-use crate::reading::TRANSCRIPT;
+use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judged};
 use crate::run::Readings;
 
 /// The findings of an example of a rule, in the strict profile. What the example is depends on the table of the rule: a
@@ -24,6 +24,11 @@ use crate::run::Readings;
 pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
     match listed.owner {
         "state" => return operations(example),
+        SCRIPT | DIALOGUE | ASK | THINK => {
+            let mut options = fixture(listed, example)?.options;
+            options.profile = Profile::Strict;
+            return judged(listed.owner, example, &options);
+        }
         "html" => {
             let (_, reports) = sanitized(example, Mode::Escape);
             return Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect());

@@ -43,7 +43,7 @@ fn judged(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
 /// itself, or else that of a stage around it.
 #[must_use]
 pub fn entry(dialect: &str, code: &str, row: &str) -> Option<Listed> {
-    let stages = [owner(dialect), "json", "events", "pipeline"];
+    let stages = [owner(dialect), "json", "events", "pipeline", "html", "state"];
     let place = |listed: &Listed| stages.iter().position(|stage| *stage == listed.owner);
     catalogue::all()
         .filter(|listed| listed.rule.code == code && listed.rule.rows.contains(&row))

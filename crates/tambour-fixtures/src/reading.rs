@@ -1,16 +1,57 @@
 //! Reading one input under any cutting.
 
 use tambour::contract::{CheckOptions, Checker};
+use tambour::dialogue::check::check;
+use tambour::dialogue::{read_ask, read_think};
 use tambour::event::{Sink, push_joined};
+use tambour::prompt::template::Files;
+use tambour::script::{Problem, load};
 use tambour::{End, Event, Finding, Options, Pipeline};
 
 /// The "dialect" of transcripts, which the checker reads instead of a pipeline.
 pub const TRANSCRIPT: &str = "events";
 
+/// The "dialect" of dialogue scripts, and that of scripts with their templates.
+pub const SCRIPT: &str = "script";
+/// See [`SCRIPT`].
+pub const DIALOGUE: &str = "dialogue";
+/// The "dialects" of answers that are read whole.
+pub const ASK: &str = "ai_ask";
+/// See [`ASK`].
+pub const THINK: &str = "ai_think";
+
+/// What answers of `ai_think` are to fill in fixtures and examples.
+const VARIABLES: [&str; 2] = ["mood", "reason"];
+
+/// Whether a "dialect" is one of those that have findings and no events.
+#[must_use]
+pub fn is_judged_only(dialect: &str) -> bool {
+    [TRANSCRIPT, SCRIPT, DIALOGUE, ASK, THINK].contains(&dialect)
+}
+
+/// The findings of a script, or of an answer that is read whole.
+///
+/// # Errors
+/// A script that does not load cannot be held against its templates.
+pub fn judged(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
+    let findings = |problems: &[Problem]| problems.iter().map(Problem::finding).collect();
+    match dialect {
+        ASK => return Ok(read_ask(text, options).1),
+        THINK => return Ok(read_think(text, &VARIABLES.map(str::to_owned), options).1),
+        _ => {}
+    }
+    let loaded = load(text, &options.limits);
+    if dialect == SCRIPT {
+        return Ok(findings(&loaded.problems));
+    }
+    let script = loaded.script.ok_or_else(|| format!("{:?}", loaded.problems))?;
+    Ok(findings(&check(&script, &Files::default(), options.texts.language)))
+}
+
 /// What is read, and how.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// Name of the dialect, or [`TRANSCRIPT`].
+    /// Name of the dialect, or one of those that have no events.
     pub dialect: &'a str,
     /// Options of the reading.
     pub options: &'a Options,
@@ -73,6 +114,9 @@ impl Case<'_> {
         if self.dialect == TRANSCRIPT {
             return Ok(self.check(cuts));
         }
+        if is_judged_only(self.dialect) {
+            return self.whole();
+        }
         let pipeline = Pipeline::new(self.dialect, self.options).map_err(|error| error.to_string())?;
         let mut pipeline = pipeline.with_extensions(true);
         let mut reading = Reading::default();
@@ -94,6 +138,12 @@ impl Case<'_> {
         let mut checker = Checker::new(options);
         self.cut(cuts, &mut |chunk, _| checker.push(chunk));
         Reading { events: Vec::new(), findings: checker.finish() }
+    }
+
+    /// The findings of what does not come in pieces.
+    fn whole(&self) -> Result<Reading, String> {
+        let text = std::str::from_utf8(self.input).map_err(|error| error.to_string())?;
+        Ok(Reading { events: Vec::new(), findings: judged(self.dialect, text, self.options)? })
     }
 
     /// Hands out the chunks, each with the number of bytes up to its end.

@@ -12,7 +12,7 @@ use tambour::Profile;
 
 use crate::fixture::{Fixture, expectations};
 use crate::listed::lines;
-use crate::reading::TRANSCRIPT;
+use crate::reading::is_judged_only;
 use crate::run::{Readings, compare, completed, events, joined};
 
 /// Bytes and lines of a reply that stands in a line of a `.jsonl` file; a longer one gets files of its own.
@@ -63,7 +63,7 @@ fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
             written.shift_insert(0, key.to_owned(), value);
         }
     }
-    if fixture.dialect != TRANSCRIPT {
+    if !is_judged_only(&fixture.dialect) {
         let found = events(&readings.lenient, fixture.extensions);
         let same = fixture.expect.events.as_ref().is_some_and(|events| joined(events) == found);
         if !fixture.expect.says_events() || (fixture.expect.events.is_some() && !same) {

@@ -14,12 +14,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::http::Threads;
 use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
-use crate::keys::{Caller, Keys};
+use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::reading::Own;
 use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
+use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
 use crate::upstream::{OpenAi, Replay, Source, Upstream};
@@ -45,6 +47,8 @@ pub(crate) struct App {
     pub turns: Turns,
     /// Requests that may come again and are under way.
     pub claims: Arc<Claims>,
+    /// Messages that run in conversations under names of clients.
+    pub threads: Threads,
     /// Event streams that are open.
     pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
@@ -71,6 +75,8 @@ pub(crate) struct Loaded {
     pub upstreams: BTreeMap<String, Arc<Upstream>>,
     /// Calls webhooks.
     pub webhooks: Webhooks,
+    /// Prompts of blocks by their alias.
+    pub skeins: BTreeMap<String, Value>,
 }
 
 impl Loaded {
@@ -79,75 +85,14 @@ impl Loaded {
         config.check()?;
         let upstreams = upstreams(&config, metrics)?;
         let webhooks = Webhooks::new(&config.tools);
-        Ok(Loaded { config, upstreams, webhooks })
+        let skeins = config.skeins()?;
+        Ok(Loaded { config, upstreams, webhooks, skeins })
     }
 
     /// The upstream of that name, or the default one.
     #[must_use]
     pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
         self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
-    }
-}
-
-/// Counts the open event streams of each key.
-#[derive(Default)]
-pub(crate) struct Streams {
-    by_owner: Mutex<HashMap<String, usize>>,
-}
-
-/// One open event stream, counted as long as it lives.
-pub(crate) struct Opened {
-    streams: Arc<Streams>,
-    owner: String,
-    /// Ends when the key is removed that it was opened with.
-    pub(crate) removed: CancellationToken,
-}
-
-/// Who has as many streams as there may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// The one who asks.
-    Owner,
-    /// All together.
-    Server,
-}
-
-impl Streams {
-    /// One more stream of an owner, unless that one has `most` already, or all have `total`.
-    pub(crate) fn open(
-        self: &Arc<Streams>,
-        caller: &Caller,
-        most: usize,
-        total: usize,
-    ) -> Result<Opened, Full> {
-        let owner = caller.owner.as_str();
-        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = by_owner.get(owner).copied().unwrap_or_default();
-        if mine >= most {
-            return Err(Full::Owner);
-        }
-        if by_owner.values().sum::<usize>() >= total {
-            return Err(Full::Server);
-        }
-        by_owner.insert(owner.to_owned(), mine + 1);
-        Ok(Opened { streams: self.clone(), owner: owner.to_owned(), removed: caller.removed.clone() })
-    }
-
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        let mut by_owner = self.streams.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = by_owner.get_mut(&self.owner) {
-            *open -= 1;
-            if *open == 0 {
-                by_owner.remove(&self.owner);
-            }
-        }
     }
 }
 
@@ -266,6 +211,7 @@ impl App {
             desks: Desks::default(),
             turns: Turns::default(),
             claims: Arc::default(),
+            threads: Threads::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
             keys,
@@ -323,7 +269,10 @@ impl App {
 }
 
 /// Makes the upstreams of a configuration.
-fn upstreams(config: &Config, metrics: &Metrics) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
+pub(crate) fn upstreams(
+    config: &Config,
+    metrics: &Metrics,
+) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
         let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams);
         Ok((name.clone(), Arc::new(made)))

@@ -17,6 +17,7 @@ use crate::store::live::Reading;
 use crate::store::{Live, Log as _, MessageRow, StoreError};
 use crate::turns::Place;
 use crate::upstream::{Ask, Message, Upstream};
+use tokio::sync::OwnedMutexGuard;
 
 /// What is asked for.
 pub(crate) struct Asked {
@@ -43,6 +44,10 @@ pub(crate) struct Asked {
     pub(crate) repeat: Option<String>,
     /// Whether somebody reads from the beginning.
     pub(crate) read: bool,
+    /// How long it goes on when nobody reads it any more; the server's time when absent.
+    pub(crate) grace: Option<Duration>,
+    /// The message in whose place it is made, and the turn in its conversation.
+    pub(crate) instead: Option<(MessageRow, Place)>,
 }
 
 /// The prompt of a message whose turn has not come.
@@ -50,7 +55,9 @@ pub(crate) struct Prompt {
     sent: Sent,
     /// Whether earlier messages of the conversation go before it.
     goes_on: bool,
-    place: Option<Place>,
+    /// Whether the conversation was there before the message.
+    pub(crate) known: bool,
+    place: Place,
 }
 
 /// A message that runs.
@@ -72,21 +79,25 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
             return Err(Problem::not_found(format!("there is no conversation `{id}`")));
         }
     }
-    let place = asked.conversation_id.as_deref().map(|id| app.turns.queue(id));
-    if !asked.waits && matches!(place, Some(Place::Behind(_))) {
+    let conversation_id = asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv"));
+    let (instead, place) = match asked.instead {
+        Some((row, place)) => (Some(row), place),
+        None => (None, app.turns.queue(&conversation_id)),
+    };
+    if !asked.waits && matches!(place, Place::Behind(_)) {
         return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
     }
     let loaded = app.loaded();
     let row = MessageRow {
         id: ids::new("msg"),
-        conversation_id: asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
+        conversation_id,
         request_id: asked.request_id,
         owner: asked.caller.owner.clone(),
         created: ids::now(),
         status: "running".to_owned(),
         request: asked.request,
         repeat: asked.repeat,
-        outcome: None,
+        ..MessageRow::default()
     };
     let live = Live::new(row.id.clone());
     // The first reader is there before the run begins, so that its going away is noticed.
@@ -97,6 +108,18 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         let detail = format!("{most} messages of this key are running; wait until one has ended");
         return Err(Problem::too_many("too_many_running", detail));
     }
+    if let Some(instead) = &instead {
+        // Last: what is refused has changed nothing.
+        let superseded = app.store.supersede(instead).await;
+        if !matches!(superseded, Ok(true)) {
+            app.live.remove(&live.id);
+            superseded?;
+            return Err(Problem::conflict(
+                "state_gone",
+                "the state before this message is gone, since a later message was deleted",
+            ));
+        }
+    }
     // Before the model is asked: what cannot be kept is not begun.
     let started = Instant::now();
     let written = match app.store.insert_message(&row) {
@@ -106,21 +129,21 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
             return Err(error.into());
         }
     };
-    tracing::info!(message = row.id, request = row.request_id, dialect = asked.ask.dialect, "message");
+    tracing::info!(message_id = row.id, request = row.request_id, dialect = asked.ask.dialect, "message");
     let run = Run {
         row: row.clone(),
         live: live.clone(),
         removed: asked.caller.removed,
         upstream: asked.upstream,
-        ask: asked.ask,
+        ask: Ask { message: row.id.as_str().into(), ..asked.ask },
         options: asked.options,
         offer: asked.offer,
         legacy: asked.legacy,
         max_reasks: asked.max_reasks,
-        grace: Duration::from_millis(loaded.config.grace_ms),
+        grace: asked.grace.unwrap_or(Duration::from_millis(loaded.config.grace_ms)),
     };
     let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
-    let prompt = Prompt { sent: asked.prompt, goes_on, place };
+    let prompt = Prompt { sent: asked.prompt, goes_on, known: asked.conversation_id.is_some(), place };
     app.runs.spawn(drive::run(app.clone(), run, prompt));
     let written = written.await;
     app.metrics.committed("message", started.elapsed());
@@ -133,17 +156,15 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
 }
 
 impl Prompt {
-    /// Waits for the message's turn, and gives the messages for the model, and what is kept of them. The turn lasts as long as
-    /// what comes with them.
+    /// Waits for the message's turn, and gives the messages for the model, and what is kept of them. The turn is put into `turn`,
+    /// and lasts as long as it is there.
     pub(crate) async fn reached(
         self,
         app: &App,
         row: &MessageRow,
-    ) -> Result<(Sent, Vec<Message>, impl Send + use<>), StoreError> {
-        let turn = match self.place {
-            Some(place) => Some(place.reached().await),
-            None => None,
-        };
+        turn: &mut Option<OwnedMutexGuard<()>>,
+    ) -> Result<(Sent, Vec<Message>), StoreError> {
+        *turn = Some(self.place.reached().await);
         let (sent, messages) = if self.goes_on {
             history::prompt(app, row, self.sent).await?
         } else {
@@ -151,8 +172,8 @@ impl Prompt {
             (self.sent, messages)
         };
         if app.loaded().config.log_content {
-            tracing::info!(message = row.id, prompt = %json!(messages), "prompt");
+            tracing::info!(message_id = row.id, prompt = %json!(messages), "prompt");
         }
-        Ok((sent, messages, turn))
+        Ok((sent, messages))
     }
 }

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::reading::Own;
 use crate::record::{self, Timings};
 use crate::store::{MessageRow, StoreError, Turn};
-use crate::upstream::Message;
+use crate::upstream::{Content, Message};
 
 /// Reads the replies of a message again, to write them as they should have been.
 pub(crate) struct Again {
@@ -123,12 +123,11 @@ impl Sink for Read {
 fn replies(record: &Value) -> Vec<Message> {
     let one = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
-        (!text.is_empty()).then(|| Message { role: "assistant".into(), content: text.to_owned() })
+        (!text.is_empty()).then(|| Message::new("assistant", text))
     };
     let Some(turns) = record["turns"].as_array() else { return one(record).into_iter().collect() };
     let both = |turn: &Value| {
-        let told =
-            turn["told"].as_str().map(|told| Message { role: "user".into(), content: told.to_owned() });
+        let told = turn["told"].as_str().map(|told| Message::new("user", told));
         [one(turn), told]
     };
     turns.iter().flat_map(both).flatten().collect()
@@ -151,7 +150,10 @@ pub(crate) struct Said {
 impl Said {
     /// What a request said, and the replies of its record.
     pub(crate) fn new(request: &str, record: &Value) -> Said {
-        let said: Said = serde_json::from_str(request).unwrap_or_default();
+        let mut said: Said = serde_json::from_str(request).unwrap_or_default();
+        if said.text.is_none() && said.messages.is_none() {
+            said.text = last(request);
+        }
         Said { replies: replies(record), ..said }
     }
 }
@@ -173,6 +175,13 @@ pub(crate) struct Sent {
     pub(crate) messages: Option<Vec<Message>>,
 }
 
+/// The user's words at the end of the history of a prompt of blocks, which a later message is to know.
+fn last(request: &str) -> Option<String> {
+    let request: Value = serde_json::from_str(request).ok()?;
+    let lines = request["context"]["history"].as_array()?;
+    lines.iter().rev().find(|line| line["role"] == "user")?["content"].as_str().map(str::to_owned)
+}
+
 impl Sent {
     /// The messages of the prompt, as far as they are still there.
     pub(crate) async fn messages(self, app: &App) -> Result<Vec<Message>, StoreError> {
@@ -189,7 +198,7 @@ impl Sent {
 
     /// The messages of the prompt, with what the earlier ones add.
     fn with(self, before: Vec<Said>) -> Vec<Message> {
-        let system = self.system.map(|content| Message { role: "system".into(), content });
+        let system = self.system.map(|text| Message::new("system", text));
         let mut said = Vec::new();
         for turn in before {
             match (turn.text, turn.messages) {
@@ -260,11 +269,12 @@ async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreErro
 /// two in a row.
 fn ask(said: &mut Vec<Message>, text: String) {
     match said.last_mut() {
-        Some(last) if last.role == "user" && last.content == text => {}
-        Some(last) if last.role == "user" => {
-            last.content.push_str("\n\n");
-            last.content.push_str(&text);
+        Some(Message { role, content: Some(Content::Text(last)), .. }) if role == "user" => {
+            if *last != text {
+                last.push_str("\n\n");
+                last.push_str(&text);
+            }
         }
-        _ => said.push(Message { role: "user".into(), content: text }),
+        _ => said.push(Message::new("user", text)),
     }
 }

@@ -2,13 +2,14 @@
 //! stays when the key goes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
+use crate::connection::Connection;
 use crate::ids;
 use crate::store::Key;
 
@@ -52,6 +53,8 @@ pub(crate) struct Caller {
     pub(crate) admin: bool,
     /// Ends when the key is removed.
     pub(crate) removed: CancellationToken,
+    /// What the request came on.
+    pub(crate) connection: Option<Arc<Connection>>,
 }
 
 impl Keys {
@@ -109,7 +112,13 @@ impl Keys {
         let known = self.known();
         if known.is_empty() {
             let (owner, key) = (LOCAL.to_owned(), LOCAL.to_owned());
-            return Some(Caller { owner, key, admin: true, removed: CancellationToken::new() });
+            return Some(Caller {
+                owner,
+                key,
+                admin: true,
+                removed: CancellationToken::new(),
+                connection: None,
+            });
         }
         let hash = hash(secret?);
         let mut found = None;
@@ -120,6 +129,7 @@ impl Keys {
                     key: key.id.clone(),
                     admin: key.admin,
                     removed: removed.clone(),
+                    connection: None,
                 });
             }
         }

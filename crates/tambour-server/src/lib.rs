@@ -4,8 +4,10 @@ mod app;
 mod aside;
 mod ask;
 pub mod config;
+mod connection;
 mod data_folder;
 mod descriptors;
+mod dialogues;
 mod drive;
 #[doc(hidden)]
 pub mod fail;
@@ -15,18 +17,22 @@ mod ids;
 mod keys;
 pub mod logs;
 mod metrics;
+pub mod prompts;
 mod reading;
 mod record;
 mod reload;
 mod serve;
+mod skeins;
+mod states;
 pub mod store;
+mod streams;
 mod sweep;
-
 mod tools;
 mod turns;
 pub mod upstream;
 
 pub use config::{Config, ConfigError};
+pub use http::openapi::description as openapi;
 pub use reload::Reload;
-pub use serve::{Server, StartError};
+pub use serve::{Broken, Server, StartError};
 pub use tools::ToolLimits;

@@ -9,6 +9,7 @@ use tambour::limits::Limits;
 use tambour::options::Language;
 
 use crate::app::Settings;
+use crate::skeins;
 use crate::tools::ToolLimits;
 
 /// What a reply is held to.
@@ -71,6 +72,10 @@ impl Own {
         let contract: Option<Contract> =
             serde_json::from_value(request["contract"].clone()).unwrap_or_default();
         let mut options = self.with(contract.as_ref()).unwrap_or_else(|_| self.options.clone());
+        let views: Option<Vec<String>> = serde_json::from_value(request["views"].clone()).unwrap_or_default();
+        let skein = request.get("skein").filter(|skein| !skein.is_null());
+        // It was taken once.
+        let _ = skeins::apply(skein, views.as_deref(), contract.as_ref(), &mut options);
         options.tool_loop = request["tools"].is_array();
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tambour::Event;
 use tambour::event::{Failure, ToolCall, ToolResult};
@@ -12,7 +13,7 @@ use tambour::sequence::Sequencer;
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
-use crate::store::{Batch, Kind, Live, Log, MessageRow, Outcome, Store, StoreError};
+use crate::store::{Batch, Kind, Live, Log, MessageRow, Outcome, Store, StoreError, Update};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -29,6 +30,10 @@ pub(crate) const ATTEMPT: &str = "attempt";
 
 /// Name of the log's entries between two replies of a tool loop. No client is sent them either.
 pub(crate) const TURN: &str = "turn";
+
+/// Name of the log's entries that keep what was applied to the state of the conversation, right behind its event. No client
+/// is sent them.
+pub(crate) const STATE: &str = "state";
 
 /// Name of the log's entry that keeps the prompt as it was sent. No client is sent it.
 const PROMPT: &str = "prompt";
@@ -60,8 +65,26 @@ pub(crate) struct Fold {
     seq: u64,
     /// The prompt as it was sent.
     prompt: Value,
+    /// What was applied to the state of the conversation.
+    updates: Vec<Update>,
     /// Bytes of the log.
     size: usize,
+}
+
+/// The data of an entry of an update of the state.
+#[derive(Serialize, Deserialize)]
+struct Applied<'a> {
+    /// Position of the first update of the message within its conversation.
+    start: i64,
+    #[serde(borrow)]
+    applied: &'a RawValue,
+}
+
+/// The entry of an update of the state.
+pub(crate) fn applied(start: i64, applied: &tambour::state::Applied, batch: &mut Batch) {
+    batch.event(STATE, |out| {
+        out.extend_from_slice(json!({"start": start, "applied": applied}).to_string().as_bytes())
+    });
 }
 
 /// A reply that called tools.
@@ -120,6 +143,11 @@ impl Fold {
     }
 
     fn event(&mut self, name: &str, json: &str) {
+        if name == STATE {
+            let Ok(Applied { start, applied }) = serde_json::from_str(json) else { return };
+            let position = start + i64::try_from(self.updates.len()).unwrap_or(i64::MAX);
+            return self.updates.push(Update { position, applied: applied.get().to_owned() });
+        }
         let data: Value = serde_json::from_str(json).unwrap_or_default();
         match name {
             "finding" => return self.findings.push(data),
@@ -287,12 +315,19 @@ pub(crate) async fn materialise(
     timings: Timings,
     own: &Own,
 ) -> Result<&'static str, StoreError> {
-    let fold = fold(store, &row.id).await?;
+    let mut fold = fold(store, &row.id).await?;
     let size = fold.size;
+    let updates = std::mem::take(&mut fold.updates);
     let (status, record) = fold.into_record(timings, &Again::of(row, own));
     // A log without an end is closed at the next start.
     if status != "running" {
-        store.finish_message(row, status, outcome(row, record, size))?;
+        let mut outcome = outcome(row, record, size);
+        // Who asks again after a failure would have them twice.
+        if status != "failed" {
+            outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
+            outcome.updates = updates;
+        }
+        store.finish_message(row, status, outcome)?;
     }
     Ok(status)
 }
@@ -308,7 +343,7 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
     }
     let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
     let size = size + row.request.len() + turn.len() + summary.len() + details.len();
-    Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details) }
+    Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details), updates: Vec::new() }
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,7 +18,7 @@ use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{Store, StoreError};
-use crate::{data_folder, descriptors, sweep};
+use crate::{connection, data_folder, descriptors, streams, sweep};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +39,18 @@ pub enum StartError {
     Unprotected(SocketAddr),
 }
 
+/// The server has stopped by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server has stopped, since its store could not go on; the log says why")]
+pub struct Broken;
+
 /// A server that is listening.
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
     load: Option<Load>,
+    hang_ups: HangUps,
 }
 
 /// How long runs and connections get to end once they have been told to.
@@ -91,6 +96,7 @@ impl Server {
             listener,
             address,
             load: None,
+            hang_ups: HangUps::new(false),
         })
     }
 
@@ -101,6 +107,8 @@ impl Server {
         load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     ) -> Server {
         self.load = Some(Box::new(load));
+        // From here on: the signal ends a process that does not listen.
+        self.hang_ups = HangUps::new(true);
         self
     }
 
@@ -117,21 +125,27 @@ impl Server {
     }
 
     /// Serves until `stop`, then drains: no new messages, running ones get `drain_ms`, then they are cancelled.
-    pub async fn serve(self, stop: impl Future<Output = ()>) {
+    ///
+    /// # Errors
+    /// It has stopped by itself, since the store could not go on. Nothing that a client has seen is lost; the next start
+    /// brings it from the journal.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Broken> {
         let reload = self.reload();
-        let Server { app, listener, load, .. } = self;
-        let mut hang_ups = HangUps::new(load.is_some());
+        let Server { app, listener, load, mut hang_ups, .. } = self;
         let sweep = tokio::spawn(sweep::run(app.clone()));
+        tokio::spawn(streams::watch(app.clone()));
         let service = TowerToHyperService::new(router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
         let mut stop = std::pin::pin!(stop);
+        let mut ended = Ok(());
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
                 () = app.store.dead() => {
                     tracing::error!("the store cannot go on; the server stops");
+                    ended = Err(Broken);
                     break;
                 }
                 () = hang_ups.next() => {
@@ -143,7 +157,7 @@ impl Server {
             };
             match accepted {
                 Ok((socket, _)) => {
-                    connections.spawn(connection(socket, service.clone(), hang_up.clone()));
+                    connections.spawn(connection::serve(socket, service.clone(), hang_up.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: others may free some.
@@ -169,28 +183,6 @@ impl Server {
         let _ = tokio::time::timeout(HALT, connections.wait()).await;
         let _ = sweep.await;
         app.store.close().await;
+        ended
     }
-}
-
-/// Serves one connection. After `hang_up` it takes no further request and ends with the one under way.
-async fn connection(
-    socket: TcpStream,
-    service: TowerToHyperService<axum::Router>,
-    hang_up: CancellationToken,
-) {
-    // Small frames leave at once.
-    let _ = socket.set_nodelay(true);
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
-    tokio::select! {
-        served = connection.as_mut() => {
-            if let Err(error) = served {
-                tracing::debug!(%error, "a connection ended");
-            }
-            return;
-        }
-        () = hang_up.cancelled() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
 }

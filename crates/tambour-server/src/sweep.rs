@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
+use crate::http::idempotency;
 use crate::store::{Retention, StoreError};
 
 /// From one look for messages whose time is over to the next.
@@ -21,6 +22,11 @@ pub(crate) async fn run(app: Arc<App>) {
         match expire(&app).await {
             Ok(some) => due |= some,
             Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
+        }
+        app.claims.forget(None);
+        match app.store.forget(&idempotency::since()).await {
+            Ok(some) => due |= some,
+            Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
         }
         if due {
             match app.store.sweep().await {

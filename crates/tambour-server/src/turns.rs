@@ -41,7 +41,9 @@ impl Turns {
         let known = by_conversation.get(conversation).and_then(Weak::upgrade);
         let turn = known.unwrap_or_else(|| {
             // Those that are over are in the way of nobody, but in memory.
-            by_conversation.retain(|_, turn| turn.strong_count() > 0);
+            if by_conversation.len() == by_conversation.capacity() {
+                by_conversation.retain(|_, turn| turn.strong_count() > 0);
+            }
             let turn = Arc::new(Turn::new(()));
             by_conversation.insert(conversation.to_owned(), Arc::downgrade(&turn));
             turn

@@ -2,14 +2,15 @@
 
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{contract, html, pipeline, policy, repair, state};
+use crate::{contract, dialogue, html, pipeline, policy, repair, script, state};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
     /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML, `state` for
-    /// operations on the state.
+    /// operations on the state, `script` for dialogue scripts, `dialogue` for scripts and
+    /// their templates together, `ai_ask` and `ai_think` for the answers of those actions.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,
@@ -29,6 +30,10 @@ pub fn all() -> impl Iterator<Item = Listed> {
         .chain(list("pipeline", pipeline::RULES.iter().copied()))
         .chain(list("html", html::rules::RULES.iter().copied()))
         .chain(list("state", state::rules::RULES.iter().copied()))
+        .chain(list("script", script::rules::RULES.iter().copied()))
+        .chain(list("dialogue", dialogue::rules::script::RULES.iter().copied()))
+        .chain(list("ai_ask", dialogue::rules::ask::RULES.iter().copied()))
+        .chain(list("ai_think", dialogue::rules::think::RULES.iter().copied()))
 }
 
 /// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.

@@ -10,6 +10,7 @@ pub struct Error(Box<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
+    code: Option<&'static str>,
     message: String,
     place: Option<Location>,
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -57,6 +58,14 @@ impl Location {
         Location { line: before.matches('\n').count() + 1, column: column + 1, excerpt }
     }
 
+    /// The place at a line and a column in characters, both from 1.
+    #[must_use]
+    pub fn of_characters(text: &str, line: usize, column: usize) -> Location {
+        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let before: usize = text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
+        Location::at(text, start + before)
+    }
+
     /// The place at a line and a column in bytes, both from 1, as parsers tell them.
     #[must_use]
     pub fn of_line(text: &str, line: usize, column: usize) -> Location {
@@ -67,7 +76,7 @@ impl Location {
 
 impl Error {
     fn new(kind: ErrorKind, message: String) -> Error {
-        Error(Box::new(Inner { kind, message, place: None, cause: None }))
+        Error(Box::new(Inner { kind, code: None, message, place: None, cause: None }))
     }
 
     /// A name that does not exist; `known` lists what does.
@@ -87,6 +96,26 @@ impl Error {
         let mut error = Error::new(ErrorKind::Malformed, format!("{what} is not JSON: {cause}"));
         error.0.place = Some(place);
         error.0.cause = Some(Arc::new(cause));
+        error
+    }
+
+    /// Gives it a public code.
+    #[must_use]
+    pub(crate) fn coded(mut self, code: &'static str) -> Error {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// Its public code, if it has one, such as `template_not_found`.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        self.0.code
+    }
+
+    /// Text that is not of its form, with the place if it is known.
+    pub(crate) fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
+        let mut error = Error::new(ErrorKind::Malformed, message.into());
+        error.0.place = place;
         error
     }
 

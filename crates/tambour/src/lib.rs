@@ -38,6 +38,7 @@
 pub mod catalogue;
 pub mod contract;
 pub mod dialect;
+pub mod dialogue;
 pub mod encode;
 pub mod error;
 pub mod event;
@@ -48,13 +49,17 @@ pub mod limits;
 pub mod options;
 pub mod pipeline;
 pub mod privacy;
+pub mod prompt;
+pub mod protocol;
 pub mod repair;
+pub mod script;
 pub mod settings;
 pub mod span;
 pub mod state;
 pub mod structure;
 pub mod tool;
 pub mod verdict;
+pub mod yaml;
 
 // Parts that users do not call; open for the project's own tests and server, and may change at any time.
 #[doc(hidden)]

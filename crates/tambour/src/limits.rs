@@ -100,3 +100,43 @@ impl Default for StateLimits {
         }
     }
 }
+
+/// Limits of files that are imported: cards, lorebooks, presets. A file beyond one is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportLimits {
+    /// Bytes of the file.
+    pub file: usize,
+    /// Bytes of the JSON in it, in a chunk of a picture or an archive too.
+    pub text: usize,
+    /// Chunks of a picture.
+    pub chunks: usize,
+    /// Files in an archive.
+    pub files: usize,
+    /// Bytes that all files of an archive have when they are unpacked.
+    pub unpacked: u64,
+    /// Nesting depth of the JSON.
+    pub depth: usize,
+    /// Values and keys of the JSON.
+    pub values: usize,
+    /// Entries of a book.
+    pub entries: usize,
+    /// Warnings; later ones are counted.
+    pub warnings: usize,
+}
+
+impl Default for ImportLimits {
+    fn default() -> ImportLimits {
+        ImportLimits {
+            file: 64 << 20,
+            text: 16 << 20,
+            chunks: 10_000,
+            files: 4_000,
+            unpacked: 512 << 20,
+            depth: 48,
+            values: 500_000,
+            entries: 20_000,
+            warnings: 200,
+        }
+    }
+}

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::exit::Round;
 use crate::finding::Profile;
 use crate::limits::Limits;
+use crate::state::Attached;
 use crate::tool::Tools;
 
 pub use crate::texts::{Language, Texts};
@@ -35,6 +36,8 @@ pub struct Options {
     pub caller: Option<String>,
     /// Whether somebody runs the calls and reads on with their results.
     pub tool_loop: bool,
+    /// The state that operations of the reply are applied to; without it they are only told.
+    pub state: Option<Attached>,
     /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.

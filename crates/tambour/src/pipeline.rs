@@ -12,6 +12,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod beside;
 mod outcome;
 mod received;
 mod reporter;
@@ -29,6 +30,7 @@ use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
 
+use beside::Beside;
 pub use outcome::Outcome;
 use stages::{Stages, ToSink};
 
@@ -51,7 +53,8 @@ impl End {
         End::Finished(FinishReason::Stop)
     }
 
-    fn cut(&self) -> bool {
+    /// Whether the reply is not known to be whole.
+    pub(crate) fn cut(&self) -> bool {
         !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
     }
 }
@@ -61,6 +64,7 @@ pub struct Pipeline {
     utf8: Utf8,
     dialect: Box<dyn Dialect>,
     stages: Stages,
+    beside: Beside,
     /// `limits.input`, and how many bytes of it may still come.
     limit: usize,
     room: usize,
@@ -81,6 +85,7 @@ impl Pipeline {
             utf8: Utf8::default(),
             dialect: (entry.reader)(options),
             stages: Stages::new(options),
+            beside: Beside::new(options),
             limit: options.limits.input,
             room: options.limits.input,
             ended: false,
@@ -149,6 +154,21 @@ impl Pipeline {
         }
     }
 
+    /// Takes a call that came beside the reply, with its arguments as JSON text, when both are there whole. At the end of the
+    /// reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], and a `notice` if not.
+    pub fn call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
+        if self.ended {
+            return;
+        }
+        match self.room.checked_sub(name.len() + arguments.len()) {
+            Some(room) => {
+                self.room = room;
+                self.beside.push(name, arguments);
+            }
+            None => self.over_limit(sink),
+        }
+    }
+
     /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with calls leaves
     /// the stream open: [`Pipeline::calls`] are to be run, and a [`Pipeline::next_reply`] reads the next reply.
     pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
@@ -160,6 +180,18 @@ impl Pipeline {
         let cut = end.cut();
         let failed = matches!(end, End::Failed(_));
         dialect.finish(Ending { cut, failed }, &mut ToSink { stages, sink });
+        for come in self.beside.end(cut) {
+            match come {
+                Ok(action) => {
+                    stages.outcome.beside.push(Ok(stages.outcome.calls.len()));
+                    ToSink { stages, sink }.act(action);
+                }
+                Err(notice) => {
+                    stages.outcome.beside.push(Err(notice.message.clone()));
+                    stages.extension(notice.into(), sink);
+                }
+            }
+        }
         // What was cut or has failed acts no more (R-68).
         stages.waiting = stages.looping && !cut && !stages.outcome.calls.is_empty();
         if !stages.waiting {
@@ -218,6 +250,12 @@ impl Pipeline {
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         &self.stages.outcome
+    }
+
+    /// The state after the operations so far, where one is attached ([`Options::state`]).
+    #[must_use]
+    pub fn state(&self) -> Option<&Value> {
+        self.stages.policy.state()
     }
 
     /// Ends a stream that [`Pipeline::finish`] left open for its calls and that no further reply goes on with: they were

@@ -52,6 +52,8 @@ pub struct Element {
     pub repeated: bool,
     /// Elements of the same parent that must come before it when they occur.
     pub after: Vec<Name>,
+    /// The element of the dialect it is read as, such as `content`; that of its own name if absent.
+    pub role: Option<Name>,
 }
 
 /// What an element holds.
@@ -152,9 +154,64 @@ impl Element {
             mandatory: false,
             repeated: true,
             after: Vec::new(),
+            role: None,
         }
     }
+
+    /// The name it is read by.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        self.role.as_ref().unwrap_or(&self.name)
+    }
+
+    /// An element from its file form: its name, or an object of `name`, `role`, `body` (`text`, `markup`, `json`, `empty`) and
+    /// `aliases`.
+    ///
+    /// # Errors
+    /// Not of that form, or a name that no tag can have.
+    pub fn from_json(value: &Value) -> Result<Element> {
+        const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
+        let Value::Object(fields) = value else { return Ok(Element::new(name(Some(value), "a tag")?)) };
+        if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(Error::unknown("key of a tag", key, KEYS));
+        }
+        let mut element = Element::new(name(fields.get("name"), "name")?);
+        element.aliases = names(fields.get("aliases"), "aliases")?.into_iter().map(Cow::Owned).collect();
+        if let Some(role) = fields.get("role").filter(|role| !role.is_null()) {
+            element.role = Some(Cow::Owned(name(Some(role), "role")?));
+        }
+        if let Some(body) = fields.get("body").filter(|body| !body.is_null()) {
+            let found = BODIES.iter().find(|(word, _)| body.as_str() == Some(word));
+            let word = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+            let unknown = || Error::unknown("`body` of a tag", &word, BODIES.iter().map(|(word, _)| *word));
+            element.body = found.ok_or_else(unknown)?.1;
+        }
+        Ok(element)
+    }
+
+    /// Its file form.
+    fn to_json(&self) -> Value {
+        let Element { name, aliases, body, role, .. } = self;
+        if aliases.is_empty() && role.is_none() && *body == Body::Text {
+            return Value::from(&**name);
+        }
+        let mut fields = serde_json::Map::from_iter([("name".to_owned(), Value::from(&**name))]);
+        if let Some(role) = role {
+            fields.insert("role".to_owned(), Value::from(&**role));
+        }
+        if let Some((word, _)) = BODIES.iter().find(|(_, known)| known == body && *known != Body::Text) {
+            fields.insert("body".to_owned(), Value::from(*word));
+        }
+        if !aliases.is_empty() {
+            fields.insert("aliases".to_owned(), aliases.iter().map(|alias| Value::from(&**alias)).collect());
+        }
+        Value::Object(fields)
+    }
 }
+
+/// The words for bodies.
+const BODIES: [(&str, Body); 4] =
+    [("text", Body::Text), ("markup", Body::Markup), ("json", Body::Json), ("empty", Body::Empty)];
 
 impl Expected {
     /// Those elements, with the usual policies.
@@ -163,8 +220,8 @@ impl Expected {
         Expected { elements, policies: Policies::default() }
     }
 
-    /// A structure of top-level elements from its file form: `mandatory` and `optional`, lists of names, and `dependency`, for
-    /// a name the one or those that it must follow. A mandatory element occurs once.
+    /// A structure of top-level elements from its file form: `mandatory` and `optional`, lists of names (or of objects, see
+    /// [`Element::from_json`]), and `dependency`, for a name the one or those that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
     /// Not of that form, a name twice or that is no tag name, a dependency of or on a name that is not listed, or a circle of them.
@@ -180,11 +237,16 @@ impl Expected {
         }
         let mut elements: Vec<Element> = Vec::new();
         for (key, mandatory) in [("mandatory", true), ("optional", false)] {
-            for name in names(fields.get(key), key)? {
-                if elements.iter().any(|element| element.name == name) {
-                    return Err(Error::invalid(format!("`{name}` is there twice")));
+            for item in list(fields.get(key)) {
+                let listed = || Error::invalid(format!("`{key}` holds names of tags, not {item}"));
+                let element = match item {
+                    Value::Object(_) => Element::from_json(item)?,
+                    item => Element::new(name(Some(item), key).map_err(|_| listed())?),
+                };
+                if elements.iter().any(|known| known.name == element.name) {
+                    return Err(Error::invalid(format!("`{}` is there twice", element.name)));
                 }
-                elements.push(Element { mandatory, repeated: !mandatory, ..Element::new(name) });
+                elements.push(Element { mandatory, repeated: !mandatory, ..element });
             }
         }
         let after = match fields.get("dependency") {
@@ -214,8 +276,24 @@ impl Expected {
         }
     }
 
+    /// The file form that [`Expected::from_json`] reads.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let of = |mandatory: bool| -> Vec<Value> {
+            let listed = self.elements.iter().filter(|element| element.mandatory == mandatory);
+            listed.map(Element::to_json).collect()
+        };
+        let after = self.elements.iter().filter(|element| !element.after.is_empty()).map(|element| {
+            let first = element.after.iter().map(|first| Value::from(&**first)).collect();
+            (element.name.clone().into_owned(), Value::Array(first))
+        });
+        let dependency = Value::Object(after.collect());
+        serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
+    }
+
     /// Whether `name` must follow `first`, by way of others too.
-    fn follows(&self, name: &str, first: &str) -> bool {
+    #[must_use]
+    pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
         let mut reached: Vec<&str> = Vec::new();
         let mut open: Vec<&Name> = after(name).iter().collect();
@@ -289,17 +367,26 @@ impl Expected {
     }
 }
 
-/// Names of tags: a list of them, or one.
-fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
-    let list = match value {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(list)) => list.as_slice(),
+/// A list, or what stands for a list of one.
+fn list(value: Option<&Value>) -> &[Value] {
+    match value {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(list)) => list,
         Some(one) => std::slice::from_ref(one),
+    }
+}
+
+/// Names of tags: a list of them, or one.
+pub(crate) fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
+    list(value).iter().map(|value| name(Some(value), key)).collect()
+}
+
+/// A name of a tag.
+fn name(value: Option<&Value>, key: &str) -> Result<String> {
+    let name = value.and_then(Value::as_str).filter(|name| is_name(name));
+    let wrong = || match value {
+        Some(value) => Error::invalid(format!("`{key}` holds names of tags, not {value}")),
+        None => Error::invalid(format!("`{key}` is missing: the name of a tag")),
     };
-    let name = |value: &Value| {
-        let name = value.as_str().filter(|name| is_name(name));
-        let wrong = || Error::invalid(format!("`{key}` holds names of tags, not {value}"));
-        name.map(str::to_owned).ok_or_else(wrong)
-    };
-    list.iter().map(name).collect()
+    name.map(str::to_owned).ok_or_else(wrong)
 }

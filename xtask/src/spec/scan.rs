@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tambour_fixtures::Fixture;
-use tambour_fixtures::reading::TRANSCRIPT;
+use tambour_fixtures::reading::is_judged_only;
 
 use super::table::{Row, is_id};
 use super::targets;
@@ -46,14 +46,14 @@ pub(super) fn fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
 pub(super) fn speaks(fixture: &Fixture, row: &Row) -> bool {
     let expect = &fixture.expect;
     // A transcript has nothing but findings.
-    if row.maps && fixture.dialect != TRANSCRIPT {
+    if row.maps && !is_judged_only(&fixture.dialect) {
         return expect.says_events() || (row.metadata && expect.says_metadata());
     }
     row.codes.is_empty() || expect.says_findings()
 }
 
 fn readable(dialect: &str) -> bool {
-    dialect == TRANSCRIPT || tambour::dialect::entry(dialect).is_ok()
+    is_judged_only(dialect) || tambour::dialect::entry(dialect).is_ok()
 }
 
 /// Resolutions (R) are reasons for rows, not rows.

@@ -33,13 +33,25 @@ const NEEDS: &[Need] = &[
     },
     Need {
         shown_by: &["node", "--version"],
-        why: "the test of an example",
+        why: "the test of an example, and clients of other protocols",
         component: None,
         packages: &[
             ("apt-get", "nodejs"),
             ("dnf", "nodejs"),
             ("apk", "nodejs"),
             ("pacman", "nodejs"),
+            ("brew", "node"),
+        ],
+    },
+    Need {
+        shown_by: &["npm", "--version"],
+        why: "clients of other protocols",
+        component: None,
+        packages: &[
+            ("apt-get", "npm"),
+            ("dnf", "nodejs-npm"),
+            ("apk", "npm"),
+            ("pacman", "npm"),
             ("brew", "node"),
         ],
     },

@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// What needs the programs that were built.
 fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
+    clients(steps);
     steps.run("tests in documentation", cargo().args(["test", "--workspace", "--doc"]));
     steps.run("specification", tools()?.arg("spec"));
     steps.run("specification, proof", tools()?.args(["spec", "--prove"]));
@@ -49,6 +50,20 @@ fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
         println!("\n== linear work: left out, valgrind is not installed");
     }
     Ok(())
+}
+
+/// Published clients of other protocols against the server, of the versions in their lock file.
+fn clients(steps: &mut Steps) {
+    let folder = root().join("tests/clients");
+    let mut set_up = Command::new("npm");
+    set_up
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
+        .current_dir(&folder);
+    if steps.run("clients, set-up", &mut set_up) {
+        let mut clients = Command::new("node");
+        clients.arg(folder.join("clients.mjs")).arg("target/debug/tambour").arg("fixtures/recorded");
+        steps.run("clients", clients.current_dir(root()));
+    }
 }
 
 /// A short run of each fuzz target, where the tools for it are there.

@@ -21,7 +21,7 @@ use tambour::dialect;
 use tambour::verdict::{Contract, Verdict};
 use tambour::{Profile, Severity};
 
-use crate::args::{self, OptionArgs};
+use crate::args::{self, OptionArgs, StructureArgs};
 use crate::{Outcome, input, output};
 
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
@@ -37,6 +37,8 @@ pub(crate) struct Args {
     profile: Strictness,
     #[command(flatten)]
     options: OptionArgs,
+    #[command(flatten)]
+    structure: StructureArgs,
     /// Check the fenced examples inside Markdown files
     #[arg(long, conflicts_with_all = ["field", "contract_field"])]
     examples: bool,
@@ -143,7 +145,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let plan = texts::Plan {
         contract: Contract::named(args.contract.as_deref().unwrap_or(dialect::AUTO))?,
         named: args.contract.is_some(),
-        options: args.options.options(profile)?,
+        options: args.options.structured(profile, args.structure.structure.as_deref())?,
         examples: args.examples,
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),

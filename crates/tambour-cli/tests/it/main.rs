@@ -2,10 +2,15 @@
 
 mod check;
 mod decode;
+mod dialogues;
 mod formats;
 mod help;
+mod import;
+mod macros;
 mod others;
 mod sanitize;
+#[cfg(unix)]
+mod serve;
 mod state;
 
 use std::io::Write;

@@ -30,6 +30,8 @@ pub enum Kind {
     Args,
     /// What the model assessed in a round, its reason to end included.
     Assessment,
+    /// What stands in blocks: operations, status, details, choices, components, media.
+    Block,
 }
 
 /// Rules that move text: where one of their findings is, words of one kind may have changed places.
@@ -261,8 +263,8 @@ fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Co
     let mended = |word: Word| replies.iter().any(|reply| mendable(reply.input, word) > 0);
     let sound = |word: &&Word| all.contains(word) && !mended(**word);
     for (kind, words) in delivered {
-        // The fields of an assessment are written in an order of their own.
-        if *kind == Kind::Assessment {
+        // The fields of an assessment, and of a block, are written in an order of their own.
+        if matches!(kind, Kind::Assessment | Kind::Block) {
             continue;
         }
         let mut rest = all.iter();
@@ -333,13 +335,24 @@ fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Wo
             Event::FinalDelta { text } => add(Kind::Final, text, true),
             Event::SerpQueries { queries } => queries.iter().for_each(|query| add(Kind::Query, query, false)),
             Event::DraftDelta { text } => add(Kind::Draft, text, true),
-            Event::Aside { text, .. } => add(Kind::Aside, text, false),
-            Event::Extension(extension) => {
-                if let Extension::ToolCall(ToolCall { name, args, .. }) = &**extension {
+            // A comment that is longer than may be held comes in pieces.
+            Event::Aside { text, .. } => add(Kind::Aside, text, true),
+            Event::Extension(extension) => match &**extension {
+                Extension::ToolCall(ToolCall { name, args, .. }) => {
                     add(Kind::Args, name, false);
                     strings(args, &mut |text| add(Kind::Args, text, false));
                 }
-            }
+                Extension::StateUpdate(_)
+                | Extension::StatusBar(_)
+                | Extension::Details(_)
+                | Extension::Choice(_)
+                | Extension::UiComponent(_)
+                | Extension::Media(_)
+                | Extension::Element(_) => {
+                    strings(&extension.data(), &mut |text| add(Kind::Block, text, false));
+                }
+                _ => {}
+            },
             // The others say again what these say.
             _ => {}
         }

@@ -44,7 +44,10 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     // Queries are delivered whole and not counted, also those that prove to be text.
     let block = b"<serp_queries>";
     let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
-    let whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
+    let mut whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
+    if trial.dialect == "filament" {
+        whole.extend(elements(&trial.input));
+    }
     let mut places: BTreeMap<Word, Vec<usize>> = BTreeMap::new();
     find(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
     for (word, places) in places {
@@ -71,6 +74,30 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
         }
     }
     Ok(lag)
+}
+
+/// Elements of Filament that are delivered whole, also those that prove to be text; one that is not closed up to the end.
+fn elements(input: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let text = String::from_utf8_lossy(input).to_ascii_lowercase();
+    let names = [
+        "variable_update",
+        "state_update",
+        "updatevariable",
+        "tool_call",
+        "status_bar",
+        "details",
+        "choice",
+        "ui_component",
+        "media",
+    ];
+    let of = |name: &'static str| {
+        let text = &text;
+        text.match_indices(name).map(move |(at, _)| {
+            let end = text[at..].find(&format!("</{name}")).map_or(input.len(), |end| at + end);
+            at..end
+        })
+    };
+    names.into_iter().flat_map(of).collect()
 }
 
 /// When words went out, of the kinds that stream.

@@ -22,12 +22,13 @@ const SOURCES: &[Source] = &[
     Source { dialect: "thinkingml", reply: thinkingml, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "jsonseq", reply: jsonseq, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "aiplan", reply: aiplan, kinds: &[Phase, Final, Draft, Args] },
+    Source { dialect: "filament", reply: filament, kinds: &[Phase, Final, Aside, Block, Args] },
     Source { dialect: "ai_say", reply: ai_say, kinds: &[Final, Draft, Assessment] },
     Source { dialect: "plain", reply: plain, kinds: &[Phase, Final, Aside] },
     Source {
         dialect: "auto",
         reply: any,
-        kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment],
+        kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment, Block],
     },
 ];
 
@@ -124,6 +125,93 @@ const MARKS: &[(&str, &str)] = &[
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
 ];
+
+fn filament(words: &mut Words) -> String {
+    let mut reply = String::new();
+    let space = |words: &mut Words| words.pick(&["\n", "\n", "\n\n", ""]);
+    for _ in 0..words.below(3) {
+        let name = words.pick(&["thought", "thought", "think", "reasoning"]);
+        reply += &format!("<{name}>\n{}\n</{name}>{}", words.prose(), space(words));
+    }
+    for part in 0..1 + words.below(2) {
+        if part == 1 && words.once_in(2) {
+            reply += &filament_block(words);
+        }
+        let text = words.markdown();
+        let comment = if words.once_in(3) { format!("\n<!-- {} -->\n", words.line()) } else { String::new() };
+        let details = if words.once_in(4) {
+            format!("\n<details><summary>{}</summary>\n{}\n</details>\n", words.line(), words.prose())
+        } else {
+            String::new()
+        };
+        let html =
+            if words.once_in(4) { format!("\n<b>{}</b> <i>x</i>\n", words.word()) } else { String::new() };
+        reply += &format!("<content>\n{text}{comment}{details}{html}\n</content>{}", space(words));
+    }
+    for _ in 0..words.below(4) {
+        reply += &filament_block(words);
+    }
+    let (before, after) = (outside(words), outside(words));
+    before + &fenced(words, reply, "xml", 10) + &after
+}
+
+/// A block that is no thought and no content.
+fn filament_block(words: &mut Words) -> String {
+    match words.below(9) {
+        0 | 1 => {
+            let name = words.pick(&["variable_update", "variable_update", "state_update", "UpdateVariable"]);
+            let analysis = if words.once_in(3) {
+                String::new()
+            } else {
+                format!("<analysis>{}</analysis>\n", words.line())
+            };
+            let count = 1 + words.below(3);
+            let mut json = Writer::new(words, false);
+            let mut operations = Vec::new();
+            for _ in 0..count {
+                let (path, text) = (json.words().word(), json.words().line());
+                let value = if json.words().once_in(4) { json.any(1) } else { json.string(&text) };
+                let op = json.words().pick(&["SET", "PUSH", "SET", "set", "ADD", "NOD"]);
+                operations.push(json.list(&[format!("\"{op}\""), format!("\"{path}\""), value]));
+            }
+            format!("<{name}>\n{analysis}{}\n</{name}>\n", json.list(&operations))
+        }
+        2 => {
+            let (path, text, why) = (words.word(), words.word(), words.line());
+            format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>\n")
+        }
+        3 => {
+            let text = words.prose();
+            let mut json = Writer::new(words, false);
+            let fields = [("text", json.string(&text)), ("more", json.any(1))];
+            let args = json.object(&fields);
+            format!("<tool_call name=\"note\">\n{args}\n</tool_call>\n")
+        }
+        4 => {
+            let (mood, place) = (words.line(), words.word());
+            format!(
+                "<status_bar>\n<mood>{mood}</mood>\n<where>{place}<deep>{}</deep></where>\n</status_bar>\n",
+                words.word()
+            )
+        }
+        5 => format!("<details>\n<summary>{}</summary>\n{}\n</details>\n", words.line(), words.markdown()),
+        6 => {
+            let ask = words.line();
+            let options: String = (0..1 + words.below(3))
+                .map(|n| format!("<option id=\"o{n}\">{}</option>\n", words.line()))
+                .collect();
+            format!("<choice>\n<prompt>{ask}</prompt>\n<options>\n{options}</options>\n</choice>\n")
+        }
+        7 => {
+            let text = words.line();
+            let mut json = Writer::new(words, false);
+            let fields = [("title", json.string(&text)), ("more", json.any(1))];
+            let props = json.object(&fields);
+            format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>\n")
+        }
+        _ => format!("<media type=\"image\" src=\"a/b.png\" alt=\"{}\" />\n", words.word()),
+    }
+}
 
 /// A leading draft, sometimes.
 fn draft(words: &mut Words) -> String {

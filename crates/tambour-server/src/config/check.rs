@@ -32,6 +32,7 @@ impl Config {
                 return Err(self.wrong("api_key", &what));
             }
         }
+        self.check_aliases()?;
         match self.default_upstream() {
             Some(name) if !self.upstreams.contains_key(name) => {
                 let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();

@@ -1,5 +1,6 @@
 //! Configuration: defaults, then `tambour.toml`, then `TAMBOUR_*`, then flags.
 
+mod alias;
 mod check;
 mod origins;
 mod read;
@@ -14,6 +15,7 @@ use tambour::limits::Limits;
 use crate::descriptors;
 use crate::tools::ToolLimits;
 use crate::upstream::Timeouts;
+pub use alias::AliasConfig;
 pub(crate) use origins::Origins;
 
 /// Everything that can be configured. The defaults work with no file at all.
@@ -34,6 +36,8 @@ pub struct Config {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// Name of the upstream that is used when a request names none.
     pub default_upstream: Option<String>,
+    /// Names of models for clients of other protocols, and what they stand for.
+    pub aliases: BTreeMap<String, AliasConfig>,
     /// An admin key that always works, for the first start; from `TAMBOUR_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
@@ -53,6 +57,8 @@ pub struct Config {
     pub max_streams_total: usize,
     /// Bytes of a request.
     pub max_request: usize,
+    /// Bytes of a request that imports files.
+    pub max_import: usize,
     /// Bytes of earlier messages of a conversation that a model is told, about.
     pub max_history: usize,
     /// How long messages are kept.
@@ -61,6 +67,8 @@ pub struct Config {
     pub body_idle_ms: u64,
     /// Milliseconds that it may take in all.
     pub body_ms: u64,
+    /// Milliseconds after the end of a message that a reader may take nothing of its stream.
+    pub reader_idle_ms: u64,
     /// Whether prompts and replies may be in the server's own log.
     pub log_content: bool,
     /// What is in the server's own log, such as `info` or `tambour_server=debug`.
@@ -73,6 +81,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How tools may be run.
     pub tools: ToolLimits,
+    /// Folder with `prompts`, the templates that replace the shipped ones.
+    pub config_dir: PathBuf,
     /// Where values come from.
     #[serde(skip)]
     pub(crate) origins: Origins,
@@ -129,6 +139,7 @@ impl Default for Config {
             durable: false,
             upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
             default_upstream: None,
+            aliases: BTreeMap::new(),
             api_key: None,
             cors_origins: Vec::new(),
             grace_ms: 10_000,
@@ -138,16 +149,19 @@ impl Default for Config {
             max_streams: 4000,
             max_streams_total: descriptors::streams(),
             max_request: 4 << 20,
+            max_import: 32 << 20,
             max_history: 512 << 10,
             retention: Retention::default(),
             body_idle_ms: 30_000,
             body_ms: 120_000,
+            reader_idle_ms: 60_000,
             log_content: false,
             log: "info".to_owned(),
             log_json: false,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             tools: ToolLimits::default(),
+            config_dir: PathBuf::from("config"),
             origins: Origins::default(),
         }
     }

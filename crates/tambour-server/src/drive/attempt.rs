@@ -1,5 +1,6 @@
 //! One call of the model: its text through the pipeline, what comes of it gathered until it may go on the log.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,9 @@ use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 use super::{Log, Run, millis};
 use crate::history::Again;
 use crate::record::{self, Timings};
+use crate::states::State;
 use crate::store::Batch;
-use crate::upstream::{Ask, Item, Message, failure};
+use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 
 /// One call of the model.
 pub(super) struct Attempt {
@@ -22,8 +24,13 @@ pub(super) struct Attempt {
     /// Whether something of it is on the log.
     pub(super) sent: bool,
     pub(super) usage: Option<Value>,
+    /// Calls that came beside the text.
+    native: Vec<NativeCall>,
     /// Bytes of reasoning that may still come.
     room: usize,
+    /// Position in the conversation of what the message applies first to its state, and how much of it is gathered.
+    start: i64,
+    applied: usize,
     /// When something was put on the log last, and whether more waits for the pause after that to be over.
     last: Option<Instant>,
     waits: bool,
@@ -48,23 +55,35 @@ pub(super) struct Gather {
     raw: String,
     /// What was wrong with it, where it may be asked for again.
     findings: Option<Vec<Finding>>,
-    /// The end has been gathered: nothing may follow it.
+    /// The end has come: nothing may follow it.
     ended: bool,
+    /// The end, until what was applied to the state stands before it.
+    end: Option<(&'static str, Vec<u8>)>,
 }
 
 impl Attempt {
     /// Reads on where the reply `before` has called tools.
     pub(super) fn new(
         run: &Run,
+        attached: Option<&State>,
         dialect: &str,
         before: Option<&Pipeline>,
         reasks: u32,
         next: u64,
         seq: u64,
     ) -> Attempt {
+        let options = match attached {
+            // A reply that goes on with a message goes on with its state.
+            Some(state) if before.is_none() => {
+                let mut options = run.options.clone();
+                options.state = Some(state.attached.clone());
+                Cow::Owned(options)
+            }
+            _ => Cow::Borrowed(&run.options),
+        };
         let reader = |dialect: &str| match before {
-            Some(before) => before.next_reply(dialect, &run.options),
-            None => Pipeline::new(dialect, &run.options),
+            Some(before) => before.next_reply(dialect, &options),
+            None => Pipeline::new(dialect, &options),
         };
         let pipeline =
             reader(dialect).or_else(|_| reader("plain")).expect("`plain` is in the table of dialects");
@@ -80,10 +99,14 @@ impl Attempt {
                 raw: String::new(),
                 findings: (run.max_reasks > 0).then(Vec::new),
                 ended: false,
+                end: None,
             },
+            start: attached.map_or(0, |state| state.start),
+            applied: 0,
             hold: run.options.hold,
             sent: false,
             usage: None,
+            native: Vec::new(),
             room: run.options.limits.input,
             last: None,
             waits: false,
@@ -137,6 +160,15 @@ impl Attempt {
                         self.room -= text.len();
                         self.gather.batch.reasoning(&text);
                         self.pipeline.reasoning(&text, &mut self.gather);
+                        self.keep();
+                    }
+                    Item::Call(mut call) => {
+                        self.pipeline.call(&call.function.name, &call.function.arguments, &mut self.gather);
+                        if call.id.is_empty() {
+                            call.id = format!("call_{}", self.native.len() + 1);
+                        }
+                        self.native.push(call);
+                        self.keep();
                     }
                     Item::Usage(usage) => self.usage = Some(usage),
                     Item::End(end) => return end,
@@ -165,6 +197,19 @@ impl Attempt {
             self.gather.raw.push_str(text);
         }
         self.pipeline.push_str(text, &mut self.gather);
+        self.keep();
+    }
+
+    /// Puts what was applied to the state behind its event, and the end behind both.
+    fn keep(&mut self) {
+        let applied = &self.pipeline.outcome().applied;
+        for one in &applied[self.applied.min(applied.len())..] {
+            record::applied(self.start, one, &mut self.gather.batch);
+        }
+        self.applied = applied.len();
+        if let Some((name, data)) = self.gather.end.take() {
+            self.gather.batch.event(name, |out| out.extend_from_slice(&data));
+        }
     }
 
     /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
@@ -182,6 +227,7 @@ impl Attempt {
     pub(super) fn finish(&mut self, end: &End, usage: Value) {
         self.pipeline.set_usage(usage);
         self.pipeline.finish(end, &mut self.gather);
+        self.keep();
     }
 
     pub(super) async fn send(&mut self, log: &mut Log) {
@@ -230,14 +276,12 @@ impl Attempt {
         } else {
             format!("{before}{colon}\n{told}\n{after}")
         };
-        [
-            Message { role: "assistant".into(), content: self.gather.raw.clone() },
-            Message { role: "user".into(), content: complaint },
-        ]
+        [Message::new("assistant", self.gather.raw.clone()), Message::new("user", complaint)]
     }
 
     /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
-    pub(super) async fn throw_away(&mut self, finish_reason: FinishReason, log: &mut Log) {
+    /// Readers are told that the model is asked again.
+    pub(super) async fn throw_away(&mut self, finish_reason: FinishReason, reask: u32, log: &mut Log) {
         let mut batch = Batch::new(log.next);
         let kept = json!({
             "raw": self.gather.raw,
@@ -245,6 +289,8 @@ impl Attempt {
             "finish_reason": finish_reason,
         });
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
+        let status = json!({"state": "reasking", "reask": reask});
+        batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
         log.append(batch).await;
     }
 
@@ -265,8 +311,14 @@ impl Attempt {
 
     /// The calls are over, and this is what the model is told of them. Gives the reply as it goes back.
     pub(super) fn turn(&mut self, calls: &[ToolCall], told: &str, again: &Again) -> Message {
-        let content = record::between(&self.gather.raw, calls, told, again, &mut self.gather.batch);
-        Message { role: "assistant".into(), content }
+        let text = record::between(&self.gather.raw, calls, told, again, &mut self.gather.batch);
+        let content = (!text.is_empty()).then_some(Content::Text(text));
+        Message { content, tool_calls: self.native.clone(), ..Message::new("assistant", "") }
+    }
+
+    /// The calls that came beside the text, each with its place among the calls of the reply, or why it is none.
+    pub(super) fn native(&self) -> impl Iterator<Item = (&NativeCall, &Result<usize, String>)> {
+        self.native.iter().zip(&self.pipeline.outcome().beside)
     }
 
     /// Another reply follows, on a line of its own.
@@ -281,6 +333,7 @@ impl Attempt {
     /// Ends the stream, since no further reply follows the calls.
     pub(super) fn end(&mut self, end: &End) {
         self.pipeline.abandon(end, &mut self.gather);
+        self.keep();
     }
 
     /// What the reader of the next reply goes on from.
@@ -305,7 +358,13 @@ impl Sink for Gather {
             }
             ref event => event,
         };
-        self.batch.event(event.name(), |out| tambour::encode::data(event, out));
+        if self.ended {
+            let mut data = Vec::new();
+            tambour::encode::data(event, &mut data);
+            self.end = Some((event.name(), data));
+        } else {
+            self.batch.event(event.name(), |out| tambour::encode::data(event, out));
+        }
     }
 
     fn finding(&mut self, finding: Finding) {

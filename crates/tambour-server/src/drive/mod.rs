@@ -13,16 +13,19 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tambour::event::{Failure, FinishReason};
 use tambour::{End, Options};
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::ask::Prompt;
 use crate::fail;
+use crate::history::Sent;
 use crate::metrics::Metrics;
 use crate::record::{self, Timings};
-use crate::store::{Batch, Live, Log as _, MessageRow};
+use crate::states::{self, State};
+use crate::store::{Batch, Live, Log as _, MessageRow, StoreError};
 use crate::tools::Offered;
-use crate::upstream::{Ask, Upstream, failure};
+use crate::upstream::{Ask, Message, Upstream, failure};
 use attempt::Attempt;
 use tool_loop::ToolLoop;
 
@@ -55,11 +58,13 @@ pub(crate) struct Offer {
 pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
     let (row, live) = (run.row.clone(), run.live.clone());
     let mut timings = Timings::default();
-    let reading = AssertUnwindSafe(read(&app, run, prompt, &mut timings)).catch_unwind().await;
+    // The turn in the conversation lasts until it is known what came of the message.
+    let mut turn = None;
+    let reading = AssertUnwindSafe(read(&app, run, prompt, &mut turn, &mut timings)).catch_unwind().await;
     let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
-        tracing::error!(message = live.id, "a run has panicked; its message is closed");
+        tracing::error!(message_id = live.id, "a run has panicked; its message is closed");
         closed = Box::pin(record::close(&app.store, &row, &live, failure, &app.own())).await;
     }
     let stored = match closed {
@@ -70,7 +75,7 @@ pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
         Ok("failed") => Metrics::count(&app.metrics.failed),
         Ok(_) => {}
         Err(error) => {
-            tracing::error!(%error, message = live.id, "not all was written; the next start does it")
+            tracing::error!(%error, message_id = live.id, "not all was written; the next start does it")
         }
     }
     app.desks.remove(&live.id);
@@ -79,7 +84,13 @@ pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
 }
 
 /// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
-async fn read(app: &Arc<App>, mut run: Run, prompt: Prompt, timings: &mut Timings) {
+async fn read(
+    app: &Arc<App>,
+    mut run: Run,
+    prompt: Prompt,
+    turn: &mut Option<OwnedMutexGuard<()>>,
+    timings: &mut Timings,
+) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
     let mut ask = std::mem::take(&mut run.ask);
@@ -90,21 +101,21 @@ async fn read(app: &Arc<App>, mut run: Run, prompt: Prompt, timings: &mut Timing
     let reached = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        reached = prompt.reached(app, &run.row) => reached.map_err(|error| {
+        reached = reached(app, &run, prompt, &ask.dialect, turn) => reached.map_err(|error| {
             End::Failed(failure("store_unavailable", error.to_string(), true))
         }),
     };
-    // The turn in the conversation lasts until the end.
-    let (mut not_asked, _turn) = match reached {
-        Ok((sent, messages, turn)) => {
+    let (mut not_asked, state) = match reached {
+        Ok((sent, messages, state)) => {
             ask.messages = messages;
             log.append(record::prompt(log.next, &sent)).await;
-            (None, Some(turn))
+            (None, state)
         }
         Err(end) => (Some(end), None),
     };
     loop {
-        let mut attempt = Attempt::new(&run, &ask.dialect, before.as_ref(), reasks, log.next, log.seq);
+        let mut attempt =
+            Attempt::new(&run, state.as_ref(), &ask.dialect, before.as_ref(), reasks, log.next, log.seq);
         let end = match not_asked.take() {
             Some(end) => end,
             None => attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await,
@@ -119,7 +130,7 @@ async fn read(app: &Arc<App>, mut run: Run, prompt: Prompt, timings: &mut Timing
             && !run.live.cancel.is_cancelled()
         {
             reasks += 1;
-            attempt.throw_away(reason, &mut log).await;
+            attempt.throw_away(reason, reasks, &mut log).await;
             ask.messages.extend(attempt.complaint(&run.options));
             continue;
         }
@@ -138,6 +149,20 @@ async fn read(app: &Arc<App>, mut run: Run, prompt: Prompt, timings: &mut Timing
     }
 }
 
+/// Waits for the message's turn: what is sent then, and the state of the conversation where replies may change it.
+async fn reached(
+    app: &App,
+    run: &Run,
+    prompt: Prompt,
+    dialect: &str,
+    turn: &mut Option<OwnedMutexGuard<()>>,
+) -> Result<(Sent, Vec<Message>, Option<State>), StoreError> {
+    let known = prompt.known;
+    let (sent, messages) = prompt.reached(app, &run.row, turn).await?;
+    let state = states::attached(app, &run.row, known, dialect).await?;
+    Ok((sent, messages, state))
+}
+
 /// The log of the message, as far as this run has written it.
 struct Log {
     app: Arc<App>,
@@ -151,7 +176,7 @@ impl Log {
         self.next = batch.last() + 1;
         if self.app.store.append(&self.live, batch).await.is_err() {
             // The server is stopping; the next start closes what is open.
-            tracing::warn!(message = self.live.id, "the log is closed");
+            tracing::warn!(message_id = self.live.id, "the log is closed");
         }
     }
 }
@@ -161,8 +186,8 @@ impl Log {
 async fn stopped(app: &App, run: &Run) -> End {
     tokio::select! {
         () = run.live.cancel.cancelled() => {}
-        () = run.removed.cancelled() => tracing::info!(message = run.live.id, "its key was removed"),
-        () = run.live.deserted(run.grace) => tracing::debug!(message = run.live.id, "nobody reads it any more"),
+        () = run.removed.cancelled() => tracing::info!(message_id = run.live.id, "its key was removed"),
+        () = run.live.deserted(run.grace) => tracing::debug!(message_id = run.live.id, "nobody reads it any more"),
         () = app.halting.cancelled() => return End::Failed(interrupted()),
     }
     End::Finished(FinishReason::Cancelled)

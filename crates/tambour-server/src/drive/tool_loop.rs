@@ -20,8 +20,8 @@ use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
 use crate::metrics::Metrics;
-use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told};
-use crate::upstream::{Message, failure};
+use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told, told_one};
+use crate::upstream::{Message, NativeCall, failure};
 
 /// Calls of one reply: each one may take its time, and its result is kept until the model is told.
 const MOST_CALLS: usize = 128;
@@ -59,7 +59,7 @@ impl<'a> ToolLoop<'a> {
 
     /// Runs the calls of a reply, and gives that reply and what the model is to be told of them. `None` when the message has
     /// ended.
-    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<[Message; 2]> {
+    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<Vec<Message>> {
         let calls = attempt.calls().to_vec();
         let loaded = self.app.loaded();
         let language = self.run.options.texts.language;
@@ -95,7 +95,7 @@ impl<'a> ToolLoop<'a> {
         }
         attempt.send(log).await;
         let said = said.filter(|_| ended.is_ok())?;
-        Some([said, Message { role: "user".into(), content: told }])
+        Some(told_of(said, told, attempt, &done, language, loaded.config.tools.max_shown))
     }
 
     /// Why these calls must not run, if the message calls tools without end.
@@ -317,7 +317,7 @@ impl Round<'_> {
         let begun = self.begun[place].is_some();
         let code = answer.as_ref().err().map_or("", |error| error.code.as_ref());
         tracing::info!(
-            message = self.message,
+            message_id = self.message,
             call = call.call_id,
             tool = call.name,
             begun,
@@ -365,4 +365,27 @@ impl Round<'_> {
             self.trouble(place, &trouble, metrics);
         }
     }
+}
+
+/// The reply and what the model is told of its calls: in its own form of those it made beside the text.
+fn told_of(
+    said: Message,
+    told: String,
+    attempt: &Attempt,
+    done: &[(ToolCall, ToolResult)],
+    language: Language,
+    max_shown: usize,
+) -> Vec<Message> {
+    let result = |(call, came): (&NativeCall, &Result<usize, String>)| {
+        let content = match came {
+            Ok(at) => done.get(*at).map(|done| told_one(language, done, max_shown)),
+            Err(why) => Some(json!({"ok": false, "error": why}).to_string()),
+        };
+        Message { tool_call_id: Some(call.id.clone()), ..Message::new("tool", content.unwrap_or_default()) }
+    };
+    let results: Vec<Message> = attempt.native().map(result).collect();
+    // Calls in the text are told of in text.
+    let in_text = attempt.native().filter(|(_, came)| came.is_ok()).count() < done.len();
+    let text = in_text.then(|| Message::new("user", told));
+    [said].into_iter().chain(results).chain(text).collect()
 }

@@ -155,6 +155,7 @@ pub(super) async fn remove(
     app.undisturbed(async move {
         work.end_all(|row| row.conversation_id == id).await?;
         work.store.delete_conversation(&id).await?;
+        work.claims.forget(Some(&id));
         work.deleted.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
@@ -213,7 +214,7 @@ impl Export {
 }
 
 /// The conversation of that id, if it is the caller's.
-async fn owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
+pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
     let row = app.store.conversation(id).await?;
     row.filter(|row| row.owner == caller.owner)
         .ok_or_else(|| Problem::not_found(format!("there is no conversation `{id}`")))

@@ -12,7 +12,7 @@ use tambour::event::{Collected, FinishReason};
 use tambour::verdict::Contract as Held;
 use tambour::{End, Pipeline};
 
-use super::messages::options;
+use super::new_message::options;
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::aside::LONG;

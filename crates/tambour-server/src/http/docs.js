@@ -8,7 +8,8 @@ const make = (tag, text, ...children) => {
 const shape = (schema) => {
   const ref = schema.$ref;
   if (ref) return ref.split("/").pop();
-  if (schema.oneOf) return schema.oneOf.map(shape).join(" or ");
+  const either = schema.oneOf ?? schema.anyOf;
+  if (either) return either.map(shape).join(" or ");
   const type = [].concat(schema.type ?? "any").join(" or ");
   return schema.items ? `${type} of ${shape(schema.items)}` : type;
 };
@@ -20,9 +21,19 @@ const fields = (schema) => {
   }
   return table;
 };
+const example = (content) => {
+  const [found] = Object.values(content ?? {}).filter((one) => "example" in one).map((one) => one.example);
+  if (found === undefined) return [];
+  return [make("pre", typeof found === "string" ? found : JSON.stringify(found, null, 2))];
+};
+const group = (api, tag) => {
+  const about = (api.tags ?? []).find((one) => one.name === tag)?.description;
+  return make("section", "", make("h2", tag), make("p", about));
+};
 fetch("/openapi.json").then((answer) => answer.json()).then((api) => {
   const operations = document.getElementById("operations");
   operations.textContent = "";
+  const groups = new Map();
   for (const [path, methods] of Object.entries(api.paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       const verb = make("span", method);
@@ -32,12 +43,23 @@ fetch("/openapi.json").then((answer) => answer.json()).then((api) => {
         details.append(make("p", `${parameter.name} (${parameter.in}) ${parameter.description ?? ""}`));
       }
       const body = operation.requestBody?.content["application/json"].schema;
-      if (body) details.append(make("p", `body: ${shape(body)}`));
+      if (body) details.append(make("p", `body: ${shape(body)}`), ...example(operation.requestBody.content));
       for (const [status, answer] of Object.entries(operation.responses)) {
         const schema = Object.values(answer.content ?? {})[0]?.schema;
-        details.append(make("p", `${status}: ${answer.description}${schema ? `: ${shape(schema)}` : ""}`));
+        const codes = answer.description.split("\n");
+        if (status < 400) {
+          details.append(make("p", `${status}: ${answer.description}${schema ? `: ${shape(schema)}` : ""}`), ...example(answer.content));
+        } else {
+          details.append(make("p", `${status}:`), make("ul", "", ...codes.map((line) => make("li", line.replaceAll("`", "")))));
+        }
       }
-      operations.append(details);
+      details.id = operation.operationId;
+      const [tag] = operation.tags;
+      if (!groups.has(tag)) {
+        groups.set(tag, group(api, tag));
+        operations.append(groups.get(tag));
+      }
+      groups.get(tag).append(details);
     }
   }
   const schemas = document.getElementById("schemas");

@@ -10,21 +10,21 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use tambour::Event;
-use tambour::encode::sse::{Envelope, frame};
-use tambour::encode::{Protocol, jsonseq, string};
-use tambour::event::{EventKind, kind_of};
+use tambour::encode::sse::Envelope;
+use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
 
 use super::keys::Caller;
-use super::messages::{NewMessage, owned};
+use super::messages::owned;
+use super::new_message::NewMessage;
 use super::problem::Problem;
-use crate::app::{App, Full, Opened};
+use crate::app::App;
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::record;
 use crate::store::batch::Place;
 use crate::store::live::Reading;
-use crate::store::{Batch, Kind, Log, MessageRow, StoreError};
+use crate::store::{Batch, Log, MessageRow, StoreError};
+use crate::streams::{Full, Opened};
 
 /// Bytes of frames that are made at once; more only when the client has taken these.
 const PIECE: usize = 16 << 10;
@@ -32,12 +32,11 @@ const PIECE: usize = 16 << 10;
 /// Goes along the log of one message.
 pub(super) struct Reader {
     message: String,
-    envelope: Envelope,
-    protocol: Protocol,
-    extensions: bool,
-    findings: bool,
-    /// Number of the last entry that was sent or passed over.
+    encoder: Box<dyn Encoder>,
+    /// Number of the last entry that was encoded or passed over.
     after: u64,
+    /// Number of the last entry that the client has seen; what comes of the entries up to it is not sent.
+    seen: u64,
     /// Present while the message is running.
     reading: Option<Reading>,
     /// Batches that were read and not sent.
@@ -46,7 +45,6 @@ pub(super) struct Reader {
     place: Option<Place>,
     /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
     out: Vec<u8>,
-    ended: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,7 +87,7 @@ pub(super) async fn follow(
     }
     // Only now does the client count as one who reads.
     let reading = live.map(|live| app.store.follow(&live));
-    Ok(response(app, Reader::new(&row, &asked, reading, after), opened))
+    Ok(response(app, Reader::native(&row, &asked, reading, after), opened))
 }
 
 /// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
@@ -134,29 +132,29 @@ pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
 /// The answer that streams what a reader reads.
 pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Response {
     Metrics::count(&app.metrics.streams);
+    opened.watch(reader.reading.as_ref().map(|reading| reading.live().clone()));
     let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
     let mut beat = tokio::time::interval(heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let stream = futures_util::stream::unfold(
-        (app, reader, beat, false, opened),
-        |(app, mut reader, mut beat, greeted, opened)| async move {
+        (app, reader, beat, (false, false), opened),
+        |(app, mut reader, mut beat, (greeted, over), opened)| async move {
             if !greeted {
                 // The first bytes are there at once, so that clients and proxies see the headers.
                 beat.reset();
                 reader.greet();
                 let first = Bytes::from(std::mem::take(&mut reader.out));
-                return Some((Ok::<_, StoreError>(first), (app, reader, beat, true, opened)));
+                return Some((Ok::<_, StoreError>(first), (app, reader, beat, (true, false), opened)));
             }
-            if reader.ended {
+            if over || reader.encoder.is_over() {
                 return None;
             }
             let silent = tokio::select! {
                 read = reader.next(&app) => {
                     if let Err(error) = read {
                         // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
-                        tracing::error!(%error, message = reader.message, "a stream breaks");
-                        reader.ended = true;
-                        return Some((Err(error), (app, reader, beat, true, opened)));
+                        tracing::error!(%error, message_id = reader.message, "a stream breaks");
+                        return Some((Err(error), (app, reader, beat, (true, true), opened)));
                     }
                     false
                 }
@@ -165,10 +163,10 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
                 () = opened.removed.cancelled() => return None,
             };
             if silent {
-                reader.heartbeat();
+                reader.encoder.heartbeat(&ids::now(), &mut reader.out);
             }
             let frames = Bytes::from(std::mem::take(&mut reader.out));
-            Some((Ok(frames), (app, reader, beat, true, opened)))
+            Some((Ok(frames), (app, reader, beat, (true, false), opened)))
         },
     );
     stream_headers(Body::from_stream(stream))
@@ -185,41 +183,51 @@ fn stream_headers(body: Body) -> Response {
 }
 
 impl Reader {
-    pub(super) fn new(row: &MessageRow, asked: &NewMessage, reading: Option<Reading>, after: u64) -> Reader {
+    /// Reads for a client that has seen the entries up to number `seen`.
+    pub(super) fn new(
+        message: &str,
+        encoder: Box<dyn Encoder>,
+        reading: Option<Reading>,
+        seen: u64,
+    ) -> Reader {
         Reader {
-            message: row.id.clone(),
-            envelope: Envelope::new(&row.id, &row.request_id),
-            protocol: asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default(),
-            extensions: asked.extensions,
-            findings: asked.findings,
-            after,
+            message: message.to_owned(),
+            after: if encoder.folds() { 0 } else { seen },
+            encoder,
+            seen,
             reading,
             waiting: VecDeque::new(),
             place: None,
             out: Vec::new(),
-            ended: false,
         }
     }
 
-    /// What is sent at once: whether it runs, and a sign of life.
-    fn greet(&mut self) {
-        let state = if self.reading.is_some() { "running" } else { "ended" };
-        jsonseq::event(&Event::Status { state: state.into() }, 0, &self.envelope, &mut self.out);
-        self.heartbeat();
+    /// Reads in the protocol of our own that was asked for.
+    pub(super) fn native(
+        row: &MessageRow,
+        asked: &NewMessage,
+        reading: Option<Reading>,
+        seen: u64,
+    ) -> Reader {
+        let protocol = asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default();
+        let envelope = Envelope::new(&row.id, &row.request_id);
+        let native = Native::new(envelope, protocol, asked.extensions, asked.findings);
+        Reader::new(&row.id, Box::new(native), reading, seen)
     }
 
-    fn heartbeat(&mut self) {
-        jsonseq::event(&Event::Heartbeat { ts: ids::now().into() }, 0, &self.envelope, &mut self.out);
+    /// What is sent at once.
+    fn greet(&mut self) {
+        self.encoder.open(self.reading.is_some(), &ids::now(), &mut self.out);
     }
 
     /// Waits for entries and makes their frames, at most about `PIECE` bytes.
     async fn next(&mut self, app: &App) -> Result<(), StoreError> {
-        while self.out.is_empty() && !self.ended {
+        while self.out.is_empty() && !self.encoder.is_over() {
             if self.waiting.is_empty() {
                 self.fetch(app).await?;
             }
             while self.out.len() < PIECE
-                && !self.ended
+                && !self.encoder.is_over()
                 && let Some(batch) = self.waiting.front().cloned()
             {
                 self.frames(&batch, app).await?;
@@ -252,7 +260,7 @@ impl Reader {
     /// Appends the frames of the first batch that this client sees, until there are enough.
     async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut place = self.place.unwrap_or_else(|| batch.start());
-        while self.out.len() < PIECE && !self.ended {
+        while self.out.len() < PIECE && !self.encoder.is_over() {
             // The place is kept when an entry is done: waiting may be broken off before.
             self.place = Some(place);
             let Some(entry) = batch.entry(&mut place) else {
@@ -264,48 +272,19 @@ impl Reader {
             if entry.number <= self.after {
                 continue;
             }
-            match entry.kind {
-                Kind::Raw(seq) if self.protocol == Protocol::Legacy => {
-                    frame("content_delta", Some(entry.number), &self.envelope, &mut self.out, |out| {
-                        out.extend_from_slice(format!("{{\"seq\":{seq},\"delta\":").as_bytes());
-                        out.extend_from_slice(entry.json.as_bytes());
-                        out.push(b'}');
-                    });
-                }
-                Kind::Event("completed") if self.protocol == Protocol::Legacy => {
-                    let reply = record::fold(&app.store, &self.message).await?.reply;
-                    frame("completed", Some(entry.number), &self.envelope, &mut self.out, |out| {
-                        out.extend_from_slice(entry.json.strip_suffix('}').unwrap_or("{").as_bytes());
-                        out.extend_from_slice(b",\"reply\":");
-                        string(&reply, out);
-                        out.push(b'}');
-                    });
-                    self.ended = true;
-                }
-                Kind::Event(name) if self.sees(name) => {
-                    // A status has no number (J-036): who comes back after it is told it again.
-                    let number = (name != "status").then_some(entry.number);
-                    frame(name, number, &self.envelope, &mut self.out, |out| {
-                        out.extend_from_slice(entry.json.as_bytes());
-                    });
-                    self.ended |= matches!(name, "completed" | "error");
-                }
-                Kind::Raw(_) | Kind::Reasoning | Kind::Event(_) => {}
+            let kind = EntryKind::from(entry.kind);
+            let reply = match self.encoder.wants_reply(kind) {
+                true => Some(record::fold(&app.store, &self.message).await?.reply),
+                false => None,
+            };
+            let (before, reply) = (self.out.len(), reply.as_deref());
+            let shown = Entry { number: entry.number, kind, json: entry.json, reply };
+            self.encoder.entry(&shown, &mut self.out);
+            if entry.number <= self.seen {
+                self.out.truncate(before);
             }
             self.after = entry.number;
         }
         Ok(())
-    }
-
-    fn sees(&self, name: &str) -> bool {
-        match kind_of(name) {
-            Some(EventKind::System) => true,
-            Some(EventKind::Contract) => self.protocol == Protocol::JsonSeqV1,
-            Some(EventKind::Extension) => {
-                self.protocol == Protocol::JsonSeqV1
-                    && if name == "finding" { self.findings } else { self.extensions }
-            }
-            None => false,
-        }
     }
 }

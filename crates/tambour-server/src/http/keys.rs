@@ -15,8 +15,10 @@ use super::messages::owned;
 use super::page;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::connection::Connection;
 use crate::ids;
 pub(crate) use crate::keys::Caller;
+pub(super) use crate::keys::TOKEN;
 use crate::keys::{LOCAL, hash};
 use crate::metrics::Metrics;
 use crate::store::Key;
@@ -28,9 +30,11 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     let secret = given
         .and_then(|given| given.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, secret)| secret.trim());
+        .map(|(_, secret)| secret.trim())
+        // As clients of other protocols send it.
+        .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
     let by_token = || by_token(&app, request.uri());
-    let Some(caller) = app.keys.caller(secret).or_else(by_token) else {
+    let Some(mut caller) = app.keys.caller(secret).or_else(by_token) else {
         Metrics::count(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
@@ -44,6 +48,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     {
         return problem.into_response();
     }
+    caller.connection = request.extensions().get::<Arc<Connection>>().cloned();
     request.extensions_mut().insert(caller);
     next.run(request).await
 }
@@ -228,6 +233,7 @@ pub(super) async fn remove(
             return Err(Problem::not_found("there is no such key"));
         }
         work.keys.remove(&id);
+        work.claims.forget(Some(&id));
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -241,6 +247,6 @@ pub(super) async fn token(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     owned(&app, &caller, &id).await?;
     let token = app.keys.token(&caller, &id);
-    let expires = crate::keys::TOKEN.as_secs();
+    let expires = TOKEN.as_secs();
     Ok((StatusCode::CREATED, Json(json!({"token": token, "expires_in": expires}))))
 }

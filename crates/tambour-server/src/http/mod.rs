@@ -1,41 +1,67 @@
 //! The HTTP interface: one file a resource. Handlers translate and delegate.
 
+mod about;
 mod answers;
+mod cards;
 mod conversations;
 mod decode;
+mod dialogues;
 mod events;
+mod foreign;
 pub(crate) mod idempotency;
+mod imports;
 pub(crate) mod keys;
 mod messages;
-mod openapi;
+mod new_message;
+pub(crate) mod openapi;
+mod origins;
 mod page;
 pub(crate) mod problem;
+mod prompts;
 mod record;
+mod repeats;
 mod request;
 mod routes;
 mod schemas;
+mod scripts;
 mod settings;
 mod slow;
+mod states;
+mod templates;
 mod tools;
+mod versions;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::AppState;
+pub(crate) use foreign::Threads;
 use problem::Problem;
+use slow::Most;
 
 /// The routes.
 pub(crate) fn router(app: AppState) -> Router {
     let (mut api, mut open) = (Router::new(), Router::new());
-    let max_request = app.loaded().config.max_request;
+    let (max_request, max_import) = {
+        let loaded = app.loaded();
+        (loaded.config.max_request, loaded.config.max_import)
+    };
     for operation in routes::OPERATIONS {
-        let routes = if operation.path.starts_with("/api/") { &mut api } else { &mut open };
-        *routes = std::mem::take(routes).route(operation.path, (operation.serve)());
+        let routes = if operation.needs_key() { &mut api } else { &mut open };
+        let mut serve = (operation.serve)();
+        if let Some(keep) = operation.keep {
+            serve = serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::once));
+        }
+        if operation.path == imports::PATH {
+            serve = serve.layer(DefaultBodyLimit::max(max_import));
+        }
+        *routes = std::mem::take(routes).route(operation.path, serve);
     }
-    let reading = middleware::from_fn_with_state((app.clone(), max_request), slow::whole);
+    let reading =
+        middleware::from_fn_with_state((app.clone(), Most { max_request, max_import }), slow::whole);
     // Nobody's body is read before it is known who calls.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(|| async { Problem::not_found("there is no such page") })
@@ -44,7 +70,8 @@ pub(crate) fn router(app: AppState) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
         .layer(DefaultBodyLimit::max(max_request))
-        .layer(middleware::from_fn_with_state(app.clone(), cross_origin))
+        .layer(middleware::from_fn_with_state(app.clone(), origins::answer))
+        .layer(middleware::from_fn(foreign::forms::of_protocol))
         .layer(middleware::from_fn_with_state(max_request, request::identify))
         .with_state(app)
 }
@@ -75,41 +102,4 @@ async fn home() -> Response {
         <h1>Tambour</h1><p>The server is running. <a href=\"/docs\">The interface</a>, \
         <a href=\"/openapi.json\">its description</a>, <a href=\"/metrics\">counters</a>.</p>";
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
-}
-
-/// Answers browsers of configured origins, and nobody else's.
-async fn cross_origin(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let origin = request.headers().get(header::ORIGIN).cloned();
-    let loaded = app.loaded();
-    let allowed = origin.filter(|origin| {
-        loaded.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
-    });
-    let asks = request.method() == Method::OPTIONS
-        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks && allowed.is_some() {
-        StatusCode::NO_CONTENT.into_response()
-    } else {
-        next.run(request).await
-    };
-    if let Some(origin) = allowed {
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::VARY, HeaderValue::from_static("origin"));
-        let readable = HeaderValue::from_static("location, retry-after, x-request-id");
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, readable);
-        if asks {
-            let set = [
-                (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
-                (
-                    header::ACCESS_CONTROL_ALLOW_HEADERS,
-                    "authorization, content-type, last-event-id, x-request-id",
-                ),
-                (header::ACCESS_CONTROL_MAX_AGE, "600"),
-            ];
-            for (name, value) in set {
-                headers.insert::<HeaderName>(name, HeaderValue::from_static(value));
-            }
-        }
-    }
-    response
 }

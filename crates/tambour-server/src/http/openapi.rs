@@ -6,15 +6,25 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
+use super::about;
 use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
+use super::dialogues::{GivenAnswer, NewDialogue, NewInput};
+use super::idempotency::Keep;
+use super::imports::{self, NewFile, NewImports};
 use super::keys::NewKey;
-use super::messages::{IfBusy, NewMessage};
+use super::new_message::{IfBusy, NewMessage};
+use super::prompts::{MigrateMacros, RenderPrompt};
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
+use super::scripts::{NewScript, ScriptText};
+use super::states::{NewOperations, NewStateSchema, Rollback};
+use super::templates::NewTemplate;
 use super::tools::{InlineTool, ToolChoice};
+use super::versions::Publish;
 use crate::reading::{self, Contract};
+use crate::skeins::Tokenizer;
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
 
@@ -37,14 +47,35 @@ use crate::upstream::Message;
     PostedError,
     ToolConfirmations,
     PostedConfirmation,
+    NewScript,
+    ScriptText,
+    NewTemplate,
+    Publish,
+    NewDialogue,
+    NewInput,
+    GivenAnswer,
+    NewImports,
+    NewFile,
+    RenderPrompt,
+    Tokenizer,
+    MigrateMacros,
+    NewStateSchema,
+    NewOperations,
+    Rollback,
 )))]
 struct Schemas;
 
 /// `GET /openapi.json`
 pub(super) async fn document() -> Json<Value> {
+    Json(description())
+}
+
+/// The description of the HTTP interface: an OpenAPI document.
+#[must_use]
+pub fn description() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
-        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        let entry = paths.entry(operation.path.replace("{*", "{")).or_insert_with(|| json!({}));
         entry[operation.method] = described(operation);
     }
     let mut schemas =
@@ -53,19 +84,21 @@ pub(super) async fn document() -> Json<Value> {
     for (name, schema) in schemas::answers() {
         schemas[name] = schema;
     }
-    Json(json!({
+    let tags = about::TAGS.map(|(name, description)| json!({"name": name, "description": description}));
+    json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Tambour",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Structured replies of language models as one typed, repaired, contract-checked event stream.",
         },
+        "tags": tags,
         "paths": paths,
         "components": {
             "schemas": schemas,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
-    }))
+    })
 }
 
 fn reference(schema: &str) -> Value {
@@ -73,24 +106,36 @@ fn reference(schema: &str) -> Value {
 }
 
 fn described(operation: &Operation) -> Value {
-    let events = || json!({"text/event-stream": {"schema": reference("Event")}});
-    let content = match operation.answer {
+    let about = about::of(operation);
+    let example = |which| about.and_then(|about| about.example(which)).cloned();
+    let mut content = match operation.answer {
         Answer::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
-        Answer::Events => events(),
+        Answer::Events if operation.path.starts_with("/api/v1/") => {
+            json!({"text/event-stream": {"schema": reference("Event")}})
+        }
+        Answer::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
         Answer::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
         Answer::Empty => json!({}),
     };
-    let problem = json!({"application/problem+json": {"schema": reference("Problem")}});
+    if let (Some(example), Some(content)) = (example("answer"), content.as_object_mut()) {
+        content.values_mut().for_each(|content| content["example"] = example.clone());
+    }
     let mut described = json!({
         "summary": operation.summary,
         "responses": {
             operation.status: {"description": "done", "content": content},
-            "default": {"description": "a problem", "content": problem},
         },
     });
+    if let Some(about) = about {
+        described["operationId"] = about.id.into();
+        described["tags"] = json!([about.tag]);
+        for (status, codes) in about.problems(operation) {
+            described["responses"][status.to_string()] = problem(operation, status, &codes);
+        }
+    }
     let mut parameters = Vec::new();
     for name in ["id", "name"] {
-        if operation.path.contains(&format!("{{{name}}}")) {
+        if ["{", "{*"].iter().any(|open| operation.path.contains(&format!("{open}{name}}}"))) {
             parameters
                 .push(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
         }
@@ -100,9 +145,17 @@ fn described(operation: &Operation) -> Value {
             "required": schema != "NewConversation",
             "content": {"application/json": {"schema": reference(schema)}},
         });
+        if let Some(example) = example("request") {
+            described["requestBody"]["content"]["application/json"]["example"] = example;
+        }
     }
     match operation.path {
-        "/api/v1/conversations" | "/api/v1/conversations/{id}" | "/api/v1/tools" | "/api/v1/keys"
+        "/api/v1/conversations"
+        | "/api/v1/conversations/{id}"
+        | "/api/v1/tools"
+        | "/api/v1/keys"
+        | "/api/v1/cards"
+        | "/api/v1/lorebooks"
             if operation.method == "get" =>
         {
             let about = [
@@ -115,15 +168,33 @@ fn described(operation: &Operation) -> Value {
                 );
             }
         }
+        "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
+            let schema = json!({"type": "string", "enum": ["read", "v3", "original"]});
+            let about = "`v3`: V3 JSON with all that the file had; `original`: the file as it came";
+            parameters.push(json!({"name": "format", "in": "query", "schema": schema, "description": about}));
+            described["responses"]["200"]["content"]["application/octet-stream"] =
+                json!({"schema": {"type": "string", "description": "with `?format=original`, the file"}});
+        }
+        imports::PATH => {
+            let files = json!({"type": "string", "format": "binary"});
+            described["requestBody"]["content"]["multipart/form-data"] = json!({"schema": {
+                "type": "object",
+                "description": "each part is a file, whatever its field is called",
+                "additionalProperties": files,
+            }});
+        }
         "/api/v1/messages" => {
             described["responses"]["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {
                 "text/event-stream": {"schema": reference("Event")},
                 "application/json": {"schema": reference("Record")},
             }});
-            let about = "a word of the client's own: the same request with it is the same message for a day";
-            parameters.push(
-                json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": about}),
-            );
+        }
+        "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/responses/{id}" => {
+            let events = json!({"schema": {"type": "string", "description": "with `stream`, the events of the protocol"}});
+            described["responses"]["200"]["content"]["text/event-stream"] = events;
+        }
+        "/api/chat/{id}/stream" => {
+            described["responses"]["204"] = json!({"description": "no message runs"});
         }
         "/api/v1/messages/{id}/cancel" => {
             described["responses"]["200"] = json!({
@@ -142,13 +213,44 @@ fn described(operation: &Operation) -> Value {
         }
         _ => {}
     }
+    if operation.keep.is_some() || about::takes_word(operation) {
+        let about = match operation.keep {
+            Some(Keep::Secret(lives)) => {
+                let seconds = lives.as_secs();
+                format!(
+                    "a word of the client's own: the same request with it has the same answer for {seconds} s, as long as the server runs"
+                )
+            }
+            _ => "a word of the client's own: the same request with it has the same answer for a day"
+                .to_owned(),
+        };
+        parameters.push(
+            json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": about}),
+        );
+    }
     if !parameters.is_empty() {
         described["parameters"] = parameters.into();
     }
-    if operation.path.starts_with("/api/") {
+    if operation.needs_key() {
         described["security"] = json!([{"key": []}, {}]);
     }
     described
+}
+
+/// Problems of one status: the codes they can have. Routes of other protocols give errors in the form of these.
+fn problem(operation: &Operation, status: u16, codes: &[(&str, &str)]) -> Value {
+    let lines: Vec<String> = codes.iter().map(|(code, meaning)| format!("`{code}`: {meaning}")).collect();
+    let description = lines.join("\n");
+    if operation.path.starts_with("/v1/") {
+        let content = json!({"application/json": {"schema": reference("Object")}});
+        return json!({"description": description, "content": content});
+    }
+    let list: Vec<&str> = codes.iter().map(|(code, _)| *code).collect();
+    let schema = json!({"allOf": [
+        reference("Problem"),
+        {"properties": {"status": {"const": status}, "code": {"enum": list}}},
+    ]});
+    json!({"description": description, "content": {"application/problem+json": {"schema": schema}}})
 }
 
 /// `GET /docs`

@@ -21,13 +21,7 @@ pub(super) struct Query {
 impl Query {
     /// How many rows are asked for.
     pub(super) fn limit(&self) -> Result<u32, Problem> {
-        match self.limit.unwrap_or(USUAL) {
-            limit @ 1..=MOST => Ok(limit),
-            limit => {
-                let detail = format!("`limit` is 1 to {MOST}, not {limit}");
-                Err(Problem::invalid("invalid_field", detail).with("field", "limit"))
-            }
-        }
+        checked(self.limit)
     }
 
     /// Id of the row that the page follows.
@@ -45,6 +39,17 @@ impl Query {
         let more = rows.len() > from + limit;
         let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
         Ok(answer(&data, more))
+    }
+}
+
+/// How many rows are asked for, if that is said.
+pub(super) fn checked(limit: Option<u32>) -> Result<u32, Problem> {
+    match limit.unwrap_or(USUAL) {
+        limit @ 1..=MOST => Ok(limit),
+        limit => {
+            let detail = format!("`limit` is 1 to {MOST}, not {limit}");
+            Err(Problem::invalid("invalid_field", detail).with("field", "limit"))
+        }
     }
 }
 

@@ -46,6 +46,16 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
+    /// Its stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What it says.
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
     /// Adds a member to the document.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
         self.0.more.insert(name.to_owned(), value.into());

@@ -35,6 +35,7 @@ pub(super) async fn remove(
     let work = app.clone();
     app.undisturbed(async move {
         work.end_all(|row| row.id == id).await?;
+        work.claims.forget(Some(&id));
         work.store.delete_messages(&[id]).await?;
         work.deleted.notify_one();
         Ok(StatusCode::NO_CONTENT)

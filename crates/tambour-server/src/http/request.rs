@@ -49,7 +49,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
     }
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            return too_large(max_request).into_response();
+            return too_large("max_request", max_request).into_response();
         }
         StatusCode::BAD_REQUEST => "malformed_request",
         StatusCode::SERVICE_UNAVAILABLE => return response,
@@ -60,7 +60,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
 }
 
 /// A request that is longer than it may be.
-pub(super) fn too_large(max_request: usize) -> Problem {
-    let detail = format!("the request is longer than `max_request`, {max_request} bytes");
+pub(super) fn too_large(setting: &str, most: usize) -> Problem {
+    let detail = format!("the request is longer than `{setting}`, {most} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }

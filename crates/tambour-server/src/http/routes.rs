@@ -2,7 +2,12 @@
 
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
-use super::{answers, conversations, decode, events, keys, messages, openapi, record, settings, tools};
+use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
+use super::idempotency::{self, Keep};
+use super::{
+    answers, cards, conversations, decode, dialogues, events, imports, keys, messages, openapi, prompts,
+    record, scripts, settings, states, templates, tools, versions,
+};
 use crate::app::AppState;
 
 /// One operation of the interface.
@@ -19,6 +24,8 @@ pub(super) struct Operation {
     pub(super) status: &'static str,
     /// What a good answer holds.
     pub(super) answer: Answer,
+    /// Where its answer is kept for who sends the request again with the same `Idempotency-Key`, when it makes something.
+    pub(super) keep: Option<Keep>,
     /// Who answers.
     pub(super) serve: fn() -> MethodRouter<AppState>,
 }
@@ -37,8 +44,15 @@ pub(super) enum Answer {
 
 use Answer::{Empty, Events, Json, Text};
 
+const fn only(given: &[Keep]) -> Option<Keep> {
+    match given {
+        [keep] => Some(*keep),
+        _ => None,
+    }
+}
+
 macro_rules! operations {
-    ($($method:ident $path:literal $summary:literal $request:expr, $status:literal $answer:expr, $handler:expr;)+) => {
+    ($($method:ident $path:literal $summary:literal $request:expr, $status:literal $answer:expr, $handler:expr $(, $keep:expr)?;)+) => {
         &[$(Operation {
             method: stringify!($method),
             path: $path,
@@ -46,6 +60,7 @@ macro_rules! operations {
             request: $request,
             status: $status,
             answer: $answer,
+            keep: only(&[$($keep)?]),
             serve: || $method($handler),
         }),+]
     };
@@ -57,14 +72,22 @@ const METRICS: &str = "application/openmetrics-text";
 const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
 
-/// All of them. Those below `/api/` need a key.
+impl Operation {
+    /// Whether it is for those who have a key.
+    pub(super) fn needs_key(&self) -> bool {
+        ["/api/", "/v1/", "/ag-ui"].iter().any(|start| self.path.starts_with(start))
+    }
+}
+
+/// All of them.
 pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/messages" "Ask a model" Some("NewMessage"), "202" Json("Accepted"), messages::create;
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;
     delete "/api/v1/messages/{id}" "Delete a message with its log" None, "204" Empty, record::remove;
     get "/api/v1/messages/{id}/events" "Follow a message" None, "200" Events, events::follow;
-    post "/api/v1/messages/{id}/stream_tokens" "A token for `?token=` of the event stream" None, "201" Json("StreamToken"), keys::token;
+    post "/api/v1/messages/{id}/stream_tokens" "A token for `?token=` of the event stream" None, "201" Json("StreamToken"), keys::token, idempotency::OF_STREAM;
     post "/api/v1/messages/{id}/cancel" "Stop a message and its upstream call" None, "202" Json("Cancelled"), messages::cancel;
+    post "/api/v1/messages/{id}/regenerate" "Another message in its place" None, "202" Json("Accepted"), messages::regenerate, Keep::Stored;
     post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), answers::results;
     post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), answers::confirmations;
     post "/api/v1/decode" "Events of one reply" Some("Decode"), "200" Json("Decoded"), decode::decode;
@@ -72,18 +95,64 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
     put "/api/v1/settings" "Change settings" Some("SettingsChange"), "200" Json("Settings"), settings::change;
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;
-    post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create;
+    post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create, Keep::Stored;
     get "/api/v1/conversations/{id}" "A conversation and its messages, oldest first" None, "200" Json("Conversation"), conversations::show;
     patch "/api/v1/conversations/{id}" "Change title and metadata" Some("NewConversation"), "200" Json("Conversation"), conversations::change;
     delete "/api/v1/conversations/{id}" "Delete a conversation with its messages" None, "204" Empty, conversations::remove;
     get "/api/v1/conversations/{id}/export" "A conversation as JSON Lines" None, "200" Text(LINES), conversations::export;
+    get "/api/v1/conversations/{id}/state" "The state of a conversation, now or `?at=` a message" None, "200" Json("State"), states::show;
+    get "/api/v1/conversations/{id}/state/history" "What was applied to the state, oldest first; with `?from=` and `?to=` what differs" None, "200" Json("StateHistory"), states::history;
+    put "/api/v1/conversations/{id}/state/schema" "Give the state a schema" Some("NewStateSchema"), "200" Json("StateSchema"), states::schema;
+    post "/api/v1/conversations/{id}/state/operations" "Change the state" Some("NewOperations"), "200" Json("StateUpdate"), states::operations, Keep::Stored;
+    post "/api/v1/conversations/{id}/state/rollback" "Take the state back to a message" Some("Rollback"), "200" Json("RolledBack"), states::rollback;
     get "/api/v1/tools" "Registered tools, by name" None, "200" Json("Tools"), tools::list;
     get "/api/v1/tools/{name}" "A tool, without its secret" None, "200" Json("Tool"), tools::show;
     put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;
     delete "/api/v1/tools/{name}" "Remove a tool" None, "204" Empty, tools::remove;
+    get "/api/v1/scripts" "Scripts, by id" None, "200" Json("Scripts"), scripts::list;
+    post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create;
+    post "/api/v1/scripts/validate" "What is wrong with a script" Some("ScriptText"), "200" Json("Validated"), scripts::validate;
+    get "/api/v1/scripts/{id}" "A script: its published version, or `?version=`" None, "200" Json("Script"), scripts::show;
+    put "/api/v1/scripts/{id}" "The next version of a script" Some("NewScript"), "200" Json("StoredScript"), scripts::put;
+    delete "/api/v1/scripts/{id}" "Remove a script with its versions" None, "204" Empty, scripts::remove;
+    post "/api/v1/scripts/{id}/publish" "Take a version into use" Some("Publish"), "200" Json("Object"), versions::publish_script;
+    get "/api/v1/scripts/{id}/versions" "Versions of a script, the last one first" None, "200" Json("Versions"), versions::script_versions;
+    get "/api/v1/scripts/{id}/diff" "What differs between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::script_diff;
+    get "/api/v1/templates" "Prompt templates, by id" None, "200" Json("Templates"), templates::list;
+    get "/api/v1/templates/{name}" "A template, as it is used" None, "200" Json("Template"), templates::show;
+    put "/api/v1/templates/{name}" "The next version of a template" Some("NewTemplate"), "200" Json("StoredTemplate"), templates::put;
+    post "/api/v1/templates/{name}/publish" "Take a version into use" Some("Publish"), "200" Json("Object"), versions::publish_template;
+    get "/api/v1/templates/{name}/versions" "Versions of a template, the last one first" None, "200" Json("Versions"), versions::template_versions;
+    get "/api/v1/templates/{name}/diff" "What differs between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::template_diff;
+    get "/api/v1/dialogues" "Dialogues, newest first" None, "200" Json("Dialogues"), dialogues::list;
+    post "/api/v1/dialogues" "Begin a dialogue" Some("NewDialogue"), "201" Json("Dialogue"), dialogues::create;
+    get "/api/v1/dialogues/{id}" "Where a dialogue stands" None, "200" Json("Dialogue"), dialogues::show;
+    delete "/api/v1/dialogues/{id}" "Delete a dialogue with its trace" None, "204" Empty, dialogues::remove;
+    post "/api/v1/dialogues/{id}/input" "What the user says, or what the client answers" Some("NewInput"), "200" Json("Turn"), dialogues::input;
+    get "/api/v1/dialogues/{id}/trace" "Each call of a model, oldest first" None, "200" Json("Trace"), dialogues::trace;
+    post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, Keep::Stored;
+    get "/api/v1/cards" "Imported cards, newest first" None, "200" Json("Cards"), cards::cards;
+    get "/api/v1/cards/{id}" "A card: what was read, or with `?format=v3` and `?format=original` as a file" None, "200" Json("Card"), cards::show_card;
+    delete "/api/v1/cards/{id}" "Remove a card with its file" None, "204" Empty, cards::remove_card;
+    get "/api/v1/lorebooks" "Imported lorebooks, newest first" None, "200" Json("Lorebooks"), cards::books;
+    get "/api/v1/lorebooks/{id}" "A lorebook: what was read, or with `?format=v3` and `?format=original` as a file" None, "200" Json("Lorebook"), cards::show_book;
+    delete "/api/v1/lorebooks/{id}" "Remove a lorebook with its file" None, "204" Empty, cards::remove_book;
+    post "/api/v1/prompts/render" "What a model would be sent" Some("RenderPrompt"), "200" Json("RenderedPrompt"), prompts::preview;
+    post "/api/v1/macros/migrate" "Macros of other programs as a template" Some("MigrateMacros"), "200" Json("MigratedMacros"), prompts::macros;
     get "/api/v1/keys" "Keys, without secrets" None, "200" Json("Keys"), keys::list;
-    post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create;
+    post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
+    post "/v1/chat/completions" "OpenAI Chat Completions" Some("Object"), "200" Json("Object"), chat::complete;
+    get "/v1/models" "OpenAI: aliases and upstreams as models" None, "200" Json("Object"), models::list;
+    get "/v1/models/{*name}" "OpenAI: one model" None, "200" Json("Object"), models::show;
+    post "/v1/responses" "OpenAI Responses" Some("Object"), "200" Json("Object"), responses::create;
+    get "/v1/responses/{id}" "OpenAI: a response, or its events from a number on" None, "200" Json("Object"), responses::show;
+    post "/v1/responses/{id}/cancel" "OpenAI: stop a response" None, "200" Json("Object"), responses::cancel;
+    post "/v1/messages" "Anthropic Messages" Some("Object"), "200" Json("Object"), anthropic::create;
+    post "/api/chat" "Vercel AI SDK: a UI message stream" Some("Object"), "200" Events, ai_sdk::chat;
+    get "/api/chat/{id}/stream" "Vercel AI SDK: the stream of the message that runs" None, "200" Events, ai_sdk::again;
+    post "/api/chat/{id}/stop" "Vercel AI SDK: stop the message that runs" None, "200" Json("Object"), ai_sdk::stop;
+    post "/ag-ui" "AG-UI: a run" Some("Object"), "200" Events, ag_ui::run;
     get "/healthz" "Whether the process lives" None, "200" Text(PLAIN), super::healthy;
     get "/readyz" "Whether it takes requests" None, "200" Text(PLAIN), super::ready;
     get "/metrics" "Counters and times, OpenMetrics text" None, "200" Text(METRICS), super::metrics;

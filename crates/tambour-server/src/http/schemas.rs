@@ -27,7 +27,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
     let (text, number, flag) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
     let any = json!({"type": "object"});
-    let state = json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled"]});
+    let state =
+        json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled", "superseded"]});
     let history = json!({
         "type": ["string", "null"],
         "description": "what stands for the reply in its conversation, where it is not the reply itself",
@@ -129,14 +130,66 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Cancelled", object(&[("message_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object(&decoded)),
         ("Checked", object(&checked)),
-        ("Settings", any),
+        ("Settings", any.clone()),
         ("SettingsChange", settings()),
         ("Conversations", object(&[("data", list(&named("Conversation"))), ("has_more", flag.clone())])),
         ("Conversation", object(&conversation)),
+        (
+            "State",
+            object(&[("conversation_id", text.clone()), ("state", json!({})), ("schema", schema_of_state())]),
+        ),
+        (
+            "StateHistory",
+            object(&[
+                ("data", list(&update(&text, &number, &flag))),
+                ("has_more", flag.clone()),
+                ("diff?", list(&any)),
+            ]),
+        ),
+        ("StateSchema", object(&[("schema", schema_of_state()), ("mismatches", list(&any))])),
+        (
+            "StateUpdate",
+            object(&[
+                ("update_id", json!({"type": ["string", "null"]})),
+                ("results", list(&any)),
+                ("notices", list(&notice(&text))),
+                ("state", json!({})),
+            ]),
+        ),
+        ("RolledBack", object(&[("taken_back", number.clone()), ("state", json!({}))])),
         ("Tools", object(&[("data", list(&named("Tool"))), ("has_more", flag.clone())])),
         ("Tool", object(&tool)),
         ("StreamToken", object(&[("token", text.clone()), ("expires_in", number.clone())])),
         ("Taken", object(&taken)),
+        ("Scripts", page("Script")),
+        ("Templates", page("Template")),
+        ("Versions", page("Object")),
+        ("Dialogues", page("Dialogue")),
+        ("Trace", page("Object")),
+        ("Script", document("script_id", "yaml", &text, &number)),
+        ("Template", document("template_id", "text", &text, &number)),
+        ("StoredScript", stored("script_id", &text, &number)),
+        ("StoredTemplate", stored("template_id", &text, &number)),
+        ("Validated", validated(&text, &number, &flag)),
+        (
+            "Diff",
+            object(&[
+                ("script_id?", text.clone()),
+                ("template_id?", text.clone()),
+                ("from", number.clone()),
+                ("to", number.clone()),
+                ("diff", text.clone()),
+            ]),
+        ),
+        ("Dialogue", dialogue(&text, &number)),
+        ("Turn", turn_of_dialogue(&text, &flag)),
+        ("Imports", imports(&text, &number)),
+        ("Cards", page("Card")),
+        ("Card", imported("card_id", &text, &number)),
+        ("Lorebooks", page("Lorebook")),
+        ("Lorebook", imported("lorebook_id", &text, &number)),
+        ("RenderedPrompt", rendered(&text, &number, &flag)),
+        ("MigratedMacros", object(&[("text", text.clone()), ("warnings", list(&any)), ("report", any)])),
         ("Keys", object(&[("data", list(&named("Key"))), ("has_more", flag.clone())])),
         ("Key", object(&key)),
         ("Finding", object(&finding)),
@@ -144,6 +197,170 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Problem", object(&problem)),
         ("Event", events(&text, &number, &flag)),
     ]
+}
+
+fn schema_of_state() -> Value {
+    json!({"type": ["object", "boolean", "null"], "description": "JSON Schema of the state"})
+}
+
+/// What was applied to a state at once.
+fn update(text: &Value, number: &Value, flag: &Value) -> Value {
+    object(&[
+        ("position", number.clone()),
+        ("message_id", json!({"type": ["string", "null"]})),
+        ("update_id?", text.clone()),
+        ("created", text.clone()),
+        ("analysis?", text.clone()),
+        ("operations", list(&json!({"type": "object"}))),
+        ("results", list(&json!({"type": "object"}))),
+        ("reversible", flag.clone()),
+    ])
+}
+
+fn notice(text: &Value) -> Value {
+    object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
+}
+
+/// A listing.
+fn page(of: &str) -> Value {
+    object(&[("data", list(&named(of))), ("has_more", json!({"type": "boolean"}))])
+}
+
+/// What came of files.
+fn imports(text: &Value, number: &Value) -> Value {
+    let one = object(&[
+        ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
+        ("card_id?", text.clone()),
+        ("lorebook_id?", text.clone()),
+        ("skein?", json!({"type": "object", "description": "what a preset becomes; it is not kept"})),
+        ("name", text.clone()),
+        ("file", text.clone()),
+        ("version", text.clone()),
+        ("entry_count", number.clone()),
+        ("warnings", list(text)),
+    ]);
+    object(&[("data", list(&one))])
+}
+
+/// A card or a lorebook; what is in it when it is asked for alone.
+fn imported(id: &str, text: &Value, number: &Value) -> Value {
+    let any = json!({"type": "object"});
+    object(&[
+        (id, text.clone()),
+        ("name", text.clone()),
+        ("file", text.clone()),
+        ("version", text.clone()),
+        ("entry_count", number.clone()),
+        ("created", text.clone()),
+        ("size", number.clone()),
+        ("card?", any.clone()),
+        ("book?", any.clone()),
+        ("entries?", list(&any)),
+        ("warnings?", list(text)),
+        ("skein?", any),
+    ])
+}
+
+fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
+    let any = json!({"type": "object"});
+    let warning = object(&[
+        ("message", text.clone()),
+        ("code?", text.clone()),
+        ("template?", text.clone()),
+        ("line?", json!({"type": ["integer", "null"]})),
+        ("column?", json!({"type": ["integer", "null"]})),
+    ]);
+    object(&[
+        ("text", text.clone()),
+        ("messages", list(&named("Message"))),
+        ("tokens", number.clone()),
+        ("dropped", list(&any)),
+        ("over", flag.clone()),
+        ("lore", list(text)),
+        ("expected_structure", json!({"type": ["object", "null"]})),
+        ("warnings", list(&warning)),
+        ("effects", list(&any)),
+    ])
+}
+
+/// A text with versions.
+fn document(id: &str, content: &str, text: &Value, number: &Value) -> Value {
+    let content = format!("{content}?");
+    object(&[
+        (id, text.clone()),
+        ("name?", text.clone()),
+        ("source?", json!({"type": "string", "enum": ["stored", "file", "builtin"]})),
+        ("created?", text.clone()),
+        ("changed?", text.clone()),
+        ("published?", json!({"type": ["integer", "null"]})),
+        ("latest?", number.clone()),
+        ("version?", number.clone()),
+        ("hash?", text.clone()),
+        (&content, text.clone()),
+        ("variables?", json!({"type": "object"})),
+    ])
+}
+
+fn stored(id: &str, text: &Value, number: &Value) -> Value {
+    object(&[
+        (id, text.clone()),
+        ("version", number.clone()),
+        ("hash?", text.clone()),
+        ("warnings?", list(&fault(text, number))),
+        ("variables?", json!({"type": "object"})),
+    ])
+}
+
+/// What is wrong at one place of a script.
+fn fault(text: &Value, number: &Value) -> Value {
+    object(&[
+        ("path", text.clone()),
+        ("line", number.clone()),
+        ("column", number.clone()),
+        ("code", text.clone()),
+        ("rule", text.clone()),
+        ("message", text.clone()),
+    ])
+}
+
+fn validated(text: &Value, number: &Value, flag: &Value) -> Value {
+    let faults = list(&fault(text, number));
+    object(&[("valid", flag.clone()), ("errors", faults.clone()), ("warnings", faults)])
+}
+
+fn dialogue(text: &Value, number: &Value) -> Value {
+    object(&[
+        ("dialogue_id", text.clone()),
+        ("script_id", text.clone()),
+        ("version", number.clone()),
+        ("status", status_of_dialogue()),
+        ("created?", text.clone()),
+        ("changed?", text.clone()),
+        ("position?", json!({"type": ["object", "null"]})),
+        ("variables?", json!({"type": "object"})),
+        ("current_round?", number.clone()),
+        ("history?", list(&named("Message"))),
+        ("turn?", named("Turn")),
+    ])
+}
+
+fn status_of_dialogue() -> Value {
+    json!({"type": "string", "enum": ["active", "awaiting_ack", "awaiting_answer", "completed", "failed"]})
+}
+
+fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
+    let notice = notice(text);
+    object(&[
+        ("success", flag.clone()),
+        ("completed", flag.clone()),
+        ("ai_message", json!({"type": ["string", "null"]})),
+        ("status", status_of_dialogue()),
+        ("position", json!({"type": ["object", "null"]})),
+        ("metadata", json!({"type": ["object", "null"]})),
+        ("continues", flag.clone()),
+        ("error", json!({"type": ["object", "null"]})),
+        ("notices", list(&notice)),
+    ])
 }
 
 /// What can be changed, with dotted names or as nested objects.
@@ -164,7 +381,7 @@ fn settings() -> Value {
 /// What happened on the way to the end of a message.
 fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
     let why = |description: &str| json!({"type": "string", "description": description});
-    let notice = object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())]);
+    let notice = notice(text);
     object(&[
         ("dialect", text.clone()),
         ("repairs", number.clone()),

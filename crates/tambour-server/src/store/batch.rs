@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use tambour::encode::EntryKind;
+
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
@@ -14,6 +16,17 @@ pub enum Kind<'a> {
     Reasoning,
     /// An event, by name.
     Event(&'a str),
+}
+
+impl<'a> From<Kind<'a>> for EntryKind<'a> {
+    /// As encoders see it.
+    fn from(kind: Kind<'a>) -> EntryKind<'a> {
+        match kind {
+            Kind::Raw(seq) => EntryKind::Raw(seq),
+            Kind::Reasoning => EntryKind::Reasoning,
+            Kind::Event(name) => EntryKind::Event(name),
+        }
+    }
 }
 
 /// One entry of a log.

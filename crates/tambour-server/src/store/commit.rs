@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::journal::Entries;
 use super::live::Taken;
+use super::states::insert_updates;
 use super::writer::Work;
 use super::{Live, MessageRow, Outcome, Shared};
 use crate::fail;
@@ -74,6 +75,7 @@ impl State {
     pub(super) fn add(&self, work: Work, group: &mut Group) {
         match work {
             Work::Entries(live) => take(&live, false, group),
+            Work::Hurry => {}
             Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
             Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
             Work::Segment(number) => {
@@ -208,8 +210,8 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
-         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat) \
-         values (?, ?, ?, ?, ?, ?, ?, ?)",
+         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     );
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
@@ -218,6 +220,8 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .bind(&row.status)
         .bind(&row.request)
         .bind(&row.repeat)
+        .bind(&row.server)
+        .bind(row.epoch)
         .execute(connection)
         .await
         .map(|_| ())
@@ -225,13 +229,14 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
 
 /// How a message ended, and what came of it.
 async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    let Some(Outcome { size, turn, summary, details }) = &row.outcome else { return Ok(()) };
+    let Some(Outcome { size, turn, summary, details, updates }) = &row.outcome else { return Ok(()) };
     let query = sqlx::query(
         "update messages set status = ? where id = ?; \
          insert or ignore into records (message_id, version, size, turn, summary, details) values (?, ?, ?, ?, ?, ?)",
     );
     let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD).bind(size.cast_signed());
-    query.bind(turn).bind(summary).bind(details).execute(connection).await.map(|_| ())
+    query.bind(turn).bind(summary).bind(details).execute(&mut *connection).await?;
+    insert_updates(connection, row, updates).await
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.

@@ -6,6 +6,8 @@
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::commit::{begin, end};
+use super::kept::delete_naming;
+use super::states::forget;
 use super::writer::Work;
 use super::{Store, StoreError};
 use crate::fail;
@@ -52,7 +54,11 @@ impl Store {
         let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
         let messages: Vec<String> = query.fetch_all(self.pool()).await?;
         self.delete_messages(&messages).await?;
-        sqlx::query("delete from conversations where id = ?").bind(id).execute(self.pool()).await?;
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let deleted = delete_conversation(&mut connection, id).await;
+        end(&mut connection, deleted).await?;
+        drop(connection);
         fail::point("deletion.after");
         Ok(())
     }
@@ -102,6 +108,7 @@ impl Store {
 }
 
 async fn delete(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
+    forget(connection, ids).await?;
     for (table, column) in [("entries", "message_id"), ("records", "message_id"), ("messages", "id")] {
         let mut query = QueryBuilder::<Sqlite>::new(format!("delete from {table} where {column} in ("));
         let mut list = query.separated(", ");
@@ -111,7 +118,16 @@ async fn delete(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Resu
         query.push(")").build().execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    Ok(())
+    delete_naming(connection, ids).await
+}
+
+async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "delete from conversations where id = ?; delete from states where conversation_id = ?; \
+         delete from state_updates where conversation_id = ?",
+    );
+    query.bind(id).bind(id).bind(id).execute(&mut *connection).await?;
+    delete_naming(connection, &[id.to_owned()]).await
 }
 
 /// Brings all of the write-ahead file to the database, and empties it. Whether it could.

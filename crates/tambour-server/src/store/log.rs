@@ -38,7 +38,7 @@ impl Log for Store {
                 Ok(appended) => break appended,
                 Err(StoreError::Closed) => return Err(StoreError::Closed),
                 // What cannot be written must not be seen: a disk that is full holds the run until there is room.
-                Err(error) => tracing::error!(%error, message = live.id, "trying again"),
+                Err(error) => tracing::error!(%error, message_id = live.id, "trying again"),
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -50,6 +50,7 @@ impl Log for Store {
             self.writer.tell(Work::Entries(live.clone()))?;
         }
         if appended.ahead {
+            self.writer.tell(Work::Hurry)?;
             tokio::select! {
                 () = live.caught_up() => {}
                 () = self.shared.closing.cancelled() => return Err(StoreError::Closed),

@@ -6,7 +6,7 @@ use sqlx::{FromRow, Row};
 
 use super::journal::Record;
 use super::writer::Work;
-use super::{Store, StoreError};
+use super::{Own, Store, StoreError, Update};
 use crate::fail;
 
 /// A message as it is stored.
@@ -22,13 +22,19 @@ pub struct MessageRow {
     pub owner: String,
     /// RFC 3339 time.
     pub created: String,
-    /// `running`, `completed`, `failed` or `cancelled`.
+    /// `running`, `completed`, `failed`, `cancelled`, or `superseded` by one that was made in its place or before it.
     pub status: String,
     /// What was asked for, as JSON.
     pub request: String,
     /// The client's own word for the request (`Idempotency-Key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
+    /// The server that runs it; absent in messages of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// At which of its starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i64>,
     /// What came of it, once it ended.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
@@ -45,6 +51,8 @@ pub struct Outcome {
     pub summary: String,
     /// Events and findings, as JSON; not read for a listing.
     pub details: Option<String>,
+    /// What it applied to the state of its conversation; only on the way to the database.
+    pub updates: Vec<Update>,
 }
 
 /// What a message adds to its conversation.
@@ -78,7 +86,7 @@ macro_rules! turn {
 }
 
 impl Store {
-    /// Accepts a new message, and its conversation if that is new. Its log may be written from this call on. What it gives is
+    /// Accepts a new message, which this server runs, and its conversation if that is new. Its log may be written from this call on. What it gives is
     /// ready when the message would survive what the journal is to survive.
     ///
     /// # Errors
@@ -88,7 +96,9 @@ impl Store {
         row: &MessageRow,
     ) -> Result<impl Future<Output = Result<(), StoreError>> + Send + use<>, StoreError> {
         self.available()?;
-        let synced = self.append(&Record::Message(row), |file| {
+        let Own { server, epoch } = self.own();
+        let row = MessageRow { server: Some(server.clone()), epoch: Some(*epoch), ..row.clone() };
+        let synced = self.append(&Record::Message(&row), |file| {
             self.shared.pending.put(row.clone());
             let told = self.writer.tell(Work::Message(row.id.clone()));
             told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.wait(file)))
@@ -137,16 +147,18 @@ impl Store {
         Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
     }
 
-    /// Messages that were running when the server stopped.
+    /// Messages that were running when this server stopped last: its own, and those of nobody. What another one runs is left
+    /// to it.
     ///
     /// # Errors
     /// The database failed.
     pub async fn running(&self) -> Result<Vec<MessageRow>, StoreError> {
         let query = sqlx::query_as(
             "select *, null as size, null as turn, null as summary, null as details from messages \
-             where status = 'running' order by number",
+             where status = 'running' and (server is null or (server = ? and epoch < ?)) order by number",
         );
-        Ok(query.fetch_all(self.pool()).await?)
+        let Own { server, epoch } = self.own();
+        Ok(query.bind(server).bind(epoch).fetch_all(self.pool()).await?)
     }
 
     /// Messages of a conversation behind the one called `after`, oldest first, without their details: `limit` of them, and no
@@ -195,7 +207,8 @@ impl Store {
         self.caught_up().await?;
         let mut rows = sqlx::query_as::<_, Turn>(concat!(
             turn!(),
-            "where conversation_id = ? and number < (select number from messages where id = ?) order by number desc"
+            "where conversation_id = ? and status <> 'superseded' \
+             and number < (select number from messages where id = ?) order by number desc"
         ))
         .bind(&message.conversation_id)
         .bind(&message.id)
@@ -243,6 +256,7 @@ impl FromRow<'_, SqliteRow> for MessageRow {
                 turn: row.try_get("turn")?,
                 summary,
                 details: row.try_get("details")?,
+                updates: Vec::new(),
             }),
             None => None,
         };
@@ -255,6 +269,8 @@ impl FromRow<'_, SqliteRow> for MessageRow {
             status: row.try_get("status")?,
             request: row.try_get("request")?,
             repeat: row.try_get("repeat")?,
+            server: row.try_get("server")?,
+            epoch: row.try_get("epoch")?,
             outcome,
         })
     }

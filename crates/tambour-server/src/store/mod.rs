@@ -3,19 +3,27 @@
 //! The log is the truth (invariant 8): an entry is on the journal before any reader sees it. `batch` is its format, `log` the
 //! narrow interface (append, read from a number, follow, end), `journal` the files that grow, `writer` what brings them into
 //! the database behind them, `commit` one transaction, `pending` what is read meanwhile,
-//! `messages`, `conversations`, `tools` and `rows` the tables, `deletion` what takes them away.
+//! `own` the server itself, `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `repeats`, `states` and `rows` the tables,
+//! `deletion` what takes them away.
 
 pub mod batch;
 mod commit;
 mod conversations;
 mod deletion;
+mod dialogues;
+mod documents;
+mod imports;
 mod journal;
+mod kept;
 pub mod live;
 mod log;
 mod messages;
 mod migrations;
+mod own;
 mod pending;
+mod repeats;
 mod rows;
+mod states;
 mod tools;
 mod writer;
 
@@ -34,10 +42,17 @@ use tokio_util::sync::CancellationToken;
 pub use batch::{Batch, Entry, Kind};
 pub use conversations::ConversationRow;
 pub use deletion::Retention;
+pub use dialogues::DialogueRow;
+pub use documents::{Document, DocumentKind, Version};
+pub use imports::{ImportKind, ImportRow, Room};
+pub use kept::{Kept, Sent};
 pub use live::Live;
 pub use log::Log;
 pub use messages::{MessageRow, Outcome, Page, Turn};
+pub use own::Own;
+pub use repeats::Repeat;
 pub use rows::Key;
+pub use states::{Back, OWN_UPDATE, StateChange, StateRow, StateUpdates, Update, UpdateRow, is_own_update};
 pub use tools::ToolRow;
 
 use journal::{Journal, Record};
@@ -78,6 +93,7 @@ pub enum StoreError {
 pub struct Store {
     shared: Arc<Shared>,
     writer: writer::Writer,
+    own: Arc<Own>,
     /// Held as long as the database is used; the system lets go of it when the process dies.
     lock: Arc<File>,
 }
@@ -118,6 +134,7 @@ impl Store {
         migrations::vacuum(&pool).await?;
         let folder = file.with_extension("journal");
         journal::replay(&folder, &pool).await?;
+        let own = Arc::new(own::begin(&pool).await?);
         let dead = CancellationToken::new();
         let shared = Arc::new(Shared {
             pool,
@@ -127,7 +144,13 @@ impl Store {
             closing: CancellationToken::new(),
             dead,
         });
-        Ok(Store { writer: writer::Writer::start(shared.clone()), shared, lock: Arc::new(lock) })
+        Ok(Store { writer: writer::Writer::start(shared.clone()), own, shared, lock: Arc::new(lock) })
+    }
+
+    /// The server this store is of.
+    #[must_use]
+    pub fn own(&self) -> &Own {
+        &self.own
     }
 
     fn pool(&self) -> &SqlitePool {

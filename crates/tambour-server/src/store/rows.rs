@@ -87,7 +87,13 @@ impl Store {
         begin(&mut connection).await?;
         let query = sqlx::query(
             "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
-             update or ignore tools set owner = ?2 where owner = ?1",
+             update or ignore tools set owner = ?2 where owner = ?1; \
+             update imports set owner = ?2 where owner = ?1; \
+             update or ignore documents set owner = ?2 where owner = ?1; \
+             update or ignore versions set owner = ?2 where owner = ?1; \
+             update dialogues set owner = ?2 where owner = ?1; \
+             update or ignore repeats set owner = ?2 where owner = ?1; \
+             update or ignore kept set owner = ?2 where owner = ?1",
         );
         let moved = query.bind(from).bind(to).execute(&mut *connection).await.map(|_| ());
         Ok(end(&mut connection, moved).await?)

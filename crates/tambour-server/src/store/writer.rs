@@ -20,6 +20,8 @@ const ENOUGH: usize = 4 << 20;
 pub(super) enum Work {
     /// Entries of a message.
     Entries(Arc<Live>),
+    /// Nothing more than there is: a run waits until the database has its entries.
+    Hurry,
     /// A new message, by id.
     Message(String),
     /// What came of a message, by id.
@@ -35,7 +37,7 @@ pub(super) enum Work {
 impl Work {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
-        matches!(self, Work::Flush(_) | Work::Close(_))
+        matches!(self, Work::Hurry | Work::Flush(_) | Work::Close(_))
     }
 }
 

@@ -10,14 +10,15 @@ mod trouble;
 mod webhook;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tambour::options::Language;
 use tambour::schema::Schema;
 use tambour::tool::{Tool, Tools};
 
 pub(crate) use desk::{Answer, Decision, Desk, Desks, Refusal};
 pub(crate) use guard::Guard;
 pub(crate) use schemas::Schemas;
-pub(crate) use told::told;
+pub(crate) use told::{told, told_one};
 pub(crate) use trouble::Trouble;
 pub(crate) use webhook::{Request, Webhooks, environment};
 
@@ -151,6 +152,15 @@ impl Definition {
         tool.confirm = self.confirm;
         Offered { tool, executor: self.executor }
     }
+}
+
+/// The tools of a message in the form of the chat completions interface, for models that call them beside the text.
+pub(crate) fn functions(offered: &[Offered], language: Language) -> Vec<Value> {
+    let function = |Offered { tool, .. }: &Offered| {
+        let (name, description) = (&tool.name, tool.description(language));
+        json!({"type": "function", "function": {"name": name, "description": description, "parameters": tool.schema()}})
+    };
+    offered.iter().map(function).collect()
 }
 
 /// The tools of a message, as the reader of a reply wants them.

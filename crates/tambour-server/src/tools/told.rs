@@ -22,6 +22,19 @@ pub(crate) fn told(language: Language, calls: &[(ToolCall, ToolResult)], max_sho
     }
 }
 
+/// One result, as JSON text.
+pub(crate) fn told_one(
+    language: Language,
+    (call, result): &(ToolCall, ToolResult),
+    max_shown: usize,
+) -> String {
+    let mut shown = one(language, call, result, max_shown);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.retain(|key, _| !matches!(key.as_str(), "call_id" | "name"));
+    }
+    shown.to_string()
+}
+
 fn one(language: Language, call: &ToolCall, result: &ToolResult, max_shown: usize) -> Value {
     let mut shown = json!({"call_id": call.call_id, "name": call.name, "ok": result.ok});
     match (&result.result, &result.error) {

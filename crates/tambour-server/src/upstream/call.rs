@@ -13,6 +13,7 @@ use crate::metrics::Calls;
 pub(super) struct Call {
     calls: Calls,
     upstream: Arc<str>,
+    message: Arc<str>,
     attempt: u32,
     started: Instant,
     first_text: Option<Duration>,
@@ -21,10 +22,11 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn begin(upstream: &Arc<str>, calls: &Calls) -> Call {
+    pub(super) fn begin(upstream: &Arc<str>, message: &Arc<str>, calls: &Calls) -> Call {
         Call {
             calls: calls.clone(),
             upstream: upstream.clone(),
+            message: message.clone(),
             attempt: 1,
             started: Instant::now(),
             first_text: None,
@@ -34,16 +36,17 @@ impl Call {
 
     /// This attempt failed, and another one follows after `wait`, or none.
     pub(super) fn failed(&mut self, failure: &Failure, wait: Option<Duration>) {
-        let (upstream, code, attempt) = (&*self.upstream, &failure.code, self.attempt);
+        let (upstream, message_id) = (&*self.upstream, &*self.message);
+        let (code, attempt) = (&failure.code, self.attempt);
         self.calls.failed(&self.upstream, code);
         match wait {
             Some(wait) => {
                 let wait_ms = wait.as_millis();
-                tracing::warn!(upstream, %code, attempt, wait_ms, "an upstream failed, and is asked again");
+                tracing::warn!(message_id, upstream, %code, attempt, wait_ms, "an upstream failed, and is asked again");
                 self.attempt += 1;
             }
             None => {
-                tracing::warn!(upstream, %code, attempt, "an upstream failed");
+                tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
             }
         }
@@ -56,7 +59,7 @@ impl Call {
                 Item::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
                 Item::End(End::Failed(failure)) => self.failed(failure, None),
                 Item::End(_) => self.outcome = "completed",
-                Item::Text(_) | Item::Reasoning(_) | Item::Usage(_) => {}
+                Item::Text(_) | Item::Reasoning(_) | Item::Call(_) | Item::Usage(_) => {}
             }
         }
     }

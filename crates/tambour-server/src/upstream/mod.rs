@@ -3,6 +3,7 @@
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
 mod call;
+mod message;
 mod openai;
 mod redact;
 mod replay;
@@ -16,8 +17,11 @@ use serde_json::{Map, Value};
 use tambour::End;
 use tambour::event::Failure;
 
-use crate::metrics::Calls;
+use crate::app::upstreams;
+use crate::config::{Config, ConfigError};
+use crate::metrics::{Calls, Metrics};
 use call::Call;
+pub use message::{Content, Function, Message, NativeCall};
 pub use openai::OpenAi;
 pub use replay::Replay;
 
@@ -39,6 +43,8 @@ pub enum Source {
 /// What is asked of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
+    /// Id of the message it is asked for, by which lines of the log name the call; no service is told.
+    pub message: Arc<str>,
     /// Messages by role, the system prompt first.
     pub messages: Vec<Message>,
     /// The model; the upstream's own when absent. Picks a recording by its id.
@@ -57,18 +63,12 @@ pub struct Ask {
     pub seed: Option<i64>,
     /// What the service holds the reply to by itself.
     pub response_format: Option<Value>,
+    /// Tools the model may call in the service's own form: functions with a name, a description and a schema.
+    pub tools: Vec<Value>,
+    /// Which of them it has to call.
+    pub tool_choice: Option<Value>,
     /// Further fields of the service's request, as they are.
     pub more: Map<String, Value>,
-}
-
-/// One message of the conversation, as a model sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Message {
-    /// `system`, `user` or `assistant`.
-    pub role: String,
-    /// Its text.
-    pub content: String,
 }
 
 /// How long to wait for an upstream.
@@ -116,6 +116,8 @@ pub enum Item {
     Text(String),
     /// Reasoning in a field of its own.
     Reasoning(String),
+    /// A call of a tool beside the text, whole.
+    Call(NativeCall),
     /// Token counts, as the service gave them.
     Usage(Value),
     /// The end; nothing follows.
@@ -141,12 +143,22 @@ impl Upstream {
         Upstream { name: name.into(), source, calls: calls.clone() }
     }
 
+    /// The upstream that a configuration uses when nothing else is said, for who wants replies and no server.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub fn of_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
+        let mut all = upstreams(config, &Metrics::new())?;
+        let name = config.default_upstream().unwrap_or_default();
+        all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
+    }
+
     /// Asks for a reply.
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
-        let mut call = Call::begin(&self.name, &self.calls);
+        let mut call = Call::begin(&self.name, &ask.message, &self.calls);
         let arriving = match &self.source {
             Source::OpenAi(service) => {
                 let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;

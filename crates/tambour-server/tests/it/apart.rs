@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::mock::{Mock, reply};
+use crate::mock::{Mock, Step, delta, reply, whole};
 use crate::server::{Folder, Tambour};
 
 /// A server in a process of its own, so that its memory can be told from that of the tests.
@@ -36,7 +36,33 @@ impl Apart {
 
     /// No record of a message is made from now on, until the file is removed.
     pub(crate) fn hold_records(&self) -> PathBuf {
-        self.server.folder.file(HOLD, "")
+        self.server.folder.file("hold.record.before", "")
+    }
+
+    /// No conversation is made from now on, until the file is removed.
+    pub(crate) fn hold_conversations(&self) -> PathBuf {
+        self.server.folder.file("hold.conversation.before", "")
+    }
+
+    /// The writer of the database dies at its next commit.
+    pub(crate) fn kill_writer(&self) {
+        self.server.folder.file("die.writer", "");
+    }
+
+    /// Waits until it ends by itself: its exit code, its folder and its log.
+    pub(crate) async fn ended(mut self) -> (Option<i32>, Folder, String) {
+        let code = crate::server::within(async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    return status.code();
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        let folder = std::mem::replace(&mut self.server.folder, Folder::new());
+        let log = std::fs::read_to_string(folder.0.join("log")).unwrap();
+        (code, folder, log)
     }
 
     /// Anonymous memory of the server in KiB.
@@ -54,13 +80,12 @@ impl Drop for Apart {
     }
 }
 
-/// The file that holds records back.
-const HOLD: &str = "hold";
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 fn hold(point: &'static str) {
-    let file = FOLDER.get().expect("it is set before anything runs").join(HOLD);
-    if point == "record.before" {
+    let folder = FOLDER.get().expect("it is set before anything runs");
+    if matches!(point, "record.before" | "conversation.before") {
+        let file = folder.join(format!("hold.{point}"));
         // Other tasks of this thread go on in another one.
         tokio::task::block_in_place(|| {
             while file.exists() {
@@ -68,6 +93,7 @@ fn hold(point: &'static str) {
             }
         });
     }
+    assert!(point != "database.before" || !folder.join("die.writer").exists(), "the writer dies");
 }
 
 /// Not a test: the server of another process. It ends with its parent.
@@ -90,7 +116,11 @@ fn child() {
         let server = tambour_server::Server::start(config).await.unwrap();
         println!("\nLISTENS {}", server.address());
         let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-        server.serve(async { drop(parent.await) }).await;
+        if let Err(broken) = server.serve(async { drop(parent.await) }).await {
+            eprintln!("{broken}");
+            // The parent holds the other end of what is read in the background.
+            std::process::exit(1);
+        }
     });
 }
 
@@ -124,5 +154,43 @@ async fn the_log_has_no_prompts_and_no_keys_unless_asked() {
             let line: Value = serde_json::from_str(line).expect("a line is a JSON object");
             assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
         }
+    }
+}
+
+/// Lines of a log, when one of them says that.
+async fn lines(apart: &Apart, awaited: &str) -> Vec<Value> {
+    let file = apart.server.folder.0.join("log");
+    crate::server::within(async {
+        loop {
+            let log = std::fs::read_to_string(&file).unwrap();
+            if log.contains(awaited) {
+                return log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn lines_about_a_call_of_an_upstream_name_the_message() {
+    let refused = whole(429, "application/json", "{}");
+    let broken = vec![Step::Send(b"data: {\"choices\": [\n\n".to_vec()), delta("x"), Step::Cut];
+    let mock = Mock::start(vec![refused, broken]).await;
+    let apart = Apart::start(&mock, false);
+    let ask = json!({"text": "x", "dialect": "plain"});
+    let id = apart.server.post("/api/v1/messages", &ask).await.json["message_id"].clone();
+    apart.server.ended(id.as_str().unwrap()).await;
+    let lines = lines(&apart, "an upstream failed\"").await;
+    for (said, code) in [
+        ("an upstream failed, and is asked again", "upstream_rate_limited"),
+        ("a frame of the upstream is not what it should be; passed over", ""),
+        ("an upstream failed", "upstream_closed"),
+        ("message", ""),
+    ] {
+        let line = lines.iter().find(|line| line["message"] == said);
+        let line = line.unwrap_or_else(|| panic!("`{said}` is logged: {lines:#?}"));
+        assert_eq!(line["message_id"], id, "{line}");
+        assert_eq!(line["code"].as_str().unwrap_or(""), code, "{line}");
     }
 }

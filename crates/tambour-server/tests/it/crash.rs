@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::client::{check, numbered};
-use crate::mock::GOOD;
+use crate::apart::Apart;
+use crate::client::{check, message, numbered};
+use crate::mock::{GOOD, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, config};
 
 /// How many fail points are passed before the process dies.
@@ -229,8 +230,8 @@ async fn dies_everywhere(kind: &'static str, step: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dying_while_cleaning_up_changes_nothing() {
     // Points at which a message was open: in the first and in the second one.
-    for points in [14, 20, 30] {
-        for again in 1..=5 {
+    for points in [16, 22, 32] {
+        for again in 1..=7 {
             let folder = Folder::new();
             let dying = move || {
                 let seen = run(points, "abort", &folder);
@@ -262,4 +263,31 @@ fn a_run_that_panics_ends_with_an_error() {
         assert!(end[2].as_str().unwrap().contains("internal_error"), "{end}");
     }
     assert!(find(&seen, "end").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_of_the_database_that_dies_stops_the_server_and_loses_nothing() {
+    let gate = crate::mock::Gate::new();
+    let mut script = vec![delta("before "), Step::Wait(gate.clone()), delta("after")];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let apart = Apart::start(&mock, false);
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let mut stream = apart.server.stream(&ask).await;
+    let seen = stream.until("final_delta").await;
+    let id = message(&seen);
+    apart.kill_writer();
+    gate.open();
+    let (code, folder, log) = apart.ended().await;
+    assert_eq!(code, Some(1), "{log}");
+    for said in ["the writer of the database has died", "the store cannot go on; the server stops"] {
+        let line = log.lines().find(|line| line.contains(said)).unwrap_or_else(|| panic!("{said}: {log}"));
+        assert!(line.contains(r#""level":"ERROR""#), "{line}");
+    }
+    let again = config(&folder);
+    let server = Tambour::serve(folder, again).await;
+    let events = server.follow(&id, &[]).await.whole().await;
+    check(&events);
+    let before = numbered(&seen);
+    assert_eq!(numbered(&events)[..before.len()], before, "what was seen is there"); // J-036
 }

@@ -24,7 +24,7 @@ fn reply(text: &str) -> Vec<Step> {
 }
 
 /// Waits until a word stands in no file of the folder, for a minute at most.
-async fn gone(folder: &Folder, word: &str) {
+pub(crate) async fn gone(folder: &Folder, word: &str) {
     let started = Instant::now();
     loop {
         let holds = |file: &std::path::PathBuf| {

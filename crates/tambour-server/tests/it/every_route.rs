@@ -30,11 +30,16 @@ struct Stage {
     admin: String,
     message: String,
     conversation: String,
+    script: String,
+    dialogue: String,
+    card: String,
+    book: String,
 }
 
 async fn stage() -> Stage {
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut server = Tambour::start(&mock, |config| config.max_request = 10_000).await;
+    let mut server =
+        Tambour::start(&mock, |config| (config.max_request, config.max_import) = (10_000, 10_000)).await;
     let (_, admin) = key(&server, "admin").await;
     server.key(Some(&admin));
     let (_, plain) = key(&server, "plain").await;
@@ -45,12 +50,27 @@ async fn stage() -> Stage {
     server.ended(&message).await;
     let tool = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     assert_eq!(server.put("/api/v1/tools/a-tool", &tool).await.status, 200);
-    Stage { server, admin, message, conversation }
+    let script = server.post("/api/v1/scripts", &body("/api/v1/scripts")).await.json;
+    let script = script["script_id"].as_str().unwrap().to_owned();
+    let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
+    let dialogue = dialogue["dialogue_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.put("/api/v1/templates/a-tool", &json!({"text": "{x}"})).await.status, 200);
+    let files = server.post("/api/v1/imports", &body("/api/v1/imports")).await.json;
+    let card = files["data"][0]["card_id"].as_str().unwrap().to_owned();
+    let book = files["data"][1]["lorebook_id"].as_str().unwrap().to_owned();
+    Stage { server, admin, message, conversation, script, dialogue, card, book }
 }
 
 impl Stage {
     fn place(&self, path: &str) -> String {
-        let id = if path.contains("conversations") { &self.conversation } else { &self.message };
+        let id = match path {
+            path if path.contains("conversations") => &self.conversation,
+            path if path.contains("scripts") => &self.script,
+            path if path.contains("dialogues") => &self.dialogue,
+            path if path.contains("cards") => &self.card,
+            path if path.contains("lorebooks") => &self.book,
+            _ => &self.message,
+        };
         path.replace("{id}", id).replace("{name}", "a-tool")
     }
 }
@@ -63,6 +83,19 @@ fn body(path: &str) -> Value {
             json!({"confirmations": [{"call_id": "c", "allow": true}]})
         }
         "/api/v1/tools/{name}" => json!({"schema": {"type": "object"}, "executor": {"kind": "client"}}),
+        "/api/v1/scripts" => json!({"name": "s", "yaml": "sessions: [{session: s, phases: []}]"}),
+        "/api/v1/scripts/validate" => json!({"yaml": "x"}),
+        "/api/v1/scripts/{id}" => json!({"yaml": "sessions: [{session: s, phases: []}]"}),
+        "/api/v1/scripts/{id}/publish" | "/api/v1/templates/{name}/publish" => json!({"version": 1}),
+        "/api/v1/templates/{name}" => json!({"text": "{x}"}),
+        "/api/v1/imports" => json!({"files": [
+            {"name": "a.json", "json": {"name": "A", "first_mes": "x"}},
+            {"name": "b.json", "json": {"entries": {}}},
+        ]}),
+        "/api/v1/dialogues" => json!({"script_id": "x"}),
+        "/api/v1/conversations/{id}/state/schema" => json!({"schema": {}}),
+        "/api/v1/conversations/{id}/state/operations" => json!({"operations": [["SET", "a", 1]]}),
+        "/api/v1/conversations/{id}/state/rollback" => json!({"to": null}),
         _ => json!({}),
     }
 }
@@ -74,8 +107,10 @@ async fn nothing_of_another_owner_is_found() {
     stage.server.key(Some(&admin));
     let mut tried = 0;
     for (method, path, takes) in operations(&stage.server).await {
-        // What is put under a name is the caller's own.
-        if !(path.contains("{id}") || path.contains("{name}")) || (method == "put" && path.contains("{name}"))
+        // What is put under a name is the caller's own, and so are chats.
+        if path.starts_with("/api/chat")
+            || !(path.contains("{id}") || path.contains("{name}"))
+            || (method == "put" && path.contains("{name}"))
         {
             continue;
         }
@@ -86,7 +121,14 @@ async fn nothing_of_another_owner_is_found() {
     }
     assert!(tried > 10, "{tried}");
     // Listings show nothing of it either.
-    for path in ["/api/v1/conversations", "/api/v1/tools"] {
+    for path in [
+        "/api/v1/conversations",
+        "/api/v1/tools",
+        "/api/v1/scripts",
+        "/api/v1/dialogues",
+        "/api/v1/cards",
+        "/api/v1/lorebooks",
+    ] {
         assert_eq!(stage.server.get(path).await.json, json!({"data": [], "has_more": false}), "{path}");
     }
 }

@@ -1,7 +1,7 @@
 //! The journal by itself: what is on it when a process dies, when a file is damaged, and in databases of before.
 
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tambour_server::store::{Batch, Live, Log, MessageRow, Store};
 
@@ -165,5 +165,73 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
     let store = Store::open(&file(&other), false).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+    store.close().await;
+}
+
+/// Writes that are refused, one after the other, and whether what is left of them cannot be taken away either.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+static CUT: AtomicBool = AtomicBool::new(false);
+/// How often something was refused.
+static TOLD: AtomicU64 = AtomicU64::new(0);
+
+fn refuse(place: &'static str) -> std::io::Result<()> {
+    let left = |left: u64| left.checked_sub(1);
+    let refused = match place {
+        "log.write" => REFUSED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok(),
+        "log.cut" => CUT.swap(false, Ordering::SeqCst),
+        _ => false,
+    };
+    TOLD.fetch_add(u64::from(refused), Ordering::SeqCst);
+    if refused { Err(std::io::Error::from_raw_os_error(28)) } else { Ok(()) }
+}
+
+/// Not a test: the process whose system refuses writes.
+#[test]
+#[ignore = "the test below runs it"]
+fn refused_child() {
+    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    // A record is written in two halves, so that the first one of what is refused is on the file.
+    tambour_server::fail::arm(|_| ());
+    tambour_server::fail::arm_faults(refuse);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&folder.join("tambour.db"), false).await.unwrap();
+        let live = Live::new("msg_0".into());
+        // Who asks for a message is told, and the next one is taken.
+        REFUSED.store(1, Ordering::SeqCst);
+        assert!(store.insert_message(&row(0)).is_err());
+        assert!(store.message("msg_0").await.unwrap().is_none(), "it was not taken");
+        store.insert_message(&row(0)).unwrap().await.unwrap();
+        // A run waits, and goes on by itself.
+        for (at, refused, cut) in [(0, 0, false), (1, 1, false), (2, 1, true), (3, 3, true), (4, 0, false)] {
+            REFUSED.store(refused, Ordering::SeqCst);
+            CUT.store(cut, Ordering::SeqCst);
+            let before = TOLD.load(Ordering::SeqCst);
+            store.append(&live, batch(at * ENTRIES + 1)).await.unwrap();
+            assert_eq!(TOLD.load(Ordering::SeqCst) - before, refused + u64::from(cut));
+            assert_eq!(read(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
+        }
+        // As if killed, before the database has it.
+        std::process::abort();
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_whose_write_fails_goes_on_without_loss() {
+    let folder = Folder::new();
+    let path = folder.0.clone();
+    let ran = tokio::task::spawn_blocking(move || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["journal::refused_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("TAMBOUR_JOURNAL", path)
+            .output()
+            .unwrap()
+    });
+    let ran = ran.await.unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(!errors.contains("panicked"), "{errors}");
+    let store = Store::open(&folder.0.join("tambour.db"), false).await.unwrap();
+    assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
+    assert_eq!(read(&store, "msg_0").await, 5 * ENTRIES);
     store.close().await;
 }

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::message;
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
-use crate::server::{Tambour, within};
+use crate::server::{Answer, Tambour, within};
 
 async fn key(server: &Tambour, name: &str, rights: &str) -> (String, String) {
     let made = server.post("/api/v1/keys", &json!({"name": name, "rights": rights})).await;
@@ -251,9 +251,29 @@ async fn browsers_of_other_origins_only_if_configured() {
         (answer.status, &answer.headers["access-control-allow-origin"]),
         (204, &"https://app.example".parse().unwrap())
     );
-    assert!(answer.headers["access-control-allow-headers"].to_str().unwrap().contains("last-event-id"));
+    let list = |answer: &Answer, name: &str| answer.headers[name].to_str().unwrap().to_owned();
+    for header in ["last-event-id", "idempotency-key", "x-api-key", "authorization", "content-type"] {
+        assert!(list(&answer, "access-control-allow-headers").contains(header), "{header}");
+    }
+    // Every method of the table, and what clients of other makers add.
+    let api = server.get("/openapi.json").await.json;
+    let methods =
+        api["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().keys());
+    for method in methods {
+        let allowed = list(&answer, "access-control-allow-methods");
+        assert!(allowed.split(", ").any(|allowed| allowed.eq_ignore_ascii_case(method)), "{method}");
+    }
+    let mut more = asks.to_vec();
+    more.push(("access-control-request-headers", "x-stainless-lang,authorization"));
+    let answer = server.call_with("options", "/api/v1/messages", None, &more).await;
+    assert_eq!(list(&answer, "access-control-allow-headers"), "x-stainless-lang,authorization");
     let other = server.call_with("get", "/healthz", None, &[("origin", "https://other.example")]).await;
     assert!(!other.headers.contains_key("access-control-allow-origin"));
+    assert_eq!(other.headers["vary"], "origin", "a cache keeps it apart");
+    let refused = [("origin", "https://other.example"), asks[1]];
+    let refused = server.call_with("options", "/api/v1/messages", None, &refused).await;
+    assert_eq!((refused.status, refused.problem()), (405, "method_not_allowed"));
+    assert!(!refused.headers.contains_key("access-control-allow-methods"));
     let shown = server.call_with("get", "/healthz", None, &asks[..1]).await;
     assert_eq!(shown.headers["access-control-allow-origin"], "https://app.example");
 }

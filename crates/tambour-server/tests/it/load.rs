@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::apart::Apart;
 use crate::client::{check, message, text};
@@ -112,6 +112,39 @@ async fn a_reader_that_stalls_holds_nobody() {
     check(&got);
     assert_eq!(crate::client::numbered(&got), crate::client::numbered(&events)); // J-036
     drop(alone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_stalls_after_the_end_is_cut_off() {
+    let mut script = vec![delta(&"a piece of four kilobytes ".repeat(160)); 3000];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::start(&mock, |config| config.reader_idle_ms = 300).await;
+    let body = r#"{"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}"#;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    // The system takes little for it.
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut stalled = within(socket.connect(server.address)).await.unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST /api/v1/messages HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n\r\n",
+        server.address
+    );
+    stalled.write_all((head + body).as_bytes()).await.unwrap();
+    server.until_metric("tambour_messages_total", 1).await;
+    server.until_metric("tambour_running", 0).await;
+    // It takes nothing, and its connection is closed; what it had been sent before is all that comes.
+    server.until_metric("tambour_streams_open", 0).await;
+    let mut got = Vec::new();
+    let _ = within(stalled.read_to_end(&mut got)).await;
+    assert!(!String::from_utf8_lossy(&got).contains("event: completed"), "it was cut off before the end");
+    // It comes back with its cursor, and goes on behind what it had.
+    let got = String::from_utf8_lossy(&got);
+    let (_, cursor) = got.rsplit_once("\nid: ").expect("events with numbers");
+    let cursor = cursor.lines().next().filter(|cursor| !cursor.is_empty()).expect("a number");
+    let id = got.split("\"message_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let mut rest = server.follow(&id, &[("last-event-id", cursor)]).await;
+    assert_eq!(rest.until("final_delta").await.last().unwrap().data["message_id"], id.as_str());
 }
 
 #[tokio::test]

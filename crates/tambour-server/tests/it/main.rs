@@ -9,14 +9,17 @@ mod crash;
 #[cfg(unix)]
 mod data_folder;
 mod deletion;
+mod dialogues;
 #[cfg(target_os = "linux")]
 mod disk;
 mod ends;
 mod events;
 mod every_route;
 mod example;
+mod foreign;
 mod heavy;
 mod history;
+mod imports;
 mod journal;
 mod keys;
 mod listings;
@@ -25,14 +28,19 @@ mod messages;
 mod metrics;
 mod mock;
 #[cfg(target_os = "linux")]
+mod native;
 mod nodelay;
+mod once;
 mod openapi;
 mod owners;
 mod readme;
 mod reask;
+mod scripts;
 mod server;
+mod servers;
 mod settings;
 mod slow;
+mod state;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

@@ -207,7 +207,12 @@ async fn refuses_what_it_cannot_do_and_says_why() {
     let cases = [
         (json!({"text": "x", "colour": 1}), 422, "unknown_field", "colour"),
         (json!({"text": "x", "contract": {"style": 1}}), 422, "unknown_field", "style"),
-        (json!({"messages": [{"role": "user", "content": "x", "name": "n"}]}), 422, "unknown_field", "name"),
+        (
+            json!({"messages": [{"role": "user", "content": "x", "colour": "n"}]}),
+            422,
+            "unknown_field",
+            "colour",
+        ),
         (json!({"messages": [{"role": "user"}]}), 422, "missing_field", "content"),
         (json!({"messages": []}), 422, "invalid_field", "messages"),
         (json!({"messages": [{"role": "wizard", "content": "x"}]}), 422, "invalid_field", "messages"),

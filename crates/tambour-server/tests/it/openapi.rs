@@ -1,39 +1,180 @@
 //! The description of the interface, held against the server that serves it.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
 
-/// A body that an operation takes.
-fn body(path: &str) -> Option<Value> {
-    Some(match path {
-        "/api/v1/messages" => json!({"text": "x"}),
-        "/api/v1/decode" | "/api/v1/check" => json!({"reply": "x"}),
-        "/api/v1/settings" => json!({"text_language": "en"}),
-        "/api/v1/conversations" => json!({}),
-        "/api/v1/keys" => json!({"name": "x", "rights": "admin"}),
-        "/api/v1/tools/{name}" => json!({"schema": {"type": "object"}, "executor": {"kind": "client"}}),
-        "/api/v1/messages/{id}/tool_results" => {
-            json!({"results": [{"call_id": "call_1", "ok": true, "result": 1}]})
-        }
-        "/api/v1/messages/{id}/tool_confirmations" => {
-            json!({"confirmations": [{"call_id": "call_1", "allow": true}]})
-        }
-        "/api/v1/conversations/{id}" => json!({"title": "x"}),
-        _ => return None,
+static API: LazyLock<Value> = LazyLock::new(tambour_server::openapi);
+
+/// Operations: path, method, description.
+fn operations() -> impl Iterator<Item = (&'static String, &'static String, &'static Value)> {
+    let paths = API["paths"].as_object().unwrap().iter();
+    paths.flat_map(|(path, methods)| {
+        methods.as_object().unwrap().iter().map(move |(method, operation)| (path, method, operation))
     })
+}
+
+/// The body that the description gives as an example.
+fn body(operation: &Value) -> Option<&Value> {
+    operation["requestBody"]["content"]["application/json"].get("example")
+}
+
+/// The problem document of an answer is one of those that are described for its operation. Every request of the tests comes
+/// by here.
+pub(crate) fn told(method: &str, path: &str, status: u16, document: &Value) {
+    let Some(code) = document["type"].as_str().and_then(|kind| kind.strip_prefix("urn:tambour:problem:"))
+    else {
+        return;
+    };
+    let path = path.split('?').next().unwrap();
+    let matches = |template: &str| {
+        let (mut parts, mut given) = (template.split('/'), path.split('/'));
+        loop {
+            match (parts.next(), given.next()) {
+                (None, None) => return true,
+                (Some(part), Some(given)) if part == given || part.starts_with('{') => {}
+                _ => return false,
+            }
+        }
+    };
+    let found = operations().find(|(template, of, _)| *of == method && matches(template));
+    // Other paths and methods have no description.
+    let Some((template, _, operation)) = found else { return };
+    let schema = &operation["responses"][status.to_string()]["content"]["application/problem+json"]["schema"];
+    let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array();
+    let described = codes.is_some_and(|codes| codes.iter().any(|known| known == code));
+    assert!(described, "{method} {template} gives {status} `{code}`, which is not described: {document}");
+}
+
+/// A schema of the description, to validate with.
+fn validator(schema: &Value) -> jsonschema::Validator {
+    let mut whole = schema.clone();
+    whole["components"] = API["components"].clone();
+    jsonschema::draft202012::new(&whole).unwrap()
+}
+
+#[test]
+fn every_operation_has_a_name_a_tag_examples_and_problems() {
+    let mut names = HashSet::new();
+    let tags: Vec<&Value> = API["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    for (path, method, operation) in operations() {
+        let place = format!("{method} {path}");
+        let name = operation["operationId"].as_str().unwrap_or_else(|| panic!("{place} has a name"));
+        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{place}: {name}");
+        assert!(names.insert(name), "{place}: `{name}` is the name of another one");
+        assert_eq!(operation["tags"].as_array().map(Vec::len), Some(1), "{place}");
+        assert!(tags.contains(&&operation["tags"][0]), "{place}");
+        let request = operation.get("requestBody").map(|body| &body["content"]);
+        let answers = operation["responses"].as_object().unwrap();
+        let good =
+            answers.iter().find(|(_, answer)| answer["content"].get("application/problem+json").is_none());
+        let good = good.map(|(_, answer)| &answer["content"]);
+        for (what, content) in [("request", request), ("answer", good)] {
+            let Some((_, content)) = content.and_then(|content| content.as_object()?.iter().next()) else {
+                continue;
+            };
+            let example =
+                content.get("example").unwrap_or_else(|| panic!("{place}: an example of the {what}"));
+            let faults = validator(&content["schema"]);
+            let faults: Vec<String> = faults.iter_errors(example).map(|fault| fault.to_string()).collect();
+            assert!(faults.is_empty(), "{place}: the {what}: {faults:?}");
+        }
+        let keyed = operation.get("security").is_some();
+        assert_eq!(answers.contains_key("401"), keyed, "{place}");
+        assert!(answers.contains_key("422") || request.is_none(), "{place}");
+    }
+    assert!(names.len() > 30);
+}
+
+#[test]
+fn every_code_is_described_and_every_described_code_is_given() {
+    let mut described = HashSet::new();
+    for (_, _, operation) in operations() {
+        for answer in operation["responses"].as_object().unwrap().values() {
+            let schema = &answer["content"]["application/problem+json"]["schema"]["allOf"][1];
+            let codes = schema["properties"]["code"]["enum"].as_array().into_iter().flatten();
+            described.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
+            // Errors of other protocols name them in words.
+            let words = answer["description"].as_str().unwrap().lines();
+            described.extend(
+                words.filter_map(|line| Some(line.strip_prefix('`')?.split_once("`: ")?.0.to_owned())),
+            );
+        }
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The machine of dialogues has codes of its own.
+    let source = source(here.join("src")) + &source(here.join("../tambour/src/dialogue"));
+    let mut given = HashSet::new();
+    for begin in
+        ["Problem::invalid(\"", "Problem::conflict(\"", "Problem::too_many(\"", "Problem::new(StatusCode::"]
+    {
+        for rest in source.split(begin).skip(1) {
+            // A status stands before the code of `new`.
+            let status = |c: char| c.is_ascii_uppercase() || c == '_';
+            let rest = match begin.ends_with('"') {
+                true => Some(rest),
+                false => rest.trim_start_matches(status).strip_prefix(",\""),
+            };
+            given.extend(rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        }
+    }
+    // Of paths and methods that are no operations.
+    given.remove("method_not_allowed");
+    assert!(given.len() > 30, "{given:?}");
+    let missing: Vec<&String> = given.difference(&described).collect();
+    assert!(missing.is_empty(), "given and not described: {missing:?}");
+    for code in &described {
+        assert!(source.contains(&format!("\"{code}\"")), "`{code}` is described and never given");
+    }
+}
+
+/// The source but the table of codes, without blanks.
+fn source(folder: PathBuf) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&source(path));
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("about.rs") {
+            let read = std::fs::read_to_string(path).unwrap();
+            text.extend(read.chars().filter(|c| !c.is_whitespace()));
+        }
+    }
+    text
 }
 
 #[tokio::test]
 async fn every_operation_answers_as_described() {
     let mock = Mock::start(vec![reply("Four.", 2)]).await;
-    let mut server = Tambour::with(&mock).await;
+    // The examples name an upstream.
+    let mut server = Tambour::start(&mock, |config| {
+        let upstream = config.upstreams.remove("openai").unwrap();
+        config.upstreams.insert("local".to_owned(), upstream);
+        config.default_upstream = Some("local".to_owned());
+    })
+    .await;
     let api = server.get("/openapi.json").await.json;
+    assert_eq!(api, *API);
     let accepted = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
     let message = accepted["message_id"].as_str().unwrap().to_owned();
     server.ended(&message).await;
     let conversation = accepted["conversation_id"].as_str().unwrap().to_owned();
+    let script = server
+        .post("/api/v1/scripts", &json!({"name": "s", "yaml": "sessions: [{session: s, phases: []}]"}))
+        .await
+        .json;
+    let script = script["script_id"].as_str().unwrap().to_owned();
+    let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
+    let dialogue = dialogue["dialogue_id"].as_str().unwrap().to_owned();
+    let files = json!({"files": [{"name": "a", "json": {"name": "A", "first_mes": "x"}}, {"name": "b", "json": {"entries": {}}}]});
+    let files = server.post("/api/v1/imports", &files).await.json;
+    let card = files["data"][0]["card_id"].as_str().unwrap().to_owned();
+    let book = files["data"][1]["lorebook_id"].as_str().unwrap().to_owned();
     let mut spare = String::new();
     // Keys last, since the first one locks the door.
     let mut operations: Vec<(String, String, Value)> = Vec::new();
@@ -47,17 +188,25 @@ async fn every_operation_answers_as_described() {
         "get" => 1,
         _ => 2,
     };
-    // A tool is there once it has been put.
-    let tool = |path: &str, method: &str| path.contains("/tools/") && method != "put";
+    // A tool, or a template, is there once it has been put.
+    let named = |path: &str| path.contains("/tools/") || path.contains("/templates/");
+    let tool = |path: &str, method: &str| named(path) && method != "put";
     operations.sort_by_key(|(path, method, _)| {
         let deletes = (method == "delete", path.contains("conversations"));
         (path.contains("/keys"), tool(path, method), order(method), deletes)
     });
     for (path, method, operation) in operations {
-        let id = if path.contains("conversations") { &conversation } else { &message };
-        let id = if path.contains("keys") { &spare } else { id };
+        let id = match path.as_str() {
+            path if path.contains("conversations") => &conversation,
+            path if path.contains("keys") => &spare,
+            path if path.contains("scripts") => &script,
+            path if path.contains("dialogues") => &dialogue,
+            path if path.contains("cards") => &card,
+            path if path.contains("lorebooks") => &book,
+            _ => &message,
+        };
         let place = path.replace("{id}", id).replace("{name}", "a-tool");
-        let sent = operation.get("requestBody").and_then(|_| body(&path)).map(|body| body.to_string());
+        let sent = body(&operation).map(|body| body.to_string().replace("script_0", &script));
         let answer = server.call(&method, &place, sent.as_deref()).await;
         let described = &operation["responses"][answer.status.to_string()];
         if path.contains("/tool_") {
@@ -66,6 +215,9 @@ async fn every_operation_answers_as_described() {
             continue;
         }
         assert!(described.is_object(), "{method} {place}: {} {}", answer.status, answer.text);
+        // What the description gives as an example is taken.
+        let taken = answer.status < 400 || (method != "post" && !path.starts_with("/api/v1/"));
+        assert!(taken, "{method} {place}: {} {}", answer.status, answer.text);
         if let Some(content) = described["content"].as_object().filter(|content| !content.is_empty()) {
             let (kind, content) = content.iter().next().unwrap();
             assert!(answer.headers["content-type"].to_str().unwrap().starts_with(kind), "{method} {place}");
@@ -133,7 +285,11 @@ async fn other_methods_are_refused() {
             if methods.get(method).is_none() {
                 let answer =
                     server.call(method, &path.replace("{id}", "x").replace("{name}", "x"), None).await;
-                assert_eq!((answer.status, answer.problem()), (405, "method_not_allowed"), "{method} {path}");
+                assert_eq!(answer.status, 405, "{method} {path}");
+                // Other protocols have errors of their own.
+                if !path.starts_with("/v1/") {
+                    assert_eq!(answer.problem(), "method_not_allowed", "{method} {path}");
+                }
             }
         }
     }
@@ -147,10 +303,13 @@ async fn described_bodies_refuse_what_is_not_described() {
     let mut checked = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
-            let Some(request) = operation.get("requestBody") else { continue };
+            // Other protocols pass on what they do not know.
+            let Some(request) = operation.get("requestBody").filter(|_| path.starts_with("/api/v1/")) else {
+                continue;
+            };
             let schema = resolved(&api, &request["content"]["application/json"]["schema"]);
             assert_eq!(schema["additionalProperties"], false, "{method} {path}");
-            let mut sent = body(path).unwrap();
+            let mut sent = body(operation).unwrap().clone();
             sent["not_described"] = 1.into();
             let answer = server.call(method, path, Some(&sent.to_string())).await;
             assert_eq!((answer.status, answer.problem()), (422, "unknown_field"), "{method} {path}");
@@ -158,7 +317,7 @@ async fn described_bodies_refuse_what_is_not_described() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 10);
+    assert_eq!(checked, 24);
     // The fields that interfaces name for a message are all there, and none but those.
     let fields = api["components"]["schemas"]["NewMessage"]["properties"].as_object().unwrap();
     for field in [
@@ -226,7 +385,12 @@ async fn options_are_listed_with_what_they_take() {
     }
     for (_, setting) in tambour::settings::all() {
         let listed = options["properties"].get(setting.name).is_some();
-        let value = if setting.default.is_empty() { json!("x") } else { json!(setting.default) };
+        let value = match (setting.name, setting.default) {
+            ("filament.protocols", _) => json!("core"),
+            ("filament.structure", _) => json!({"mandatory": ["content"]}),
+            (_, "") => json!("x"),
+            (_, default) => json!(default),
+        };
         let body = json!({"text": "hi", "contract": {"options": {setting.name: value}}});
         let answer = server.post("/api/v1/messages", &body).await;
         let taken = answer.status == 202 || answer.status == 200;

@@ -62,3 +62,40 @@ async fn the_first_example() {
         }
     }
 }
+
+/// What alerts and searches of logs are made from is there.
+#[test]
+fn names_in_the_page_of_operations_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let (page, metrics) = (read("../../docs/operations.md"), read("src/metrics.rs"));
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let mut names = 0;
+    for rest in page.split("tambour_").skip(1) {
+        let name = &rest[..rest.find(|c| !is_name(c)).unwrap()];
+        let name = ["_total", "_bucket"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        if name != "server" {
+            assert!(metrics.contains(&format!("\"{name}\"")), "there is no metric `{name}`");
+            names += 1;
+        }
+    }
+    assert!(names > 8, "{names}");
+    let logged = [
+        "drive/mod.rs",
+        "serve.rs",
+        "ask.rs",
+        "store/commit.rs",
+        "upstream/call.rs",
+        "http/events.rs",
+        "http/request.rs",
+    ];
+    let source: String = logged.iter().map(|file| read(&format!("src/{file}"))).collect();
+    let table = page.split("| text | level | fields |").nth(1).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut lines = 0;
+    for text in rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)) {
+        assert!(source.contains(&format!("\"{text}\"")), "no line of the log says `{text}`");
+        lines += 1;
+    }
+    assert!(lines > 7, "{lines}");
+}

@@ -50,6 +50,8 @@ async fn with_leave_the_model_is_asked_again() {
         let events = server.stream(&body).await.whole().await;
         assert_eq!(metadata(&events)["reasks"], 1, "{protocol}"); // J-055, X-009
         assert_eq!(metadata(&events).get("fallback_reason"), None);
+        let asked_again = events.iter().filter(|event| event.data["state"] == "reasking");
+        assert_eq!(asked_again.map(|event| event.data["reask"].clone()).collect::<Vec<_>>(), [1]);
         // Token counts of both calls.
         assert_eq!(events.last().unwrap().data["usage"]["completion_tokens"], 10);
         let shown: String = events.iter().map(|event| event.frame.as_str()).collect();

@@ -115,9 +115,12 @@ impl Tambour {
     pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
         let (address, reload) = (server.address(), Some(server.reload()));
         let (stop, stopped) = oneshot::channel::<()>();
-        let task = Some(tokio::spawn(server.serve(async move {
-            let _ = stopped.await;
-        })));
+        let task = Some(tokio::spawn(async move {
+            let stop = async {
+                let _ = stopped.await;
+            };
+            server.serve(stop).await.expect("it stops since it was told to");
+        }));
         Tambour { address, reload, folder, http: http(), key: None, stop: Some(stop), task }
     }
 
@@ -163,6 +166,7 @@ impl Tambour {
         body: Option<&str>,
         headers: &[(&str, &str)],
     ) -> Answer {
+        let name = method.to_lowercase();
         let method = method.to_uppercase().parse().unwrap();
         let mut request = self.http.request(method, format!("http://{}{path}", self.address));
         for (name, value) in headers {
@@ -178,9 +182,30 @@ impl Tambour {
             let answer = request.send().await.unwrap();
             let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
             let text = answer.text().await.unwrap();
-            Answer { status, headers, json: serde_json::from_str(&text).unwrap_or_default(), text }
+            let json = serde_json::from_str(&text).unwrap_or_default();
+            crate::openapi::told(&name, path, status, &json);
+            Answer { status, headers, json, text }
         })
         .await
+    }
+
+    /// A body of any kind.
+    pub(crate) async fn send(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
+        let request =
+            self.http.post(format!("http://{}{path}", self.address)).header("content-type", kind).body(body);
+        let answer = within(request.send()).await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let text = within(answer.text()).await.unwrap();
+        let json = serde_json::from_str(&text).unwrap_or_default();
+        crate::openapi::told("post", path, status, &json);
+        Answer { status, headers, json, text }
+    }
+
+    /// An answer that is no text.
+    pub(crate) async fn bytes(&self, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
+        let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        (status, headers, within(answer.bytes()).await.unwrap().to_vec())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -193,6 +218,19 @@ impl Tambour {
 
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
         self.call("put", path, Some(&body.to_string())).await
+    }
+
+    /// A request whose answer is read beside; it is broken off when that is dropped.
+    pub(crate) async fn begin(&self, path: &str, body: &Value) -> Begun {
+        let request = self.http.post(format!("http://{}{path}", self.address)).body(body.to_string());
+        Begun(tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() }))
+    }
+
+    /// The same without a body.
+    pub(crate) async fn begin_get(&self, path: &str) -> Begun {
+        let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        Begun(tokio::spawn(async move { answer.text().await.unwrap() }))
     }
 
     /// Asks for a message as a stream.
@@ -249,6 +287,22 @@ impl Tambour {
             }
         })
         .await;
+    }
+}
+
+/// An answer that is being read.
+pub(crate) struct Begun(tokio::task::JoinHandle<String>);
+
+impl Begun {
+    /// All of it.
+    pub(crate) async fn text(mut self) -> String {
+        within(&mut self.0).await.unwrap()
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -129,3 +129,62 @@ async fn there_are_not_more_streams_than_the_server_can_hold() {
     server.until_metric("tambour_streams_open", 0).await;
     assert_eq!(server.follow(id, &[]).await.status, 200);
 }
+
+/// Writes a whole request before it reads anything, and gives the answer.
+async fn blunt(server: &Tambour, method: &str, path: &str, bytes: usize, chunked: bool) -> String {
+    let mut socket = within(TcpStream::connect(server.address)).await.unwrap();
+    let length =
+        if chunked { "transfer-encoding: chunked".to_owned() } else { format!("content-length: {bytes}") };
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n{length}\r\n\r\n", server.address);
+    within(socket.write_all(head.as_bytes())).await.unwrap();
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..bytes >> 20 {
+        if chunked {
+            within(socket.write_all(b"100000\r\n")).await.expect("all of it is taken");
+        }
+        within(socket.write_all(&piece)).await.expect("all of it is taken");
+        if chunked {
+            within(socket.write_all(b"\r\n")).await.expect("all of it is taken");
+        }
+    }
+    if chunked {
+        within(socket.write_all(b"0\r\n\r\n")).await.unwrap();
+    }
+    // So that a reset would have come.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut answer = Vec::new();
+    within(socket.read_to_end(&mut answer)).await.expect("the connection ends well");
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_early_answer_reaches_who_writes_everything_first() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let (messages, size) = ("/api/v1/messages", 24 << 20);
+    for chunked in [false, true] {
+        let answer = blunt(&server, "POST", messages, size, chunked).await;
+        assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("too_large"), "{answer}");
+        let answer = blunt(&server, "POST", "/nothing", size, chunked).await;
+        assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("not_found"), "{answer}");
+        let answer = blunt(&server, "POST", "/healthz", size, chunked).await;
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    }
+    let key = server.post("/api/v1/keys", &json!({"name": "k", "rights": "admin"})).await;
+    server.key(key.json["key"].as_str());
+    let answer = blunt(&server, "POST", messages, size, false).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_never_stops_sending_is_cut_off() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut socket = begun(&server, 1 << 40).await;
+    let (piece, mut sent) = (vec![b'x'; 1 << 20], 0usize);
+    while within(socket.write_all(&piece)).await.is_ok() {
+        sent += piece.len();
+        assert!(sent < 200 << 20, "somewhen it is enough");
+    }
+    assert!(sent > 32 << 20, "{sent}");
+}

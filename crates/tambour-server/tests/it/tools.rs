@@ -182,7 +182,6 @@ async fn a_message_names_tools_that_exist() {
         (inline(&json!({"colour": 1})), "unknown_field", "colour"),
         (inline(&json!({"schema": {"type": 7}})), "invalid_schema", "/type"),
         (inline(&json!({"name": ""})), "invalid_field", "1 to 64"),
-        (json!({"tools": [], "dialect": "thinkingml"}), "invalid_field", "aiplan"),
         (json!({"tools": [], "caller": " "}), "invalid_field", "caller"),
     ] {
         let answer = server.post("/api/v1/messages", &ask(&more)).await;

@@ -2,7 +2,12 @@
 
 use std::path::Path;
 
-use crate::client::{check, numbered};
+use serde_json::json;
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use crate::client::{check, message, numbered};
+use crate::mock::{Gate, Mock, Step, delta, reply};
 use crate::server::{Folder, Tambour};
 
 /// Left by a killed process whose journal was a table: one message that had ended, one in the middle.
@@ -51,4 +56,53 @@ async fn a_database_with_the_journal_in_a_table() {
         let config = crate::server::config(&folder);
         server = Tambour::serve(folder, config).await;
     }
+}
+
+/// What `docs/operations.md` says of backups: the journal first, the database behind it, while the server runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_a_running_server() {
+    let mock = Mock::start(vec![reply("Done.", 2), vec![delta("begun"), Step::Wait(Gate::new())]]).await;
+    let server = Tambour::with(&mock).await;
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let done = message(&server.stream(&ask).await.whole().await);
+    let mut running = server.stream(&ask).await;
+    let seen = running.until("final_delta").await;
+    let data = server.folder.0.join("data");
+    let backup = Folder::new();
+    let restored = backup.0.join("data");
+    std::fs::create_dir_all(restored.join("tambour.journal")).unwrap();
+    for segment in std::fs::read_dir(data.join("tambour.journal")).unwrap().map(Result::unwrap) {
+        std::fs::copy(segment.path(), restored.join("tambour.journal").join(segment.file_name())).unwrap();
+    }
+    let from = SqliteConnectOptions::new().filename(data.join("tambour.sqlite"));
+    let pool = SqlitePool::connect_with(from).await.unwrap();
+    let into = restored.join("tambour.sqlite").display().to_string();
+    sqlx::query("vacuum into ?").bind(into).execute(&pool).await.unwrap();
+    pool.close().await;
+    drop(running);
+    drop(server);
+    let config = crate::server::config(&backup);
+    let server = Tambour::serve(backup, config).await;
+    assert_eq!(server.ended(&done).await["answer"], "Done.");
+    let events = server.follow(&message(&seen), &[]).await.whole().await;
+    check(&events);
+    let before = numbered(&seen);
+    assert_eq!(numbered(&events)[..before.len()], before);
+    assert_eq!(numbered(&events).last().unwrap().data["code"], "interrupted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_a_later_version_is_refused_and_not_changed() {
+    let folder = Folder::new();
+    let config = crate::server::config(&folder);
+    let file = config.database_file().unwrap();
+    let folder = Tambour::serve(folder, config).await.stopped().await;
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&file)).await.unwrap();
+    let later = "insert into _sqlx_migrations select 9999, 'later', installed_on, 1, checksum, 0 from _sqlx_migrations limit 1";
+    sqlx::query(later).execute(&pool).await.unwrap();
+    let refused = tambour_server::Server::start(crate::server::config(&folder)).await.err().unwrap();
+    assert!(refused.to_string().starts_with("the database could not be migrated"), "{refused}");
+    let epoch: i64 = sqlx::query_scalar("select epoch from server").fetch_one(&pool).await.unwrap();
+    assert_eq!(epoch, 1);
+    pool.close().await;
 }

@@ -9,6 +9,7 @@ mod aiplan;
 mod auto;
 mod draft;
 mod echo;
+mod filament;
 mod front;
 mod jsonseq;
 mod marker;
@@ -24,7 +25,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 #[doc(hidden)]
-pub use action::{Action, Call, Plan};
+pub use action::{Action, Call, Plan, Update};
+pub(crate) use ai_say::{flag, roles};
 #[doc(hidden)]
 pub use opening::{Opening, When};
 
@@ -197,8 +199,15 @@ pub struct Examples {
 }
 
 /// The dialects.
-pub static DIALECTS: &[Entry] =
-    &[thinkingml::ENTRY, jsonseq::ENTRY, aiplan::ENTRY, ai_say::ENTRY, plain::ENTRY, auto::ENTRY];
+pub static DIALECTS: &[Entry] = &[
+    thinkingml::ENTRY,
+    jsonseq::ENTRY,
+    aiplan::ENTRY,
+    filament::ENTRY,
+    ai_say::ENTRY,
+    plain::ENTRY,
+    auto::ENTRY,
+];
 
 /// The dialect called `name`.
 ///

@@ -1,16 +1,29 @@
-//! Events to bytes, one file per form: JSON Lines, and Server-Sent Events in the protocols `legacy` and `jsonseq_v1`.
+//! Events to bytes, one file per form: JSON Lines, Server-Sent Events in the protocols `legacy` and `jsonseq_v1`, and those of
+//! other clients: [`chat`], [`responses`], [`anthropic`], [`ai_sdk`], [`ag_ui`].
 //!
-//! Encoders append to a `Vec<u8>` and keep no state of the stream: what they need, such as the number of an event,
-//! is given, so that any part of a log can be encoded again. What does not belong here: sockets, and which events a
+//! Encoders append to a `Vec<u8>`. Those of our own protocols need nothing but an entry and its number, so that any part of a
+//! log can be encoded again; those of other protocols fold the log from its first entry on. What does not belong here: sockets, and which events a
 //! client wants.
 
+pub mod ag_ui;
+pub mod ai_sdk;
+pub mod anthropic;
+pub mod chat;
+mod encoder;
+mod foreign;
 mod json;
 pub mod jsonl;
 pub mod jsonseq;
 pub mod legacy;
+mod patch;
+pub mod responses;
+mod seen;
 pub mod sse;
 
+pub use encoder::{Encoder, Entry, EntryKind, Native};
+pub use foreign::{About, Tokens};
 pub use json::{data, string};
+pub use seen::Whole;
 
 /// How events are written to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

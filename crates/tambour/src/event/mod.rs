@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use crate::finding::Finding;
 
 pub use extension::{
-    AsideKind, DecisionSource, ExitDecision, Extension, Notice, PlanOutcome, ToolCall, ToolError, ToolResult,
-    ToolStart,
+    AsideKind, Choice, ChoiceOption, DecisionSource, Details, ExitDecision, Extension, Form, Media, Notice,
+    OwnElement, Picture, PlanOutcome, Request, Skill, StateOperation, StateResult, StateUpdate, StatusBar,
+    StatusItem, ToolCall, ToolError, ToolResult, ToolStart, UiComponent,
 };
 pub use joined::Joined;
 pub use sink::{Collected, Sink, push_joined};
@@ -332,10 +333,6 @@ pub(crate) const CONTRACT: &[&str] = &[
     "final_end",
 ];
 
-/// Events beside the contract that others send and this library does not yet.
-const TO_COME: &[&str] =
-    &["state_update", "status_bar", "details", "choice", "ui_component", "media", "form", "picture", "skill"];
-
 /// The kind of the event called `name`, or `None` when there is none of that name (J-001, X-010).
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
@@ -343,7 +340,7 @@ pub fn kind_of(name: &str) -> Option<EventKind> {
         _ if CONTRACT.contains(&name) => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
         "draft_delta" | "aside" | "finding" => EventKind::Extension,
-        _ if Extension::NAMES.contains(&name) || TO_COME.contains(&name) => EventKind::Extension,
+        _ if Extension::NAMES.contains(&name) => EventKind::Extension,
         _ => return None,
     })
 }

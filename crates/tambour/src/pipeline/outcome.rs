@@ -2,6 +2,7 @@
 
 use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
 use crate::exit::Answer;
+use crate::state::Applied;
 
 /// Notices that are kept of one message.
 const NOTICES: usize = 64;
@@ -14,8 +15,12 @@ pub struct Outcome {
     pub metadata: Metadata,
     /// Calls of the reply, in order.
     pub calls: Vec<ToolCall>,
+    /// For each call that came beside the reply its place in `calls`, or why it does not act.
+    pub beside: Vec<std::result::Result<usize, String>>,
     /// The answer of a dialogue round, with the assessment and its reasoning.
     pub answer: Option<Answer>,
+    /// Updates of the state, as they were applied; only where one is attached.
+    pub applied: Vec<Applied>,
     /// Why the stream ended with `error`.
     pub failure: Option<Failure>,
 }

@@ -140,6 +140,7 @@ impl Output for ToSink<'_> {
         }
         let mut told = Vec::new();
         stages.policy.act(action, &mut |extension| told.push(extension));
+        stages.outcome.applied.extend(stages.policy.take_applied());
         told.into_iter().for_each(|extension| stages.extension(extension, *sink));
     }
 

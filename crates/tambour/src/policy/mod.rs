@@ -7,8 +7,8 @@ pub(crate) mod rules;
 
 use serde_json::Value;
 
-use crate::dialect::{Action, Call, Plan, Written};
-use crate::event::{Extension, PlanOutcome, ToolCall};
+use crate::dialect::{Action, Call, Plan, Update, Written};
+use crate::event::{Extension, Notice, PlanOutcome, ToolCall};
 use crate::exit::{Round, decide};
 use crate::finding::Report;
 use crate::limits::Limits;
@@ -16,7 +16,8 @@ use crate::options::{Options, Sensitive};
 use crate::privacy::Privacy;
 use crate::repair::{json, rules as json_rules};
 use crate::span::{Place, Span};
-use crate::texts::Language;
+use crate::state::{self, Applied, Attached};
+use crate::texts::Texts;
 use queries::Source;
 
 /// Queries, privacy and counts of one reply.
@@ -25,9 +26,12 @@ pub struct Policy {
     most_phases: usize,
     /// Calls of the message so far, for their ids.
     called: usize,
-    /// The round that is answered, and the language of what is said about it.
+    /// The round that is answered, and the texts of what is said about it.
     round: Option<Round>,
-    language: Language,
+    texts: Texts,
+    /// The state that operations are applied to, and what was applied since it was last asked for.
+    state: Option<Attached>,
+    applied: Vec<Applied>,
     sensitive: Sensitive,
     privacy: Privacy,
     limits: Limits,
@@ -41,7 +45,9 @@ impl Policy {
             phases: 0,
             called: 0,
             round: options.round.clone(),
-            language: options.texts.language,
+            texts: options.texts.clone(),
+            state: options.state.clone(),
+            applied: Vec::new(),
             most_phases: options.limits.phases,
             sensitive: options.sensitive,
             privacy: Privacy::default(),
@@ -63,6 +69,18 @@ impl Policy {
     /// Goes on with the message of `before`, to which another reply belongs.
     pub fn follow(&mut self, before: &Policy) {
         self.called = before.called;
+        self.state.clone_from(&before.state);
+    }
+
+    /// The state as it is now, where one is attached.
+    #[must_use]
+    pub fn state(&self) -> Option<&Value> {
+        self.state.as_ref().map(|attached| &attached.state)
+    }
+
+    /// What was applied to it since this was last asked for.
+    pub fn take_applied(&mut self) -> Vec<Applied> {
+        std::mem::take(&mut self.applied)
     }
 
     /// What is told of an action, in order.
@@ -70,17 +88,47 @@ impl Policy {
         match action {
             Action::Plan(Plan { plan, calls, is_fallback }) => {
                 tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
-                for Call { name, args } in calls {
-                    self.called += 1;
-                    let call_id = format!("call_{}", self.called);
-                    tell(ToolCall { call_id, name, args }.into());
-                }
+                calls.into_iter().for_each(|call| tell(self.call(call)));
             }
+            Action::Call(call) => tell(self.call(call)),
+            Action::Update(update) => self.update(update, tell),
+            Action::Show(extension) => tell(extension),
+            Action::Notice(code, about) => tell(self.notice(code, about)),
             Action::Answer(answer) => {
                 if let Some(Round { round, max_rounds, criteria }) = &self.round {
-                    tell(decide(*round, *max_rounds, criteria, &answer, self.language).into());
+                    tell(decide(*round, *max_rounds, criteria, &answer, self.texts.language).into());
                 }
             }
+        }
+    }
+
+    fn call(&mut self, Call { name, args }: Call) -> Extension {
+        self.called += 1;
+        ToolCall { call_id: format!("call_{}", self.called), name, args }.into()
+    }
+
+    fn notice(&self, code: &'static str, reference: Option<String>) -> Extension {
+        Notice { code: code.into(), message: self.texts.notice(code).to_owned(), reference }.into()
+    }
+
+    /// Applies operations where a state is attached; what is refused is one notice (F-113).
+    fn update(&mut self, update: Update, tell: &mut dyn FnMut(Extension)) {
+        let Update { analysis, operations, atomic } = update;
+        let refused = match &mut self.state {
+            None => {
+                tell(state::to_event(&analysis, &operations, None).into());
+                state::refused(&operations, None)
+            }
+            Some(attached) => {
+                let applied = attached.apply(&analysis, operations, atomic);
+                tell(state::to_event(&analysis, &applied.operations, Some(&applied.results)).into());
+                let refused = state::refused(&applied.operations, Some(&applied.results));
+                self.applied.push(applied);
+                refused
+            }
+        };
+        if refused.is_some() {
+            tell(self.notice("state_update_partial_failure", refused));
         }
     }
 

@@ -10,6 +10,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod cost;
 mod limits;
 mod shape;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
+use cost::Size;
 pub use limits::{SchemaLimits, Unfit};
 
 /// Most characters of a message of the schema library: values of any length may stand in it.
@@ -31,6 +33,7 @@ pub struct Schema {
     value: Value,
     /// `None` if the schema is none.
     validator: Arc<OnceLock<Option<Validator>>>,
+    size: Size,
 }
 
 /// A value that breaks a schema.
@@ -74,14 +77,14 @@ impl Schema {
     }
 
     fn of(value: Value, validator: Validator) -> Schema {
-        Schema { value, validator: Arc::new(OnceLock::from(Some(validator))) }
+        Schema { size: Size::of(&value), value, validator: Arc::new(OnceLock::from(Some(validator))) }
     }
 
     /// A schema that was taken by [`Schema::new`] before: it is compiled when it is first needed, since that takes
     /// milliseconds. If it is none, no value satisfies it.
     #[must_use]
     pub fn trusted(value: Value) -> Schema {
-        Schema { value, validator: Arc::default() }
+        Schema { size: Size::of(&value), value, validator: Arc::default() }
     }
 
     /// The schema itself.
@@ -96,25 +99,32 @@ impl Schema {
         limits::Patterns::count(&self.value)
     }
 
-    /// What is wrong with `value`: the first `most` places.
+    /// What is wrong with `value`: the first `most` places. A value that would take more than four million steps to check,
+    /// about half a second, is not checked; that is what is wrong with it then.
     #[must_use]
     pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
+        let alone = |message: String| vec![Mismatch { pointer: String::new(), message }];
+        if !self.size.allows(&self.value, value) {
+            return alone(format!(
+                "checking it against its schema would take more than {} steps",
+                cost::STEPS
+            ));
+        }
         let mismatch = |error: ValidationError<'_>| Mismatch {
             pointer: error.instance_path().to_string(),
             message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
         };
         match self.validator() {
             Some(validator) => validator.iter_errors(value).take(most).map(mismatch).collect(),
-            None => {
-                vec![Mismatch { pointer: String::new(), message: "there is no usable schema".to_owned() }]
-            }
+            None => alone("there is no usable schema".to_owned()),
         }
     }
 
-    /// Whether `value` satisfies it.
+    /// Whether `value` satisfies it, and can be checked ([`Schema::check`]).
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
-        self.validator().is_some_and(|validator| validator.is_valid(value))
+        self.size.allows(&self.value, value)
+            && self.validator().is_some_and(|validator| validator.is_valid(value))
     }
 
     /// The fields of an object as a signature: `(userInput: string, projectName?: string)`.

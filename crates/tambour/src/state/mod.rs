@@ -35,6 +35,7 @@ pub use spot::{Part, Spot};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::event::{StateOperation, StateResult, StateUpdate};
 use crate::limits::StateLimits;
 use crate::schema::Schema;
 use run::Run;
@@ -50,6 +51,83 @@ pub struct ApplyOptions<'a> {
     /// Sizes that no operation goes beyond.
     pub limits: StateLimits,
 }
+
+/// A state that a reply is read with: its operations are applied as they come, so that its events tell what came of them.
+#[derive(Clone, Debug, Default)]
+pub struct Attached {
+    /// Id of the message, for the records.
+    pub message: String,
+    /// The state.
+    pub state: Value,
+    /// What it must satisfy (F-115).
+    pub schema: Option<Schema>,
+    /// Sizes that no operation goes beyond.
+    pub limits: StateLimits,
+}
+
+impl Attached {
+    /// Applies operations and records them.
+    pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, atomic: bool) -> Applied {
+        let Attached { message, state, schema, limits } = self;
+        let options = ApplyOptions { atomic, schema: schema.as_ref(), limits: limits.clone() };
+        let analysis = (!analysis.is_empty()).then(|| analysis.to_owned());
+        Applied::record(state, message.clone(), analysis, operations, &options)
+    }
+}
+
+/// The operations of an event, as they were read.
+#[must_use]
+pub fn of_event(update: &StateUpdate) -> Vec<Operation> {
+    let read = |StateOperation { op, path, value }: &StateOperation| {
+        Operation::stored(op.clone(), path.clone(), value.clone())
+    };
+    update.operations.iter().map(read).collect()
+}
+
+/// The event of an update; with results where it was applied.
+#[must_use]
+pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpResult]>) -> StateUpdate {
+    let operation = |operation: &Operation| StateOperation {
+        op: operation.op().to_owned(),
+        path: operation.path().to_owned(),
+        value: operation.value().cloned(),
+    };
+    let result = |result: &OpResult| StateResult {
+        index: result.index,
+        ok: result.ok,
+        before: result.before.clone(),
+        after: result.after.clone(),
+        reason: result.reason.map(|reason| reason.to_string()),
+    };
+    StateUpdate {
+        analysis: analysis.to_owned(),
+        operations: operations.iter().map(operation).collect(),
+        results: results.map(|results| results.iter().map(result).collect()),
+    }
+}
+
+/// The operations that were refused, each with its index and reason: what the notice of F-113 is about. `None` if there are none.
+#[must_use]
+pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option<String> {
+    let refusals: Vec<(usize, Reason)> = match results {
+        Some(results) => results.iter().filter_map(|result| Some((result.index, result.reason?))).collect(),
+        None => {
+            let refusal = |(at, operation): (usize, &Operation)| Some((at, operation.refusal()?.reason));
+            operations.iter().enumerate().filter_map(refusal).collect()
+        }
+    };
+    let first: Vec<String> =
+        refusals.iter().take(REFUSED).map(|(at, reason)| format!("{at}: {reason}")).collect();
+    let more = refusals.len().saturating_sub(REFUSED);
+    match (first.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(first.join(", ")),
+        (false, more) => Some(format!("{}, {more} more", first.join(", "))),
+    }
+}
+
+/// Refused operations that a notice names.
+const REFUSED: usize = 16;
 
 /// What came of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

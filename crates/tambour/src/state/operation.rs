@@ -201,12 +201,21 @@ impl Operation {
             Some([Value::String(op), Value::String(path), rest @ ..]) => {
                 // Of several values none is meant more than the others.
                 let most = usize::from(Op::named(op).is_some_and(Op::takes_value));
-                let value = rest.first().filter(|_| rest.len() == 1 || most == 0);
-                Operation::read(op.clone(), path.clone(), value.cloned())
+                let value = match rest {
+                    [_, _, ..] if Op::named(op).is_none() => Some(Value::Array(rest.to_vec())),
+                    _ => rest.first().filter(|_| rest.len() == 1 || most == 0).cloned(),
+                };
+                Operation::read(op.clone(), path.clone(), value)
             }
             Some([Value::String(op)]) => Operation::read(op.clone(), String::new(), None),
             _ => Operation::read(String::new(), String::new(), Some(item.clone())),
         }
+    }
+
+    /// An operation as it is stored and sent: with the name, path and value that [`Operation::op`] and the others give.
+    #[must_use]
+    pub fn stored(op: String, path: String, value: Option<Value>) -> Operation {
+        Operation::read(op, path, value)
     }
 
     fn read(written: String, path: String, value: Option<Value>) -> Operation {
@@ -284,7 +293,9 @@ impl Operation {
                 _ => rules::OPERATION_MALFORMED,
             };
             let found = Report::new(rule, place, end, refusal.message.clone());
-            return Some(found.repaired("the operation is left out"));
+            let values =
+                if refusal.reason == Reason::OperationArity { ", its values are not used" } else { "" };
+            return Some(found.repaired(format!("it is not carried out{values}")));
         }
         let spelled = self.spelled.as_deref()?;
         let message = format!("{} is not in upper case", shown(spelled));

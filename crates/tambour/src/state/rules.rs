@@ -7,11 +7,11 @@ rules! {
         "names of operations are in upper case",
         broken r#"[["set","a",1]]"#,
         correct r#"[["SET","a",1]]"#;
-    OPERATION_UNKNOWN = "operation_unknown" ["F-111", "F-235"] Must
+    OPERATION_UNKNOWN = "operation_unknown" ["F-111"] Must
         "an operation is SET, ADD, SUB, MUL, DIV, PUSH, POP or DELETE",
         broken r#"[["INSERT","a",1]]"#,
         correct r#"[["PUSH","a",1]]"#;
-    OPERATION_ARITY = "operation_arity" ["F-111", "F-235"] Must
+    OPERATION_ARITY = "operation_arity" ["F-111"] Must
         "POP and DELETE have a path, the others a path and a value",
         broken r#"[["SET","a"]]"#,
         correct r#"[["SET","a",1],["DELETE","a"]]"#;

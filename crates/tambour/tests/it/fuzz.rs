@@ -3,6 +3,8 @@
 //! `FUZZ_ITERATIONS` says how many inputs each test reads; the time follows from it, the result does not depend on it.
 
 use tambour::dialect::DIALECTS;
+use tambour_fixtures::imports;
+use tambour_fixtures::prompts;
 use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
 use tambour_fixtures::targets;
@@ -66,6 +68,26 @@ fn state() {
 }
 
 #[test]
+fn files_of_other_programs() {
+    // F-013: what is read goes out and in again as the same
+    queue::all(&pieces(iterations()), |seeds| {
+        for seed in seeds.clone() {
+            imports::file(&imports::file_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
+fn prompts() {
+    // F-004, F-005
+    queue::all(&pieces(iterations()), |seeds| {
+        for seed in seeds.clone() {
+            imports::skein(&imports::skein_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
 fn words() {
     // Invariant 5; seeds beyond those that the property itself reads.
     let replies = Replies::load().expect("the fixtures are readable");
@@ -76,6 +98,26 @@ fn words() {
     queue::all(&pieces, |(dialect, seeds)| {
         for seed in seeds.clone() {
             targets::words(&targets::words_input(*dialect, (1 << 32) + seed, &replies));
+        }
+    });
+}
+
+#[test]
+fn macros() {
+    // F-031
+    queue::all(&pieces(iterations()), |seeds| {
+        for seed in seeds.clone() {
+            prompts::macros(&prompts::macros_input(&mut Random::new(seed)));
+        }
+    });
+}
+
+#[test]
+fn templates() {
+    // S-028, S-040
+    queue::all(&pieces(iterations()), |seeds| {
+        for seed in seeds.clone() {
+            prompts::template(&prompts::template_input(&mut Random::new(seed)));
         }
     });
 }

@@ -21,7 +21,8 @@ const INBOUND: &[&str] = &[
 ];
 
 /// Beside both halves: they use the vocabulary, `lex` and each other in this order. Used from `options` on.
-const LEAVES: &[&str] = &["privacy", "schema", "tool", "structure", "exit", "state", "html"];
+const LEAVES: &[&str] =
+    &["yaml", "privacy", "schema", "tool", "structure", "protocol", "exit", "state", "html"];
 
 /// The checker of streams judges what the others make: it uses what they rest on, and only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";
@@ -63,7 +64,8 @@ fn allowed(from: &str, to: &str) -> bool {
     }
     if place(INBOUND, from).is_some() {
         let judges = to == CHECKER && from_on("verdict");
-        return before(INBOUND) || leaf && from_on("options") || judges;
+        let lists = from == "catalogue" && (to == DIALOGUE || place(OUTBOUND, to).is_some());
+        return before(INBOUND) || leaf && from_on("options") || judges || lists;
     }
     if from == CHECKER {
         return leaf || place(INBOUND, to).is_some_and(|to| Some(to) <= place(INBOUND, "policy"));

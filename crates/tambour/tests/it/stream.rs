@@ -364,6 +364,22 @@ fn an_extension_is_its_name_its_data_and_its_schema() {
         ("tool_start", json!({"call_id": "call_1", "name": "n"})),
         ("tool_result", json!({"call_id": "call_1", "ok": true, "result": 4, "elapsed_ms": 7})),
         (
+            "state_update",
+            json!({
+                "analysis": "a", "operations": [{"op": "SET", "path": "p", "value": null}, {"op": "POP", "path": "q"}],
+                "results": [{"index": 0, "ok": true, "after": null}, {"index": 1, "ok": false, "reason": "path_missing"}],
+            }),
+        ),
+        (
+            "status_bar",
+            json!({"items": [{"name": "n", "text": "t", "items": [{"name": "m", "text": "u", "items": []}]}]}),
+        ),
+        ("details", json!({"summary": "s", "text": "t"})),
+        ("choice", json!({"prompt": "p", "options": [{"id": "a", "text": "A"}]})),
+        ("ui_component", json!({"view": "a.b", "props": {}, "fallback_text": "t"})),
+        ("media", json!({"type": "image", "src": "a.png", "alt": ""})),
+        ("element", json!({"name": "n", "attributes": {"a": "b"}, "text": "", "value": [1]})),
+        (
             "exit_decision",
             json!({
                 "should_exit": true, "reason": "r", "decision_source": "max_rounds", "unmet": ["has_questions"], "round": 3,
@@ -371,6 +387,9 @@ fn an_extension_is_its_name_its_data_and_its_schema() {
             }),
         ),
         ("notice", json!({"code": "c", "message": "m", "ref": "call_1"})),
+        ("form", json!({"call_id": "call_1", "title": "t"})),
+        ("picture", json!({"call_id": "call_1", "src": "a.png"})),
+        ("skill", json!({"call_id": "call_1", "name": "n"})),
     ];
     assert_eq!(data.each_ref().map(|(name, _)| *name), *Extension::NAMES);
     let schema = jsonschema::validator_for(&Extension::schema()).expect("a schema");

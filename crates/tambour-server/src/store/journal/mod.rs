@@ -106,7 +106,7 @@ impl Journal {
 impl Open {
     fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         if self.torn {
-            self.file.set_len(self.length)?;
+            self.cut()?;
             self.torn = false;
         }
         self.buffer.clear();
@@ -118,15 +118,22 @@ impl Open {
         let mut file = &*self.file;
         let written = file.write_all(first).and_then(|()| {
             fail::point("log.amid");
+            fail::fault("log.write")?;
             file.write_all(second)
         });
         if let Err(error) = written {
             // What was written of it must not stand before the next one.
-            self.torn = self.file.set_len(self.length).is_err();
+            self.torn = self.cut().is_err();
             return Err(error);
         }
         self.length += self.buffer.len() as u64;
         Ok(())
+    }
+
+    /// Takes away what follows the last whole record.
+    fn cut(&self) -> io::Result<()> {
+        fail::fault("log.cut")?;
+        self.file.set_len(self.length)
     }
 
     /// Begins the next segment, and gives the number of the one before.

@@ -107,7 +107,7 @@ impl Replay<'_> {
         let Entries { message, first, last: upto, body } = entries;
         if first > last + 1 {
             tracing::error!(
-                message,
+                message_id = message,
                 first,
                 last,
                 "entries are missing in the journal; those behind them are left out"

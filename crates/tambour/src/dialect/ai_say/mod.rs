@@ -31,6 +31,9 @@ use crate::finding::Report;
 use crate::options::Options;
 use crate::span::Place;
 
+pub(crate) use fields::flag;
+pub(crate) use options::roles;
+
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
     name: "ai_say",

@@ -32,7 +32,7 @@ pub(super) fn role(options: &Options) -> String {
 }
 
 /// Keys under which the message is looked for: where none is given, those of all languages.
-pub(super) fn roles(options: &Options) -> Vec<String> {
+pub(crate) fn roles(options: &Options) -> Vec<String> {
     match options.of::<RoundOptions>().role {
         Some(role) => vec![role],
         None => ROLES.iter().map(|(_, role)| (*role).to_owned()).collect(),

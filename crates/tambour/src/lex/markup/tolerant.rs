@@ -65,6 +65,23 @@ impl Tolerant {
         }
     }
 
+    /// The short way of most text, instead of [`Tolerant::push`]: whether `text` goes on with text and no other token begins
+    /// in it.
+    #[inline]
+    pub fn passes(&self, text: &str) -> bool {
+        self.reader.head.is_none()
+            && self.strict.passes(text)
+            && scan::find("＜".as_bytes()[0], text.as_bytes()).is_none()
+    }
+
+    /// Text that passes has been read.
+    #[inline]
+    pub fn pass(&mut self, text: &str) {
+        self.strict.pass(text);
+        self.reader.leads = leads(self.reader.leads, text);
+        self.reader.place.add(text);
+    }
+
     /// Ends the input. An unfinished token is text; `out` gets it as the last token.
     pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let Tolerant { strict, reader } = self;

@@ -1,20 +1,21 @@
-//! Services with the chat completions interface, and what they do differently from each other.
+//! Services with the chat completions interface: asking them, and the bytes of their answers.
 
-use std::borrow::Cow;
+mod frames;
+
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::End;
-use tambour::event::{Failure, FinishReason};
+use tambour::event::Failure;
 use tambour::lex::sse::{Frame, Frames};
 use tokio::time::{Instant, Sleep};
 
+use self::frames::{Reading, ended};
 use super::redact::redacted;
 use super::{Ask, Item, Timeouts, failure, retry};
 
@@ -70,7 +71,7 @@ impl OpenAi {
             let deadline = Instant::now() + self.timeouts.first_byte();
             let (failure, wait) = match self.send(&body, deadline).await {
                 Ok(response) if response.status().is_success() => {
-                    return Ok(Stream::new(response, self.timeouts, deadline));
+                    return Ok(Stream::new(response, self.timeouts, deadline, &ask.message));
                 }
                 Ok(response) => {
                     let status = response.status();
@@ -108,6 +109,8 @@ impl OpenAi {
             ("stop", ask.stop.clone()),
             ("seed", ask.seed.map(Value::from)),
             ("response_format", ask.response_format.clone()),
+            ("tools", (!ask.tools.is_empty()).then(|| Value::from(ask.tools.clone()))),
+            ("tool_choice", ask.tool_choice.clone()),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -200,19 +203,8 @@ enum Form {
     Whole(Vec<u8>),
 }
 
-/// What was learnt from the frames so far.
-#[derive(Default)]
-struct Reading {
-    finish: Option<FinishReason>,
-    /// `[DONE]` has come.
-    done: bool,
-    /// Whether bytes have come, and whether a frame of them could be read.
-    some: bool,
-    understood: bool,
-}
-
 impl Stream {
-    fn new(response: reqwest::Response, timeouts: Timeouts, deadline: Instant) -> Stream {
+    fn new(response: reqwest::Response, timeouts: Timeouts, deadline: Instant, message: &Arc<str>) -> Stream {
         Stream {
             bytes: response.bytes_stream().boxed(),
             form: Form::Unknown,
@@ -220,7 +212,7 @@ impl Stream {
             begun: false,
             last: Instant::now(),
             alarm: Box::pin(tokio::time::sleep_until(deadline)),
-            reading: Reading::default(),
+            reading: Reading::new(message),
         }
     }
 
@@ -283,7 +275,7 @@ impl Stream {
                 frames.push(chunk, &mut |frame| reading.frame(&frame, items));
                 if reading.done && !ended(items) {
                     // Nothing that counts follows `[DONE]`.
-                    items.push(Item::End(reading.end()));
+                    reading.close(items);
                 }
             }
         }
@@ -297,126 +289,9 @@ impl Stream {
             Form::Frames(frames) => frames.finish(&mut |frame| reading.frame(&frame, items)),
         }
         if !ended(items) {
-            items.push(Item::End(reading.end()));
+            reading.close(items);
         }
     }
-}
-
-/// Whether the end is among the items.
-fn ended(items: &[Item]) -> bool {
-    items.iter().any(|item| matches!(item, Item::End(_)))
-}
-
-impl Reading {
-    /// The end of a clean stream.
-    fn end(&self) -> End {
-        if self.some && !self.understood && !self.done {
-            let message = "the upstream sent something that is no reply";
-            return End::Failed(failure("upstream_malformed", message, false));
-        }
-        match (self.finish, self.done) {
-            (Some(reason), _) => End::Finished(reason),
-            (None, true) => End::stop(),
-            (None, false) => End::Unknown,
-        }
-    }
-
-    /// One frame to items. A frame that is no JSON is passed over: the rest of the reply is still good.
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
-        let data = frame.data.trim_ascii();
-        if self.done || ended(items) || data.is_empty() {
-            return;
-        }
-        if data == b"[DONE]" {
-            self.done = true;
-            return;
-        }
-        let chunk: Chunk<'_> = match serde_json::from_slice(data) {
-            Ok(chunk) => chunk,
-            Err(error) => {
-                let bytes = data.len();
-                tracing::warn!(%error, bytes, "a frame of the upstream is not what it should be; passed over");
-                return;
-            }
-        };
-        self.understood = true;
-        let error = chunk.error.filter(|error| error.get() != "null");
-        if error.is_some() || frame.name == "error" {
-            // It stays an error whatever follows, `[DONE]` too.
-            let said = match error {
-                Some(error) => error_text(&json!({ "error": error })),
-                None => serde_json::from_slice(data)
-                    .ok()
-                    .and_then(|body: Value| error_text(&json!({ "error": body }))),
-            };
-            let said = said.unwrap_or_else(|| "no reason given".to_owned());
-            let failed = failure("upstream_error", format!("the upstream failed: {said}"), true);
-            items.push(Item::End(End::Failed(failed)));
-            return;
-        }
-        if let Some(usage) = chunk.usage.filter(Value::is_object) {
-            items.push(Item::Usage(usage));
-        }
-        let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return };
-        let delta = choice.delta.or(choice.message).unwrap_or_default();
-        let Delta { content, reasoning_content, reasoning, reasoning_details } = delta;
-        // All names of the field mean the same; a service that sends several sends the same text several times.
-        let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
-        let reasoning = named.map(Cow::into_owned).or_else(|| detailed(&reasoning_details?));
-        if let Some(text) = reasoning {
-            items.push(Item::Reasoning(text));
-        }
-        if let Some(text) = content.filter(|text| !text.is_empty()) {
-            items.push(Item::Text(text.into_owned()));
-        }
-        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.finish = Some(match reason.as_ref() {
-                "length" | "max_tokens" => FinishReason::Length,
-                "content_filter" => FinishReason::ContentFilter,
-                "tool_calls" | "function_call" => FinishReason::ToolCalls,
-                _ => FinishReason::Stop,
-            });
-        }
-    }
-}
-
-/// The text of `reasoning_details`, a list of objects.
-fn detailed(details: &Value) -> Option<String> {
-    let parts =
-        details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
-    Some(parts.collect::<String>()).filter(|text| !text.is_empty())
-}
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
-    usage: Option<Value>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow, default)]
-    message: Option<Delta<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Default, Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    reasoning_content: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    reasoning: Option<Cow<'a, str>>,
-    #[serde(default)]
-    reasoning_details: Option<Value>,
 }
 
 /// Whether a host is this machine.

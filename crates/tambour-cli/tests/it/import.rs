@@ -1,0 +1,153 @@
+//! `tambour import` and `tambour prompt render`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{folder, run, write};
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/roleplay").join(name).display().to_string()
+}
+
+#[test]
+fn json_has_what_was_read() {
+    let ran = run(&["import", "--json", &example("brunn.json"), &example("reef-book.json")], "");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let keys: Vec<_> = lines[0].as_object().expect("an object").keys().map(String::as_str).collect();
+    // F-013
+    assert_eq!(keys, ["kind", "version", "name", "card", "entries", "warnings"]);
+    assert_eq!(
+        (&lines[0]["kind"], &lines[0]["version"], &lines[0]["name"]),
+        (&"card".into(), &"v2".into(), &"Brunn".into())
+    );
+    assert_eq!(lines[0]["entries"].as_array().map(Vec::len), Some(5));
+    // F-010
+    assert!(
+        lines[0]["entries"][0]["normalised"]
+            .as_str()
+            .expect("text")
+            .starts_with("<lamp>\n  fuel: whale oil\n")
+    );
+    assert_eq!((&lines[1]["kind"], &lines[1]["version"]), (&"lorebook".into(), &"sillytavern".into()));
+}
+
+#[test]
+fn the_example_is_a_working_prompt() {
+    let out = folder("import-example").display().to_string();
+    let ran = run(
+        &[
+            "import",
+            "--out",
+            &out,
+            &example("brunn.json"),
+            &example("reef-book.json"),
+            &example("slow-scene.json"),
+        ],
+        "",
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let file = |name: &str| format!("{out}/{name}");
+    let render = |more: &[&str]| {
+        let files =
+            [file("slow-scene.yaml"), file("Brunn.yaml"), file("reef-book.yaml"), example("context.json")];
+        let mut words = vec![
+            "prompt",
+            "render",
+            &files[0],
+            "--with",
+            &files[1],
+            "--with",
+            &files[2],
+            "--context",
+            &files[3],
+        ];
+        words.extend(more);
+        run(&words, "")
+    };
+    let text = render(&[]);
+    assert_eq!(text.code, Some(0), "{}", text.stderr);
+    // F-013, F-028, F-030
+    for part in [
+        "<lamp>\n  fuel: whale oil\n  burns: nine hours\n  keeper: Brunn\n",
+        "last_seen: the Marigold",
+        "sealed with green wax",
+        "Brunn keeps the lighthouse of Hollow Reef.",
+        "Ines rows the mail.",
+        "Wind from the north-west, rising.",
+        "It is 7:09 PM.",
+        "There is oil for ",
+    ] {
+        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    for part in ["{{", "Mainland", "mainland for nine days", "below the water", "@@"] {
+        assert!(!text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    let messages: Vec<Value> = serde_json::from_str(&render(&["--messages"]).stdout).expect("JSON");
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().expect("a role")).collect();
+    // F-003
+    assert_eq!(roles, ["system", "system", "assistant", "system", "user", "system"]);
+    // F-006
+    let short = render(&["--max-context", "250"]);
+    assert!(
+        short.stderr.contains("left out for want of room") && short.stdout.contains("whose ship is that?"),
+        "{}",
+        short.stderr
+    );
+    assert!(short.stdout.len() < text.stdout.len());
+    // The card itself is a prompt too.
+    let alone = run(&["prompt", "render", &example("brunn.json"), "--context", &example("context.json")], "");
+    assert!(alone.stdout.contains("<character_card>\nname: Brunn\n"), "{}", alone.stdout);
+}
+
+#[test]
+fn a_broken_file_leaves_nothing_behind() {
+    let place = folder("import-broken");
+    let bad =
+        write(&place, "bad.json", "{\"spec\": \"chara_card_v2\", \"data\": {\"name\": \"A\", \"tags\": 7}}");
+    let out = place.join("out");
+    let shown = out.display().to_string();
+    let ran = run(&["import", "--out", &shown, &bad, &example("reef-book.json")], "");
+    // F-013: the message names file and field; the others are written
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("bad.json") && ran.stderr.contains("`data.tags`"), "{}", ran.stderr);
+    let left: Vec<_> =
+        std::fs::read_dir(&out).expect("a folder").map(|file| file.expect("a file").file_name()).collect();
+    assert_eq!(left, ["reef-book.yaml"]);
+    let v3 = run(&["import", "--v3", "--out", &shown, &example("brunn.json")], "");
+    assert_eq!(v3.code, Some(0), "{}", v3.stderr);
+    let card: Value =
+        serde_json::from_slice(&std::fs::read(out.join("Brunn.json")).expect("it is written")).expect("JSON");
+    assert_eq!(card["spec"], "chara_card_v3");
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let place = folder("render-wrong");
+    let context = write(&place, "c.json", "{\"user\": \"Ann\"}");
+    let good = write(&place, "p.yaml", "blocks: [{tag: note, text: \"Hi {{ user }} {{ nothing }}\"}]");
+    assert_eq!(run(&["import", "no/such/file"], "").code, Some(2));
+    assert_eq!(run(&["import"], "").code, Some(2));
+    assert_eq!(run(&["import", &good, &good], "").code, Some(2));
+    assert_eq!(run(&["prompt", "render", &good], "").code, Some(2));
+    assert_eq!(run(&["prompt", "render", "no/such/file", "--context", &context], "").code, Some(2));
+    assert_eq!(run(&["prompt", "render", "-", "--context", "-"], "").code, Some(2));
+    assert_eq!(run(&["prompt", "render", &good, "--context", &good], "").code, Some(2));
+    let ran = run(
+        &["prompt", "render", "-", "--context", &context],
+        "blocks: [{tag: note, text: \"Hi {{ user }}\"}]",
+    );
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi Ann\n</note>\n"));
+    for broken in ["blocks: [{tag: note}]", "blocks: [{tag: note, text: \"{{ 1 + \"}]", "blocks: [", "\u{0}"]
+    {
+        let path = write(&place, "broken.yaml", broken);
+        let ran = run(&["prompt", "render", &path, "--context", &context], "");
+        assert_eq!(ran.code, Some(1), "{broken}: {}", ran.stderr);
+        assert!(ran.stdout.is_empty() && !ran.stderr.is_empty());
+    }
+    // F-024
+    assert_eq!(run(&["prompt", "render", &good, "--context", &context], "").code, Some(0));
+    assert_eq!(run(&["prompt", "render", "--strict", &good, "--context", &context], "").code, Some(1));
+}

@@ -1,0 +1,120 @@
+//! `tambour macros` and `tambour prompt vars`.
+
+use serde_json::{Value, json};
+
+use crate::{folder, run, write};
+
+#[test]
+fn migrates_and_tells_what_it_does_not_know() {
+    // F-030, F-031
+    let ran = run(&["macros", "migrate"], "{{User}} rolls {{roll:2d6}}\n{{foo::bar}}\n");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.stdout, "{{ user }} rolls {{ roll('2d6') }}\n{% raw %}{{foo::bar}}{% endraw %}\n");
+    assert_eq!(
+        ran.stderr,
+        "standard input:2:1: warning: macro_unknown: `foo` is no macro that is known; it stays as text\n"
+    );
+    let again = run(&["macros", "migrate", "-"], &ran.stdout);
+    assert_eq!((again.stdout, again.stderr.as_str()), (ran.stdout, ""));
+}
+
+#[test]
+fn reports_rows() {
+    // F-032
+    let path = write(&folder("macros-report"), "card.txt", "{{user}}{{user}}{{x::y}}");
+    let ran = run(&["macros", "migrate", &path, "--report"], "");
+    let report: Value = serde_json::from_str(ran.stderr.lines().last().unwrap_or_default()).expect("JSON");
+    assert_eq!(report, json!({"translated": 2, "left": 1, "rules": {"M-001": 2}}));
+}
+
+#[test]
+fn renders_with_a_context() {
+    let folder = folder("macros-render");
+    let context =
+        json!({"user": "Tom", "global_state": {"g": 1}, "seed": 1, "now": "2026-03-14T15:09:00+08:00"});
+    let context = write(&folder, "context.json", context.to_string());
+    let text = "{{user}} {{setvar::a::b}}{{getvar::a}} {{time}} {{incglobalvar::g}}{{banned \"w\"}} {{zz}}\n";
+    let ran = run(&["macros", "render", "--context", &context], text);
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "Tom b 3:09 PM 2 {{zz}}\n"));
+    assert!(ran.stderr.contains("macro_unknown") && ran.stderr.contains("set_global"), "{}", ran.stderr);
+    let ran = run(&["macros", "render", "--context", &context, "--json", "-"], text);
+    let whole: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(whole["text"], "Tom b 3:09 PM 2 {{zz}}\n");
+    // F-023, F-035
+    let effects = json!([{"kind": "set_global", "name": "g", "value": 2}, {"kind": "banned", "word": "w"}]);
+    assert_eq!(whole["effects"], effects);
+    assert_eq!((&whole["local"], &whole["global"]), (&json!({"a": "b"}), &json!({"g": 2})));
+    let codes: Vec<&Value> =
+        whole["warnings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["word_banned", "macro_unknown"]);
+    let rolls = "{{roll:1d1000}} {{random::a::b::c}}";
+    let first = run(&["macros", "render", "--context", &context], rolls).stdout;
+    assert_eq!(run(&["macros", "render", "--context", &context], rolls).stdout, first);
+}
+
+#[test]
+fn what_cannot_be_rendered_is_refused_with_its_line() {
+    // F-025
+    let context = write(&folder("macros-refused"), "context.json", "{}");
+    let ran = run(&["macros", "render", "--context", &context], "a\n{{ 1 + 'x' }}\n");
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), ""));
+    assert!(
+        ran.stderr.contains("line 2, column 4") && ran.stderr.contains("{{ 1 + 'x' }}"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(run(&["macros", "render", "--context", "no/such"], "").code, Some(2));
+    assert_eq!(run(&["macros", "render", "--context", "-"], "").code, Some(2));
+    assert_eq!(run(&["macros", "render"], "").code, Some(2));
+    assert_eq!(run(&["macros", "migrate", "no/such"], "").code, Some(2));
+    let wrong = write(&folder("macros-wrong"), "context.json", "{\"history\": 1}");
+    let ran = run(&["macros", "render", "--context", &wrong], "");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("`history` of a context"), "{}", ran.stderr);
+}
+
+#[test]
+fn lists_variables() {
+    // S-043
+    let folder = folder("prompt-vars");
+    let template = write(&folder, "t.md", "{年龄} {%time%} {%nothing%}\n{未定义} {\"a\": 1} {年龄}");
+    let script = write(
+        &folder,
+        "s.yaml",
+        "sessions:\n  - session: a\n    declare:\n      - var: 年龄\n        value: 30\n      - var: 多余\n        value: 1\n      \
+         - var: 用户名\n        value: b\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            actions:\n              \
+         - type: ai_say\n                content: \"{内容} {年龄}\"\n",
+    );
+    let ran = run(&["prompt", "vars", &template, &script], "");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<String> =
+        ran.stdout.replace(&template, "T").replace(&script, "S").lines().map(str::to_owned).collect();
+    assert_eq!(
+        lines,
+        [
+            "T:1:1: used {年龄}",
+            "T:1:6: used {%time%}",
+            "T:1:15: used {%nothing%}",
+            "T:2:1: used {未定义}",
+            "S:16:27: used {内容}",
+            "S:16:32: used {年龄}",
+            "T:1:15: undefined {%nothing%}",
+            "T:2:1: undefined {未定义}",
+            "S:16:27: undefined {内容}",
+            "S:6:14: unused 多余",
+        ]
+    );
+    let skein = write(
+        &folder,
+        "k.yaml",
+        "metadata: {place: x}\nblocks:\n  - {tag: a, text: \"{% set q = 1 %}{{ user }} {{ place }} {{ other.x }}\"}\n  - {tag: b, text: \"{{ q }}\"}\n",
+    );
+    let ran = run(&["prompt", "vars", &skein], "");
+    let undefined: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("undefined")).collect();
+    assert_eq!(undefined.len(), 1, "{}", ran.stdout);
+    assert!(undefined[0].ends_with("{{ other.x }}"), "{undefined:?}");
+    assert_eq!(run(&["prompt", "vars"], "").code, Some(2));
+    assert_eq!(run(&["prompt", "vars", "no/such"], "").code, Some(2));
+    let broken = write(&folder, "b.yaml", "a: [");
+    assert_eq!(run(&["prompt", "vars", &broken], "").code, Some(1));
+}

@@ -1,0 +1,165 @@
+//! The server as a process: signals, and a log that cannot be written.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A server that runs; it is killed when it is dropped.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+/// A folder of its own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("tambour-serve-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+impl Serving {
+    /// Starts one by a line of the shell in which `$0` stands for the command with its arguments.
+    fn start(line: &str, folder: &Path, more: &str) -> Serving {
+        let command = format!(
+            "{} serve --listen 127.0.0.1:0 --data {}/data {more}",
+            env!("CARGO_BIN_EXE_tambour"),
+            folder.display()
+        );
+        let errors = if line == UNREAD { Stdio::piped() } else { Stdio::null() };
+        let mut child = Command::new("sh")
+            .args(["-c", &line.replace("$0", &command)])
+            .current_dir(folder)
+            .env("TAMBOUR_LOG", "debug")
+            .env("TAMBOUR_DRAIN_MS", "60000")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .expect("the command starts");
+        // Nobody reads what it logs.
+        drop(child.stderr.take());
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let address = first.trim().strip_prefix("listening on http://").expect("the first line").to_owned();
+        Serving { child, address }
+    }
+
+    /// Status and body of an answer.
+    fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut socket = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        write!(
+            socket,
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}",
+            self.address
+        )
+        .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The exit code, if it ends in time.
+    fn ended(&mut self, most: Duration) -> Option<i32> {
+        let started = Instant::now();
+        while started.elapsed() < most {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Started so that its standard error is a pipe whose other end is closed.
+const UNREAD: &str = "exec $0 # unread";
+
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    for (first, second) in [("TERM", "TERM"), ("INT", "TERM"), ("TERM", "INT")] {
+        let folder = folder("signals");
+        // A reply that does not end by itself.
+        let slow =
+            r#"{"id": "a", "chunks": ["one ", "two"], "finish_reason": "stop", "delays_ms": [1, 600000]}"#;
+        std::fs::write(folder.join("slow.jsonl"), slow).unwrap();
+        let mut serving = Serving::start("exec $0", &folder, "--upstream replay=slow.jsonl");
+        let (status, made) = serving.call("POST", "/api/v1/messages", r#"{"text": "x", "dialect": "plain"}"#);
+        assert_eq!(status, 202, "{made}");
+        let made: Value = serde_json::from_str(&made).unwrap();
+        serving.signal(first);
+        // It waits for the message.
+        assert_eq!(serving.ended(Duration::from_millis(300)), None);
+        serving.signal(second);
+        assert_eq!(serving.ended(Duration::from_secs(5)), Some(130));
+        // What was cut off is closed at the next start.
+        let serving = Serving::start("exec $0", &folder, "");
+        let path = format!("/api/v1/messages/{}", made["message_id"].as_str().unwrap());
+        let (_, record) = serving.call("GET", &path, "");
+        let record: Value = serde_json::from_str(&record).unwrap();
+        assert_eq!((&record["status"], &record["error"]["code"]), (&"failed".into(), &"interrupted".into()));
+        drop(serving);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+#[test]
+fn one_signal_ends_it_well() {
+    let folder = folder("signal");
+    for name in ["TERM", "INT"] {
+        let mut serving = Serving::start("exec $0", &folder, "");
+        serving.signal("HUP");
+        assert_eq!(serving.call("GET", "/healthz", ""), (200, "ok\n".to_owned()));
+        serving.signal(name);
+        assert_eq!(serving.ended(LONG), Some(0), "{name}");
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_stops_nothing() {
+    // Full, closed, and with nobody who reads it.
+    for (name, line) in [("full", "exec $0 2>/dev/full"), ("closed", "exec $0 2>&-"), ("unread", UNREAD)] {
+        if name == "full" && !Path::new("/dev/full").exists() {
+            continue;
+        }
+        let folder = folder(name);
+        let quick = r#"{"id": "a", "chunks": ["one ", "two"], "finish_reason": "stop"}"#;
+        std::fs::write(folder.join("quick.jsonl"), quick).unwrap();
+        let mut serving = Serving::start(line, &folder, "--upstream replay=quick.jsonl");
+        let ask = r#"{"text": "x", "dialect": "plain", "wait": true}"#;
+        for _ in 0..3 {
+            let (status, record) = serving.call("POST", "/api/v1/messages", ask);
+            assert_eq!(status, 200, "{name}: {record}");
+            let record: Value = serde_json::from_str(&record).unwrap();
+            assert_eq!(record["status"], "completed", "{name}");
+        }
+        // What is logged as an error, too.
+        assert_eq!(serving.call("POST", "/api/v1/messages", "{").0, 400, "{name}");
+        serving.signal("HUP");
+        serving.signal("TERM");
+        assert_eq!(serving.ended(LONG), Some(0), "{name}");
+        drop(serving);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

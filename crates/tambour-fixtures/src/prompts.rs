@@ -1,0 +1,192 @@
+//! What the fuzz targets of the outbound half check: macros and templates, bytes in, a panic when something does not hold.
+
+use serde_json::{Value, json};
+use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour::prompt::macros::{may_hold, migrate};
+use tambour::prompt::template::{Layer, Map, Template};
+
+use crate::random::Random;
+
+/// A value that holds what would be read if it were read again.
+const VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
+
+/// Migrates the text: a second time it changes nothing, it compiles, and values in it stay text.
+///
+/// # Panics
+/// One of these does not hold.
+pub fn macros(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let once = migrate(&text);
+    assert_eq!(migrate(&once.text).text, once.text, "{text:?}");
+    assert!(may_hold(&text) || once.text == text, "{text:?}");
+    assert!(once.text.len() <= 64 + 32 * text.len(), "{text:?}");
+    let context = json!({"user": VALUE, "char": {"name": "C", "description": text}, "state": {"x": VALUE}});
+    let context = Context::from_json(&context).expect("it is a context");
+    for mode in [Mode::Lenient, Mode::Strict] {
+        let mut assembly = Assembly::new(&Engine::new(mode), context.clone(), 1);
+        if let Err(error) = assembly.render("text", &once.text) {
+            assert_ne!(error.code(), Some("template_syntax"), "{text:?}\n{error}");
+            assert!(error.place().is_some() || error.code() == Some("limit_exceeded"), "{text:?}\n{error}");
+        }
+    }
+}
+
+/// Reads the text as a template: without values it is itself but for escapes, and values are put in as they are.
+///
+/// # Panics
+/// One of these does not hold.
+pub fn template(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let template = Template::parse(text.clone());
+    let all = |layer| -> Map {
+        let names = template.variables(layer).into_iter();
+        names.map(|name| (name.to_owned(), Value::from(VALUE))).collect()
+    };
+    let (script, system) = (all(Layer::Script), all(Layer::System));
+    let empty = template.render(&Map::new(), &Map::new());
+    assert_eq!(empty.warnings.len(), script.len() + system.len(), "{text:?}");
+    if !text.contains('\\') {
+        assert_eq!(empty.text, text);
+    }
+    let filled = template.render(&script, &system);
+    assert_eq!(filled.warnings, [], "{text:?}");
+    // With values that are their own markers the text is what it was.
+    let own = |layer, marker: fn(&str) -> String| -> Map {
+        let names = template.variables(layer).into_iter();
+        names.map(|name| (name.to_owned(), Value::from(marker(name)))).collect()
+    };
+    let same = template.render(
+        &own(Layer::Script, |name| format!("{{{name}}}")),
+        &own(Layer::System, |name| format!("{{%{name}%}}")),
+    );
+    assert_eq!(same.text, empty.text, "{text:?}");
+    let halves = template.script_pass(&script).system_pass(&system);
+    assert_eq!(halves.text, filled.text, "{text:?}");
+}
+
+/// Text made of macros, their parts and Jinja.
+#[must_use]
+pub fn macros_input(random: &mut Random) -> Vec<u8> {
+    soup(random, MACROS)
+}
+
+/// Text made of variables and braces.
+#[must_use]
+pub fn template_input(random: &mut Random) -> Vec<u8> {
+    soup(random, TEMPLATE)
+}
+
+fn soup(random: &mut Random, pieces: &[&str]) -> Vec<u8> {
+    let mut soup = String::new();
+    for _ in 0..1 + random.below(24) {
+        soup.push_str(random.pick::<&str>(pieces));
+    }
+    if random.below(4) == 0 { random.mutate(soup.as_bytes()) } else { soup.into_bytes() }
+}
+
+const MACROS: &[&str] = &[
+    "{{",
+    "}}",
+    "{",
+    "}",
+    "\\",
+    "\\{",
+    "\\}",
+    "::",
+    ":",
+    " ",
+    "\n",
+    "{{user}}",
+    "{{ char }}",
+    "{{description}}",
+    "{{if ",
+    "{{#if x}}",
+    "{{else}}",
+    "{{/if}}",
+    "{{setvar::x::",
+    "{{setvar::x}}",
+    "{{/setvar}}",
+    "{{getvar::x}}",
+    "{{incvar::x}}",
+    "{{x}}",
+    "{{ x }}",
+    "{{random::a::b",
+    "{{random:a,b}}",
+    "{{pick::a::b}}",
+    "{{roll:1d6}}",
+    "{{roll:",
+    "{{reverse:",
+    "{{trim}}",
+    "{{/trim}}",
+    "{{noop}}",
+    "{{// ",
+    "{{.x",
+    "++}}",
+    " = ",
+    "??",
+    "{{foo::",
+    "{{foo}}",
+    "<USER>",
+    "<user>",
+    "</user>",
+    "<BOT>",
+    "{% if x %}",
+    "{% endif %}",
+    "{% set y = 1 %}",
+    "{% set y %}",
+    "{% endset %}",
+    "{% raw %}",
+    "{% endraw %}",
+    "{% for i in [1] %}",
+    "{% endfor %}",
+    "{%",
+    "%}",
+    "{# c #}",
+    "{#",
+    "#}",
+    "'",
+    "\"",
+    "(",
+    ")",
+    "[",
+    "]",
+    "~",
+    "|",
+    "-",
+    "{{ x ~ 1.0 }}",
+    "{{ state.x }}",
+    "灰魂",
+    "time_UTC+2",
+    "{{format_chat_variable::x}}",
+    "{{newline::3}}",
+    "\u{FDD0}",
+    "{{banned \"w\"}}",
+];
+
+const TEMPLATE: &[&str] = &[
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "%",
+    "\\",
+    "a",
+    "b1",
+    "时间",
+    "-",
+    ".",
+    "_",
+    " ",
+    "\n",
+    "{a}",
+    "{%a%}",
+    "{\"a\": 1}",
+    "{a b}",
+    "$&",
+    "{{ a }}",
+    "\\{a}",
+    "é",
+    "0-100",
+];

@@ -1,0 +1,224 @@
+//! One connection of a client. What it still sends after its answer is taken in for a while: who closes on unread bytes resets the
+//! connection, and the answer is lost to a client that writes its whole request first.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use axum::body::{Bytes, HttpBody};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::service::Service as _;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    opened: Instant,
+    /// When the client took something last, in milliseconds since it was opened.
+    written: AtomicU64,
+    /// Closes it at once.
+    pub(crate) cut: CancellationToken,
+    /// The body of the request under way is not read to its end.
+    unread: AtomicBool,
+}
+
+/// How long is taken in what a client still sends after its answer, how long it may stop, and how many bytes that may be.
+const LINGER: Duration = Duration::from_secs(10);
+const LINGER_IDLE: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 << 20;
+
+impl Connection {
+    /// Milliseconds since it was opened.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// What is left of the body is not taken in after the answer: its client has had its time.
+    pub(crate) fn give_up(&self) {
+        self.unread.store(false, Ordering::Relaxed);
+    }
+
+    /// When the client took something last, in the same measure.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// Serves one connection. After `hang_up` it takes no further request and ends with the one under way.
+pub(crate) async fn serve(
+    socket: TcpStream,
+    service: TowerToHyperService<axum::Router>,
+    hang_up: CancellationToken,
+) {
+    // Small frames leave at once.
+    let _ = socket.set_nodelay(true);
+    let connection = Arc::new(Connection {
+        opened: Instant::now(),
+        written: AtomicU64::new(0),
+        cut: CancellationToken::new(),
+        unread: AtomicBool::new(false),
+    });
+    let known = connection.clone();
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(known.clone());
+        service.call(request.map(|body| Noted::new(body, known.clone())))
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
+    let socket = TokioIo::new(Taken { socket, connection: connection.clone(), closing: None });
+    let mut served = std::pin::pin!(builder.serve_connection(socket, service));
+    tokio::select! {
+        ended = served.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended");
+            }
+            return;
+        }
+        () = connection.cut.cancelled() => return,
+        () = hang_up.cancelled() => served.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        _ = served => {}
+        () = connection.cut.cancelled() => {}
+    }
+}
+
+/// The body of a request; notes whether it is read to its end.
+struct Noted {
+    body: Incoming,
+    connection: Arc<Connection>,
+}
+
+impl Noted {
+    fn new(body: Incoming, connection: Arc<Connection>) -> Noted {
+        connection.unread.store(!body.is_end_stream(), Ordering::Relaxed);
+        Noted { body, connection }
+    }
+}
+
+impl HttpBody for Noted {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.connection.unread.store(false, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A socket that notes when its other end has taken something, and takes in what is unread before it closes.
+struct Taken {
+    socket: TcpStream,
+    connection: Arc<Connection>,
+    /// Nothing is written any more.
+    closing: Option<Closing>,
+}
+
+/// What is still taken in.
+struct Closing {
+    alarm: Pin<Box<Sleep>>,
+    until: tokio::time::Instant,
+    bytes: usize,
+}
+
+impl Closing {
+    fn new() -> Closing {
+        let now = tokio::time::Instant::now();
+        let alarm = Box::pin(tokio::time::sleep_until(now + LINGER_IDLE));
+        Closing { alarm, until: now + LINGER, bytes: LINGER_BYTES }
+    }
+
+    /// Ready when the other end has closed too, or has had its time.
+    fn poll(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        let mut space = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        loop {
+            if self.alarm.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let mut buf = ReadBuf::uninit(&mut space);
+            let read = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
+            let bytes = buf.filled().len();
+            if read.is_err() || bytes == 0 || bytes > self.bytes {
+                return Poll::Ready(());
+            }
+            self.bytes -= bytes;
+            let idle = tokio::time::Instant::now() + LINGER_IDLE;
+            self.alarm.as_mut().reset(idle.min(self.until));
+        }
+    }
+}
+
+impl Taken {
+    fn note(&self) {
+        self.connection.written.store(self.connection.now(), Ordering::Relaxed);
+    }
+}
+
+impl AsyncRead for Taken {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Taken {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.socket).poll_write(cx, buf));
+        self.note();
+        Poll::Ready(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, bufs));
+        self.note();
+        Poll::Ready(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Taken { socket, connection, closing } = &mut *self;
+        if closing.is_none() {
+            ready!(Pin::new(&mut *socket).poll_shutdown(cx))?;
+        }
+        if connection.unread.load(Ordering::Relaxed) {
+            ready!(closing.get_or_insert_with(Closing::new).poll(socket, cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

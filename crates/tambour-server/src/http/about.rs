@@ -1,0 +1,285 @@
+//! What is told of each operation beside how it is served: its name, where it belongs, the problems it can give, examples.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::routes::Operation;
+
+/// What is told of an operation.
+pub(super) struct About {
+    method: &'static str,
+    path: &'static str,
+    /// Its public name.
+    pub(super) id: &'static str,
+    /// Where it belongs.
+    pub(super) tag: &'static str,
+    /// Codes of its problems beside those that follow from its kind.
+    own: &'static [&'static [&'static str]],
+}
+
+/// Tags, and what belongs there.
+pub(super) const TAGS: [(&str, &str); 13] = [
+    ("messages", "Asking a model, and what came of it"),
+    ("conversations", "Messages in order"),
+    ("replies", "One reply that is at hand"),
+    ("tools", "What replies may call"),
+    ("scripts", "Dialogue scripts and prompt templates, in versions"),
+    ("dialogues", "Scripts that run"),
+    ("prompts", "Cards, lorebooks, and what a model is sent"),
+    ("settings", "What can be changed while the server runs"),
+    ("keys", "Who may call"),
+    ("openai", "For clients of OpenAI"),
+    ("anthropic", "For clients of Anthropic"),
+    ("agents", "For the AI SDK and AG-UI"),
+    ("server", "The server itself"),
+];
+
+/// Codes of problems, with the status they come with and when they do.
+pub(super) const CODES: &[(&str, u16, &str)] = &[
+    ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
+    ("malformed_json", 400, "the body is no JSON"),
+    ("malformed_cursor", 400, "the cursor is no number of an event"),
+    ("unauthorized", 401, "no key, or one that is not valid"),
+    ("forbidden", 403, "it needs a key with the `admin` right"),
+    ("behind_proxy", 403, "no key exists, and the request came through a proxy"),
+    (
+        "foreign_origin",
+        403,
+        "no key exists, and the request came from a page of another site, or for another host",
+    ),
+    ("not_found", 404, "there is no such thing of this owner"),
+    ("template_not_found", 404, "there is no such template; the known ones are named"),
+    ("model_not_found", 404, "there is no such alias or upstream"),
+    ("method_not_allowed", 405, "the page does not take this method"),
+    ("slow_body", 408, "the body did not come in time"),
+    ("request_under_way", 409, "a request with this `Idempotency-Key` is under way"),
+    (
+        "conversation_busy",
+        409,
+        "another message of the conversation runs, and this does not wait for its end",
+    ),
+    (
+        "state_gone",
+        409,
+        "the state of that time is gone, since a message was deleted or too much came after it",
+    ),
+    ("message_ended", 409, "nothing waits for this any more"),
+    ("already_answered", 409, "the call has been answered, or its time is over"),
+    ("not_waiting", 409, "the call does not wait for this"),
+    ("answer_expected", 409, "the dialogue waits for the answer to a request; `call_id` names it"),
+    ("not_published", 409, "no version of the script is published"),
+    ("own_key", 409, "a key cannot remove itself"),
+    ("too_large", 413, "the body is longer than it may be"),
+    ("unknown_field", 422, "a field that does not exist; `field` names it"),
+    ("missing_field", 422, "a field that has to be there; `field` names it"),
+    ("invalid_field", 422, "a field does not take this value"),
+    ("invalid_option", 422, "an option of `contract` that does not exist, or does not take this value"),
+    ("invalid_script", 422, "the script cannot run; `errors` has the faults with their places"),
+    ("unknown_session", 422, "the script has no such session"),
+    ("too_many", 422, "the owner has as many of these as there may be"),
+    ("invalid_schema", 422, "the JSON Schema cannot be used"),
+    ("schema_limit", 422, "the JSON Schema is larger than it may be"),
+    ("unknown_dialect", 422, "there is no such dialect"),
+    ("unknown_contract", 422, "there is no such contract"),
+    ("unknown_protocol", 422, "there is no such output protocol"),
+    ("unknown_upstream", 422, "there is no such upstream"),
+    ("unknown_tool", 422, "there is no tool of that name; `close` has similar ones"),
+    ("unknown_call", 422, "the message has no such call"),
+    ("webhook_not_allowed", 422, "webhooks may not go there"),
+    ("too_many_tools", 422, "the owner has as many tools as there may be"),
+    ("broken_file", 422, "a file cannot be imported; `errors` names each, and nothing is imported"),
+    ("too_many_imports", 422, "the owner has as many cards and books as there may be"),
+    ("invalid_skein", 422, "the prompt is no Skein; `line` and `column` where they are known"),
+    ("prompt_not_rendered", 422, "the context has another form, or a template cannot be rendered"),
+    ("first_key_admin", 422, "the first key needs the `admin` right"),
+    ("invalid_idempotency_key", 422, "`Idempotency-Key` is empty, too long or not ASCII"),
+    ("idempotency_key_reused", 422, "this `Idempotency-Key` was sent with another request"),
+    ("too_many_running", 429, "as many messages of the owner run as may"),
+    ("too_many_streams", 429, "as many event streams of the owner are open as may be"),
+    ("internal_error", 500, "the server failed"),
+    ("damaged", 500, "something stored cannot be read"),
+    ("store_unavailable", 503, "nothing can be stored, or the database does not answer in time"),
+    ("server_full", 503, "as many event streams are open as the server takes"),
+    ("closing", 503, "the server is stopping"),
+];
+
+type Codes = &'static [&'static str];
+
+const KEYED: Codes =
+    &["unauthorized", "behind_proxy", "foreign_origin", "internal_error", "store_unavailable"];
+const SENT: Codes = &["malformed_request", "slow_body", "too_large"];
+const JSON: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
+const ONCE: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
+const LISTED: Codes = &["malformed_request", "invalid_field"];
+const NAMED: Codes = &["not_found"];
+const ADMIN: Codes = &["forbidden"];
+const STREAMED: Codes = &["too_many_streams", "server_full", "damaged"];
+const SCHEMA: Codes = &["invalid_schema", "schema_limit"];
+const ASKED: Codes = &[
+    "closing",
+    "conversation_busy",
+    "damaged",
+    "forbidden",
+    "invalid_option",
+    "invalid_skein",
+    "not_found",
+    "prompt_not_rendered",
+    "too_many_running",
+    "unknown_dialect",
+    "unknown_protocol",
+    "unknown_tool",
+    "unknown_upstream",
+];
+/// Of paths that others stand beside, such as `/scripts/validate`.
+const OTHER: Codes = &["method_not_allowed"];
+const TEMPLATE: Codes = &["template_not_found"];
+const SCRIPT: Codes = &["invalid_script", "too_many"];
+const RENDERED: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
+const GONE: Codes = &["state_gone"];
+const BUSY: Codes = &["conversation_busy"];
+const MODEL: Codes = &["model_not_found"];
+const POSTED: Codes = &["already_answered", "message_ended", "not_waiting", "unknown_call"];
+
+macro_rules! about {
+    ($($method:ident $path:literal $id:literal $tag:literal [$($own:expr),*];)+) => {
+        &[$(About {
+            method: stringify!($method),
+            path: $path,
+            id: $id,
+            tag: $tag,
+            own: &[$($own),*],
+        }),+]
+    };
+}
+
+const ABOUT: &[About] = about! {
+    post "/api/v1/messages" "createMessage" "messages" [ASKED, SCHEMA, STREAMED, ONCE];
+    get "/api/v1/messages/{id}" "getMessage" "messages" [];
+    delete "/api/v1/messages/{id}" "deleteMessage" "messages" [];
+    get "/api/v1/messages/{id}/events" "followMessage" "messages" [STREAMED, &["malformed_cursor", "malformed_request"]];
+    post "/api/v1/messages/{id}/stream_tokens" "createStreamToken" "messages" [];
+    post "/api/v1/messages/{id}/cancel" "cancelMessage" "messages" [];
+    post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [ASKED, SCHEMA, GONE];
+    post "/api/v1/messages/{id}/tool_results" "postToolResults" "messages" [POSTED];
+    post "/api/v1/messages/{id}/tool_confirmations" "postToolConfirmations" "messages" [POSTED];
+    post "/api/v1/decode" "decodeReply" "replies" [&["invalid_option", "unknown_dialect"]];
+    post "/api/v1/check" "checkReply" "replies" [&["invalid_option", "unknown_contract"]];
+    get "/api/v1/settings" "getSettings" "settings" [];
+    put "/api/v1/settings" "changeSettings" "settings" [ADMIN];
+    get "/api/v1/conversations" "listConversations" "conversations" [LISTED];
+    post "/api/v1/conversations" "createConversation" "conversations" [];
+    get "/api/v1/conversations/{id}" "getConversation" "conversations" [LISTED];
+    patch "/api/v1/conversations/{id}" "changeConversation" "conversations" [];
+    delete "/api/v1/conversations/{id}" "deleteConversation" "conversations" [];
+    get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
+    get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, LISTED];
+    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, LISTED];
+    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY];
+    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY];
+    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
+    get "/api/v1/tools" "listTools" "tools" [LISTED];
+    get "/api/v1/tools/{name}" "getTool" "tools" [];
+    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, &["too_many_tools", "webhook_not_allowed"]];
+    delete "/api/v1/tools/{name}" "deleteTool" "tools" [];
+    get "/api/v1/scripts" "listScripts" "scripts" [LISTED];
+    post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, &["malformed_request"]];
+    post "/api/v1/scripts/validate" "validateScript" "scripts" [];
+    get "/api/v1/scripts/{id}" "getScript" "scripts" [LISTED, OTHER];
+    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER];
+    delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
+    post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
+    get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
+    get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [LISTED, &["missing_field"]];
+    get "/api/v1/templates" "listTemplates" "scripts" [LISTED];
+    get "/api/v1/templates/{name}" "getTemplate" "scripts" [LISTED, TEMPLATE];
+    put "/api/v1/templates/{name}" "putTemplate" "scripts" [&["too_many"]];
+    post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE];
+    get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];
+    get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [LISTED, TEMPLATE, &["missing_field"]];
+    get "/api/v1/dialogues" "listDialogues" "dialogues" [LISTED];
+    post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session"]];
+    get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
+    delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
+    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "not_waiting", "unknown_upstream"]];
+    get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [LISTED];
+    post "/api/v1/imports" "createImports" "prompts" [&["broken_file", "too_many_imports"]];
+    get "/api/v1/cards" "listCards" "prompts" [LISTED];
+    get "/api/v1/cards/{id}" "getCard" "prompts" [&["damaged", "malformed_request"]];
+    delete "/api/v1/cards/{id}" "deleteCard" "prompts" [];
+    get "/api/v1/lorebooks" "listLorebooks" "prompts" [LISTED];
+    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [&["damaged", "malformed_request"]];
+    delete "/api/v1/lorebooks/{id}" "deleteLorebook" "prompts" [];
+    post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDERED, NAMED];
+    post "/api/v1/macros/migrate" "migrateMacros" "prompts" [];
+    get "/api/v1/keys" "listKeys" "keys" [ADMIN, LISTED];
+    post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin"]];
+    delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];
+    post "/v1/chat/completions" "createChatCompletion" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
+    get "/v1/models" "listModels" "openai" [];
+    get "/v1/models/{*name}" "getModel" "openai" [MODEL];
+    post "/v1/responses" "createResponse" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
+    get "/v1/responses/{id}" "getResponse" "openai" [STREAMED, &["malformed_request"]];
+    post "/v1/responses/{id}/cancel" "cancelResponse" "openai" [];
+    post "/v1/messages" "createAnthropicMessage" "anthropic" [ASKED, SCHEMA, STREAMED, MODEL];
+    post "/api/chat" "chat" "agents" [ASKED, SCHEMA, STREAMED, MODEL];
+    get "/api/chat/{id}/stream" "resumeChat" "agents" [STREAMED, &["invalid_field"]];
+    post "/api/chat/{id}/stop" "stopChat" "agents" [&["invalid_field"]];
+    post "/ag-ui" "runAgent" "agents" [ASKED, SCHEMA, STREAMED, MODEL];
+    get "/healthz" "getHealth" "server" [];
+    get "/readyz" "getReadiness" "server" [];
+    get "/metrics" "getMetrics" "server" [];
+    get "/openapi.json" "getDescription" "server" [];
+    get "/docs" "getDocs" "server" [];
+    get "/docs.js" "getDocsScript" "server" [];
+    get "/" "getHome" "server" [];
+};
+
+/// Requests and answers by the name of the operation.
+static EXAMPLES: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
+
+/// What is told of an operation; a test sees to it that there is something of each.
+pub(super) fn of(operation: &Operation) -> Option<&'static About> {
+    ABOUT.iter().find(|about| about.method == operation.method && about.path == operation.path)
+}
+
+/// Whether an operation looks after repeated requests by itself.
+pub(super) fn takes_word(operation: &Operation) -> bool {
+    of(operation).is_some_and(|about| about.own.concat().contains(&"idempotency_key_reused"))
+}
+
+impl About {
+    /// What is sent, or what comes back (`request`, `answer`), if there is anything.
+    pub(super) fn example(&self, which: &str) -> Option<&'static Value> {
+        EXAMPLES.get(self.id)?.get(which)
+    }
+
+    /// Its problems by status: code and meaning.
+    pub(super) fn problems(&self, operation: &Operation) -> Vec<(u16, Vec<(&'static str, &'static str)>)> {
+        let mut codes: Vec<&str> = self.own.concat();
+        if operation.needs_key() {
+            codes.extend(KEYED);
+            if !matches!(operation.method, "get" | "delete") {
+                codes.extend(SENT);
+            }
+            if operation.path.contains('{') {
+                codes.extend(NAMED);
+            }
+        }
+        if operation.request.is_some() {
+            codes.extend(JSON);
+        }
+        if operation.keep.is_some() {
+            codes.extend(ONCE);
+        }
+        let mut problems: Vec<(u16, Vec<(&str, &str)>)> = Vec::new();
+        for (code, status, meaning) in CODES.iter().filter(|(code, ..)| codes.contains(code)) {
+            match problems.last_mut() {
+                Some((last, of_status)) if last == status => of_status.push((code, meaning)),
+                _ => problems.push((*status, vec![(code, meaning)])),
+            }
+        }
+        problems
+    }
+}

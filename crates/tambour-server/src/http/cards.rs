@@ -1,0 +1,175 @@
+//! Imported cards and lorebooks.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::keys::Caller;
+use super::page;
+use super::problem::Problem;
+use crate::app::App;
+use crate::skeins::{again, none, of_import};
+use crate::store::{ImportKind, ImportRow};
+
+/// How a card or book is shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shape {
+    #[serde(default)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    /// What was read.
+    #[default]
+    Read,
+    /// V3 JSON, with all that the file had.
+    V3,
+    /// The file, as it came.
+    Original,
+}
+
+/// The word for an id of a kind in answers.
+pub(super) fn id_field(kind: ImportKind) -> &'static str {
+    match kind {
+        ImportKind::Card => "card_id",
+        ImportKind::Lorebook => "lorebook_id",
+    }
+}
+
+/// A file without what is in it.
+fn row(kind: ImportKind, row: &ImportRow) -> Value {
+    let mut shown = json!({ id_field(kind): row.id });
+    shown["name"] = row.name.as_str().into();
+    shown["file"] = row.file.as_str().into();
+    shown["version"] = row.version.as_str().into();
+    shown["entry_count"] = row.entries.into();
+    shown["created"] = row.created.as_str().into();
+    shown["size"] = row.size.into();
+    shown
+}
+
+async fn list(
+    app: &App,
+    caller: &Caller,
+    kind: ImportKind,
+    query: &page::Query,
+) -> Result<Json<Value>, Problem> {
+    let rows = app.store.imports(&caller.owner, kind).await?;
+    query.of(rows.iter().map(|one| (one.id.clone(), row(kind, one))).collect()).map(Json)
+}
+
+async fn show(
+    app: &App,
+    caller: &Caller,
+    (kind, id): (ImportKind, String),
+    format: Format,
+) -> Result<Response, Problem> {
+    let missing = || none(kind, &id);
+    let found = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
+    let bytes = app.store.imported(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
+    if format == Format::Original {
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+            // What a stranger made is not to be shown as a page.
+            (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+            (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        ];
+        return Ok((headers, bytes).into_response());
+    }
+    app.aside
+        .run(move || {
+            let imported = again(&found.file, &bytes)?;
+            if format == Format::V3 {
+                return Ok(Json(imported.export()).into_response());
+            }
+            let mut shown = row(kind, &found);
+            if let Some(card) = &imported.card {
+                shown["card"] = json!(card);
+            }
+            if let Some(book) = &imported.book {
+                shown["book"] = json!(book);
+            }
+            shown["entries"] = json!(imported.entries);
+            shown["warnings"] = json!(imported.warnings);
+            shown["skein"] = of_import(&imported).to_value();
+            Ok(Json(shown).into_response())
+        })
+        .await?
+}
+
+async fn remove(app: &Arc<App>, caller: Caller, kind: ImportKind, id: String) -> Result<StatusCode, Problem> {
+    let work = app.clone();
+    app.undisturbed(async move {
+        if !work.store.delete_import(&caller.owner, kind, &id).await? {
+            return Err(none(kind, &id));
+        }
+        work.claims.forget(Some(&id));
+        work.deleted.notify_one();
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// `GET /api/v1/cards`: newest first.
+pub(super) async fn cards(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    list(&app, &caller, ImportKind::Card, &query).await
+}
+
+/// `GET /api/v1/lorebooks`: newest first.
+pub(super) async fn books(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    list(&app, &caller, ImportKind::Lorebook, &query).await
+}
+
+/// `GET /api/v1/cards/{id}`
+pub(super) async fn show_card(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(shape): Query<Shape>,
+) -> Result<Response, Problem> {
+    show(&app, &caller, (ImportKind::Card, id), shape.format).await
+}
+
+/// `GET /api/v1/lorebooks/{id}`
+pub(super) async fn show_book(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(shape): Query<Shape>,
+) -> Result<Response, Problem> {
+    show(&app, &caller, (ImportKind::Lorebook, id), shape.format).await
+}
+
+/// `DELETE /api/v1/cards/{id}`: gone with its file. Messages keep the prompts that were made with it.
+pub(super) async fn remove_card(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    remove(&app, caller, ImportKind::Card, id).await
+}
+
+/// `DELETE /api/v1/lorebooks/{id}`: likewise.
+pub(super) async fn remove_book(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    remove(&app, caller, ImportKind::Lorebook, id).await
+}

@@ -1,0 +1,349 @@
+//! Dialogues: runs of scripts.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tambour::dialogue::{Dialogue, Turn};
+use tambour::script::load;
+
+use super::events;
+use super::idempotency::claim;
+use super::keys::Caller;
+use super::page;
+use super::problem::{Problem, body};
+use super::repeats::{Repeated, once, repeated, word};
+use super::request::RequestId;
+use super::versions::{owned as document, text};
+use crate::app::App;
+use crate::dialogues::{self, Frames, Input, Outlet};
+use crate::ids;
+use crate::store::DocumentKind::Script;
+use crate::store::{DialogueRow, StoreError};
+use crate::streams::Opened;
+
+/// Bytes of what a user says in one input, and of the variables and answers that a client gives.
+const LONGEST: usize = 64 << 10;
+
+/// What is asked of `POST /api/v1/dialogues`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewDialogue {
+    /// A script of the same key.
+    script_id: String,
+    /// A version of it; the published one when absent.
+    #[serde(default)]
+    version: Option<u32>,
+    /// A session of the script by its name; the first when absent.
+    #[serde(default)]
+    session: Option<String>,
+    /// Values that go before those that the script declares.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    variables: Map<String, Value>,
+}
+
+/// What is asked of `POST /api/v1/dialogues/{id}/input`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewInput {
+    /// What the user says; absent where the model is to go on by itself.
+    #[serde(default)]
+    text: Option<String>,
+    /// What the client has done, for the `form`, `picture` or `skill` that waits.
+    #[serde(default)]
+    answer: Option<GivenAnswer>,
+    /// A word of the client's own: the same input again is the same answer. `Idempotency-Key` does the same.
+    #[serde(default)]
+    request_id: Option<String>,
+    /// Whether the answer is the stream of events.
+    #[serde(default)]
+    stream: bool,
+    /// Whether the stream has extension events.
+    #[serde(default = "yes")]
+    extensions: bool,
+    /// Whether it has findings.
+    #[serde(default)]
+    findings: bool,
+}
+
+/// The client's answer to a request.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GivenAnswer {
+    /// The request.
+    call_id: String,
+    /// What came of it; goes into the variable of the action.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    value: Value,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn too_long(field: &'static str) -> Problem {
+    let detail = format!("`{field}` has at most {LONGEST} bytes");
+    Problem::invalid("invalid_field", detail).with("field", field)
+}
+
+/// The dialogue of that id, if it is the caller's.
+async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
+    let row = app.store.dialogue(id).await?;
+    row.filter(|row| row.owner == caller.owner)
+        .ok_or_else(|| Problem::not_found(format!("there is no dialogue `{id}`")))
+}
+
+/// `POST /api/v1/dialogues`
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let new: NewDialogue = body(&bytes)?;
+    if json!(new.variables).to_string().len() > LONGEST {
+        return Err(too_long("variables"));
+    }
+    once(&app, &caller, &headers, None, ("POST dialogues", &bytes), StatusCode::CREATED, async || {
+        let script = document(&app, &caller.owner, Script, &new.script_id).await?;
+        if new.version.is_none() && script.published.is_none() {
+            let detail = format!("no version of `{}` is published; name one with `version`", script.id);
+            return Err(Problem::conflict("not_published", detail));
+        }
+        let version = text(&app, &caller.owner, Script, &script, new.version).await?;
+        let found = load(&version.text, &app.loaded().config.limits).script;
+        let parsed = found.ok_or_else(|| {
+            Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
+        })?;
+        let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables).map_err(|error| {
+            Problem::invalid("unknown_session", error.to_string()).with("field", "session")
+        })?;
+        let now = ids::now();
+        let row = DialogueRow {
+            id: ids::new("dlg"),
+            owner: caller.owner.clone(),
+            created: now.clone(),
+            changed: now,
+            script_id: script.id,
+            version: version.version,
+            script: version.text,
+            status: "active".to_owned(),
+            state: json!(dialogue).to_string(),
+        };
+        app.store.insert_dialogue(&row).await?;
+        Ok(json!({
+            "dialogue_id": row.id,
+            "script_id": row.script_id,
+            "version": row.version,
+            "status": dialogue.status(),
+            "position": dialogue.position(&parsed),
+        }))
+    })
+    .await
+}
+
+fn listed(row: &DialogueRow) -> Value {
+    json!({
+        "dialogue_id": row.id,
+        "script_id": row.script_id,
+        "version": row.version,
+        "created": row.created,
+        "changed": row.changed,
+        "status": row.status,
+    })
+}
+
+/// `GET /api/v1/dialogues`
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    let page = app.store.dialogues(&caller.owner, query.after(), query.limit()?).await?;
+    let data: Vec<Value> = page.rows.iter().map(listed).collect();
+    Ok(Json(page::answer(&data, page.more)))
+}
+
+/// `GET /api/v1/dialogues/{id}`
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let row = owned(&app, &caller, &id).await?;
+    let (script, dialogue) = dialogues::machine(&app, &row)?;
+    let mut shown = listed(&row);
+    shown["position"] = json!(dialogue.position(&script));
+    shown["variables"] = json!(dialogue.variables());
+    shown["current_round"] = dialogue.current_round().into();
+    shown["history"] = json!(dialogue.history());
+    shown["turn"] = json!(dialogue.turn(&script));
+    Ok(Json(shown))
+}
+
+/// `DELETE /api/v1/dialogues/{id}`
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let row = owned(&app, &caller, &id).await?;
+    // What runs has its turn first.
+    let _turn = app.turns.queue(&id).reached().await;
+    app.store.delete_dialogue(&row.id).await?;
+    app.deleted.notify_one();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/v1/dialogues/{id}/trace`: each call of a model, oldest first.
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    let row = owned(&app, &caller, &id).await?;
+    let after = match query.after() {
+        None => 0,
+        Some(after) => after.parse().map_err(|_| {
+            Problem::invalid("invalid_field", "`after` is the `number` of a record").with("field", "after")
+        })?,
+    };
+    let limit = query.limit()?;
+    let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
+    let more = rounds.len() > limit as usize;
+    rounds.truncate(limit as usize);
+    let data: Vec<Value> = rounds
+        .into_iter()
+        .map(|(number, record)| {
+            let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
+            record["number"] = number.into();
+            record
+        })
+        .collect();
+    Ok(Json(page::answer(&data, more)))
+}
+
+/// `POST /api/v1/dialogues/{id}/input`
+pub(super) async fn input(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request)): Extension<RequestId>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    if app.closing.is_cancelled() {
+        let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
+        return Err(closing.retry_after(5));
+    }
+    let new: NewInput = body(&bytes)?;
+    owned(&app, &caller, &id).await?;
+    let input = what(&new)?;
+    let repeat = word(&headers, new.request_id.as_deref())?;
+    let place = format!("POST dialogues/{id}/input");
+    if !new.stream {
+        return once(
+            &app,
+            &caller,
+            &headers,
+            new.request_id.as_deref(),
+            (&place, &bytes),
+            StatusCode::OK,
+            async || {
+                let turn = undisturbed(&app, caller.clone(), id, input, Outlet::closed()).await?;
+                Ok(json!(turn))
+            },
+        )
+        .await;
+    }
+    let opened = events::open(&app, &caller)?;
+    let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request, new.extensions, new.findings);
+    outlet.status(&json!({ "state": "running" }));
+    let claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
+    let request = format!("{place} {}", String::from_utf8_lossy(&bytes));
+    if let Some(repeat) = &repeat
+        && let Some(Repeated { answer, .. }) = repeated(&app, &caller, repeat, &request).await?
+    {
+        // What was said is said again, in one piece.
+        let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
+        outlet.close(&turn, &[], &app.own().options);
+        return Ok(stream(frames, opened));
+    }
+    let work = app.clone();
+    app.runs.spawn(async move {
+        let _claim = claim;
+        let owner = caller.clone();
+        match turn(&work, &caller, &id, input, &mut outlet).await {
+            Ok(turn) => {
+                if let Some(repeat) = &repeat {
+                    let kept = Repeated { status: StatusCode::OK, answer: json!(turn) };
+                    kept.keep(&work, &owner, repeat, request).await;
+                }
+            }
+            Err(problem) => outlet.refuse(&problem),
+        }
+    });
+    Ok(stream(frames, opened))
+}
+
+/// What an input holds.
+fn what(new: &NewInput) -> Result<Input, Problem> {
+    match (&new.text, &new.answer) {
+        (Some(_), Some(_)) => {
+            Err(Problem::invalid("invalid_field", "give `text` or `answer`, not both")
+                .with("field", "answer"))
+        }
+        (Some(text), None) if text.len() > LONGEST => Err(too_long("text")),
+        (text, None) => Ok(Input::Text(text.clone())),
+        (None, Some(answer)) if answer.value.to_string().len() > LONGEST => Err(too_long("answer")),
+        (None, Some(answer)) => {
+            Ok(Input::Answer { call_id: answer.call_id.clone(), value: answer.value.clone() })
+        }
+    }
+}
+
+/// A turn that goes to its end also when the client goes away.
+async fn undisturbed(
+    app: &Arc<App>,
+    caller: Caller,
+    id: String,
+    input: Input,
+    mut outlet: Outlet,
+) -> Result<Turn, Problem> {
+    let work = app.clone();
+    app.undisturbed(async move { turn(&work, &caller, &id, input, &mut outlet).await }).await
+}
+
+/// One turn of a dialogue, when those before it are over.
+async fn turn(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    input: Input,
+    outlet: &mut Outlet,
+) -> Result<Turn, Problem> {
+    let _turn = app.turns.queue(id).reached().await;
+    let row = owned(app, caller, id).await?;
+    dialogues::run(app, row, input, outlet).await
+}
+
+/// Frames as they come.
+fn stream(frames: Frames, opened: Opened) -> Response {
+    let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
+        let frame = frames.recv().await?;
+        Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,217 @@
+//! `POST /imports`: cards and lorebooks of other programs, all of a request or none.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::{Extension, Json};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use multer::Multipart;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tambour::limits::ImportLimits;
+use tambour::prompt::card::{Imported, Kind, import};
+
+use super::cards::id_field;
+use super::keys::Caller;
+use super::problem::{Problem, body};
+use crate::app::App;
+use crate::ids;
+use crate::skeins::of_import;
+use crate::store::{ImportKind, ImportRow, Room};
+
+/// The path of the operation, which takes longer bodies than others.
+pub(super) const PATH: &str = "/api/v1/imports";
+/// Files of one request.
+const FILES: usize = 50;
+/// Bytes of a file's name.
+const NAME: usize = 255;
+/// What an owner may have.
+const ROOM: Room = Room { files: 2000, bytes: 1 << 30 };
+
+/// What is asked of `POST /api/v1/imports`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewImports {
+    /// The files.
+    files: Vec<NewFile>,
+}
+
+/// A file: its JSON, or its bytes.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewFile {
+    /// Its name; messages say it, and a book without a name of its own is called after it.
+    name: String,
+    /// A card, a lorebook or a preset.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    json: Option<Box<RawValue>>,
+    /// The bytes of a JSON, PNG or CHARX file, in base64.
+    #[serde(default)]
+    base64: Option<String>,
+}
+
+/// A file that came.
+struct File {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+/// A file that was read.
+struct Found {
+    file: File,
+    imported: Imported,
+}
+
+/// `POST /api/v1/imports`: files in `multipart/form-data`, or JSON.
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let files = match multer::parse_boundary(kind) {
+        Ok(boundary) => parts(bytes, boundary).await?,
+        Err(multer::Error::NoBoundary) => return Err(malformed("the multipart body has no `boundary`")),
+        Err(_) => app.aside.run(move || members(&bytes)).await??,
+    };
+    if !(1..=FILES).contains(&files.len()) {
+        let detail = format!("a request imports 1 to {FILES} files, not {}", files.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
+    }
+    let wrong = |file: &&File| file.name.is_empty() || file.name.len() > NAME;
+    if let Some(file) = files.iter().find(wrong) {
+        let detail = format!("the name of a file has 1 to {NAME} bytes, not {}", file.name.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
+    }
+    let found = app.aside.run(move || read(files)).await??;
+    let (rows, told) = app.aside.run(move || kept(found)).await?;
+    let (work, owner) = (app.clone(), caller.owner);
+    app.undisturbed(async move {
+        if !work.store.insert_imports(&owner, &rows, ROOM).await? {
+            let detail = format!(
+                "a key has at most {} cards and books of {} bytes in all; remove some first",
+                ROOM.files, ROOM.bytes
+            );
+            return Err(Problem::invalid("too_many_imports", detail));
+        }
+        Ok((StatusCode::CREATED, Json(json!({ "data": told }))))
+    })
+    .await
+}
+
+fn malformed(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
+}
+
+/// The files of a body with parts; each part is one, whatever its field is called.
+async fn parts(bytes: Bytes, boundary: String) -> Result<Vec<File>, Problem> {
+    let whole = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
+    let mut parts = Multipart::new(whole, boundary);
+    let broken = |error: multer::Error| malformed(format!("the multipart body cannot be read: {error}"));
+    let mut files = Vec::new();
+    while let Some(part) = parts.next_field().await.map_err(broken)? {
+        // One more than may be is enough to know.
+        if files.len() > FILES {
+            break;
+        }
+        let name = part.file_name().or(part.name()).unwrap_or("file").to_owned();
+        files.push(File { name, bytes: part.bytes().await.map_err(broken)?.to_vec() });
+    }
+    Ok(files)
+}
+
+/// The files of a JSON body.
+fn members(bytes: &Bytes) -> Result<Vec<File>, Problem> {
+    let NewImports { files } = body(bytes)?;
+    files.into_iter().map(member).collect()
+}
+
+fn member(file: NewFile) -> Result<File, Problem> {
+    let NewFile { name, json, base64 } = file;
+    let bytes = match (json, base64) {
+        (Some(json), None) => json.get().as_bytes().to_vec(),
+        (None, Some(text)) => BASE64_STANDARD.decode(&text).map_err(|error| {
+            Problem::invalid("invalid_field", format!("`base64` of `{name}` is none: {error}"))
+                .with("field", "base64")
+        })?,
+        _ => {
+            let detail = format!("the file `{name}` has either `json` or `base64`");
+            return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
+        }
+    };
+    Ok(File { name, bytes })
+}
+
+/// Reads all files, or tells what is wrong with each that is broken.
+fn read(files: Vec<File>) -> Result<Vec<Found>, Problem> {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    for file in files {
+        match import(&file.name, &file.bytes, &ImportLimits::default()) {
+            Ok(imported) => found.push(Found { file, imported }),
+            Err(error) => {
+                let mut told = json!({ "file": file.name, "message": error.to_string() });
+                if let Some(place) = error.place() {
+                    told["line"] = place.line.into();
+                    told["column"] = place.column.into();
+                    told["excerpt"] = place.excerpt.as_str().into();
+                }
+                errors.push(told);
+            }
+        }
+    }
+    if errors.is_empty() {
+        return Ok(found);
+    }
+    let first = errors[0]["message"].as_str().unwrap_or_default().to_owned();
+    let problem = Problem::invalid("broken_file", format!("nothing is imported: {first}"));
+    Err(problem.with("field", "files").with("errors", errors))
+}
+
+/// A file for the store.
+type Kept = (ImportKind, ImportRow, Vec<u8>);
+
+/// What is stored of the files, and what is told of them.
+fn kept(found: Vec<Found>) -> (Vec<Kept>, Vec<Value>) {
+    let (mut rows, mut told) = (Vec::new(), Vec::new());
+    for Found { file: File { name, bytes }, imported } in found {
+        let mut one = json!({
+            "kind": imported.kind,
+            "name": imported.name,
+            "file": name,
+            "version": imported.version,
+            "entry_count": imported.entries.len(),
+            "warnings": imported.warnings,
+        });
+        let kind = match imported.kind {
+            Kind::Card => ImportKind::Card,
+            Kind::Lorebook => ImportKind::Lorebook,
+            Kind::Preset => {
+                // Nothing but an order of blocks: what it becomes is the client's.
+                one["skein"] = of_import(&imported).to_value();
+                told.push(one);
+                continue;
+            }
+        };
+        let prefix = if kind == ImportKind::Card { "card" } else { "book" };
+        let row = ImportRow {
+            id: ids::new(prefix),
+            name: imported.name,
+            file: name,
+            version: imported.version,
+            entries: u32::try_from(imported.entries.len()).unwrap_or(u32::MAX),
+            created: ids::now(),
+            size: bytes.len() as u64,
+        };
+        one[id_field(kind)] = row.id.as_str().into();
+        told.push(one);
+        rows.push((kind, row, bytes));
+    }
+    (rows, told)
+}

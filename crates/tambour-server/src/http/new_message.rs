@@ -1,0 +1,447 @@
+//! What is asked for, and what is made of it before a message begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tambour::encode::Protocol;
+use tambour::{Options, dialect};
+
+use super::keys::Caller;
+use super::problem::Problem;
+use super::tools::{ToolChoice, offered};
+use crate::app::App;
+use crate::ask::Asked;
+use crate::drive::Offer;
+use crate::history::Sent;
+use crate::reading::Contract;
+use crate::skeins::{self, How, Parts};
+use crate::store::MessageRow;
+use crate::tools;
+use crate::upstream::{Ask, Content, Message};
+
+/// What is asked of `POST /api/v1/messages`.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    /// A conversation of the same key; a new one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) conversation_id: Option<String>,
+    /// The whole prompt by role; what was said before is what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) messages: Option<Vec<Message>>,
+    /// The user's words; earlier messages of the conversation go before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    /// Goes before everything else. It is of this message alone: the next one does not repeat it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) system_prompt: Option<String>,
+    /// A prompt of blocks, an object or its YAML, in the place of `messages`; those, or `text`, are the end of its history then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub(super) skein: Option<Value>,
+    /// The variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub(super) context: Map<String, Value>,
+    /// An imported card: a prompt by itself, or the character and the world info of `skein`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) card_id: Option<String>,
+    /// Imported books, whose world info the prompt has too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) lorebook_ids: Vec<String>,
+    /// Tokens of the rendered prompt, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_context: Option<usize>,
+    /// Views of `ui_component` that the client can draw; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) views: Option<Vec<String>>,
+    /// The model; the upstream's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// Name of a configured upstream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) upstream: Option<String>,
+    /// How the model is expected to write; `auto` finds out.
+    #[serde(default = "auto")]
+    pub(super) dialect: String,
+    /// What the reply is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) contract: Option<Contract>,
+    /// `legacy` or `jsonseq_v1`; the setting `llm_app_settings.app_output_protocol` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output_protocol: Option<String>,
+    /// Whether extension events are sent.
+    #[serde(default)]
+    pub(super) extensions: bool,
+    /// Whether findings are sent.
+    #[serde(default)]
+    pub(super) findings: bool,
+    /// Sampling temperature; 0.7 for `ai_say` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    /// Most tokens of the reply; 1000 for `ai_say` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u32>,
+    /// Nucleus sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) top_p: Option<f64>,
+    /// Where the model stops: a text or a list of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) stop: Option<Value>,
+    /// Fixes the model's chance, where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seed: Option<i64>,
+    /// What the upstream holds the reply to by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) response_format: Option<Value>,
+    /// Further fields of the upstream's request, as they are.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub(super) upstream_fields: Map<String, Value>,
+    /// Whether the server adds the dialect's format instructions to the system prompt.
+    #[serde(default)]
+    pub(super) instructions: bool,
+    /// What happens while another message of the conversation runs.
+    #[serde(default)]
+    pub(super) if_busy: IfBusy,
+    /// Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
+    /// model is told the results. Without the field nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<Vec<ToolChoice>>,
+    /// Who calls tools; a tool may be limited to callers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) caller: Option<String>,
+    /// How often a reply that cannot be used may be asked for again.
+    /// 0 when absent, 1 for `ai_say`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_reasks: Option<u32>,
+    /// Whether the answer is the event stream itself.
+    #[serde(default)]
+    pub(super) stream: bool,
+    /// Whether the answer is the record, when the reply has ended.
+    #[serde(default)]
+    pub(super) wait: bool,
+    /// The model as a client of another protocol named it: kept so that its stream can be written again as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub(super) named_model: Option<String>,
+    /// What came by the route of another protocol.
+    #[serde(skip)]
+    pub(super) foreign: Option<Foreign>,
+}
+
+/// What happens while another message of the conversation runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IfBusy {
+    /// The message waits for its turn.
+    #[default]
+    Wait,
+    /// It is refused.
+    Refuse,
+}
+
+impl NewMessage {
+    /// How the model is asked, without the prompt.
+    fn ask(&self) -> Ask {
+        Ask {
+            model: self.model.clone(),
+            dialect: self.dialect.clone(),
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            top_p: self.top_p,
+            stop: self.stop.clone(),
+            seed: self.seed,
+            response_format: self.response_format.clone(),
+            tools: Vec::new(),
+            tool_choice: self.foreign.as_ref().and_then(|foreign| foreign.tool_choice.clone()),
+            more: self.upstream_fields.clone(),
+            ..Ask::default()
+        }
+    }
+}
+
+/// Dialects in which replies call tools; models are offered those of other ones in the form of their service.
+const CALLING: [&str; 2] = ["aiplan", "auto"];
+
+/// The dialect of dialogue rounds, whose calls have parameters of their own (S-050, S-054).
+const ROUND: &str = "ai_say";
+
+/// Most re-asks of one message.
+const MOST_REASKS: u32 = 5;
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+/// What a client of another protocol brings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Foreign {
+    /// Tools that the client runs itself: the message ends with their calls.
+    pub(super) tools: Vec<ToolChoice>,
+    /// Which of them is to be called, as the client wrote it.
+    pub(super) tool_choice: Option<Value>,
+    /// Whether the message is stopped when the client has gone.
+    pub(super) ends_with_client: bool,
+}
+
+/// The options of a request: what the server brings, then the contract.
+pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options, Problem> {
+    app.own().with(contract).map_err(|error| Problem::invalid("invalid_option", error))
+}
+
+impl NewMessage {
+    /// Whether the server runs tools for it.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
+    /// Whether its prompt is made of blocks.
+    fn has_skein(&self) -> bool {
+        self.skein.is_some() || self.card_id.is_some() || !self.lorebook_ids.is_empty()
+    }
+
+    /// What its prompt says of the reply, where the contract does not.
+    fn expected(&self, options: &mut Options) -> Result<(), Problem> {
+        let contract = self.contract.as_ref();
+        skeins::apply(self.skein.as_ref(), self.views.as_deref(), contract, options)
+            .map_err(|error| Problem::invalid("invalid_field", error.to_string()).with("field", "views"))
+    }
+
+    /// What was asked for when a stored message was made, to be asked again.
+    pub(super) fn again(row: &MessageRow) -> Result<NewMessage, Problem> {
+        let read = serde_json::from_str::<NewMessage>(&row.request);
+        let mut new = read.map_err(|_| {
+            let detail = "what was asked for cannot be read any more";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+        })?;
+        new.conversation_id = Some(row.conversation_id.clone());
+        (new.named_model, new.stream, new.wait) = (None, false, false);
+        Ok(new)
+    }
+
+    /// Looks at the fields, and fills in those that the server decides.
+    pub(super) fn settle(&mut self, app: &App) -> Result<(), Problem> {
+        if app.closing.is_cancelled() {
+            let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
+            return Err(closing.retry_after(5));
+        }
+        if self.named_model.is_some() && self.foreign.is_none() {
+            let problem = Problem::invalid("unknown_field", "unknown field `named_model`");
+            return Err(problem.with("field", "named_model"));
+        }
+        if self.wait && self.stream {
+            let detail = "`stream` gives events, `wait` the record: not both";
+            return Err(Problem::invalid("invalid_field", detail).with("field", "wait"));
+        }
+        self.output_protocol = Some(protocol(app, self)?.name().to_owned());
+        dialect::entry(&self.dialect).map_err(|error| {
+            Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect")
+        })?;
+        if let Some(reasks) = self.max_reasks.filter(|&reasks| reasks > MOST_REASKS) {
+            let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {reasks}");
+            return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
+        }
+        if self.dialect == ROUND {
+            self.temperature.get_or_insert(0.7);
+            self.max_tokens.get_or_insert(1000);
+            self.max_reasks.get_or_insert(1);
+        }
+        Ok(())
+    }
+
+    /// What is to begin, once the fields are settled.
+    pub(super) async fn asked(
+        &self,
+        app: &Arc<App>,
+        caller: &Caller,
+        request_id: String,
+        repeat: Option<String>,
+    ) -> Result<Asked, Problem> {
+        let mut options = options(app, self.contract.as_ref())?;
+        self.expected(&mut options)?;
+        options.caller.clone_from(&self.caller);
+        let mut ask = self.ask();
+        let offer = offer(app, caller, self).await?;
+        if let Some(offer) = &offer {
+            if !CALLING.contains(&self.dialect.as_str()) {
+                ask.tools = tools::functions(&offer.tools, options.texts.language);
+            }
+            options.tools = Some(tools::registry(&offer.tools));
+            options.tool_loop = true;
+        }
+        if let Some(foreign) = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty()) {
+            if offer.is_some() {
+                let detail =
+                    "the tools of this model run on the server, so that a request brings none of its own";
+                return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
+            }
+            let offered = offered(app, caller, &foreign.tools).await?;
+            ask.tools = tools::functions(&offered, options.texts.language);
+            options.tools = Some(tools::registry(&offered));
+        }
+        let upstream = app.loaded().upstream(self.upstream.as_deref()).ok_or_else(|| {
+            let name = self.upstream.as_deref().unwrap_or("any");
+            Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
+                .with("field", "upstream")
+        })?;
+        let said = match self.has_skein() {
+            true => rendered(app, caller, self).await?,
+            false => said(self)?,
+        };
+        let prompt = Sent { system: system(self, &mut options)?, ..said };
+        let legacy = self.output_protocol.as_deref() == Some(Protocol::Legacy.name());
+        let ends_with_client = self.foreign.as_ref().is_some_and(|foreign| foreign.ends_with_client);
+        Ok(Asked {
+            caller: caller.clone(),
+            request_id,
+            conversation_id: self.conversation_id.clone(),
+            prompt,
+            upstream,
+            ask,
+            options,
+            offer,
+            legacy,
+            max_reasks: self.max_reasks.unwrap_or(0),
+            waits: self.if_busy != IfBusy::Refuse,
+            request: json!(self).to_string(),
+            repeat,
+            read: self.stream || self.wait,
+            grace: ends_with_client.then_some(Duration::ZERO),
+            instead: None,
+        })
+    }
+}
+
+/// The tools that replies of the message may call.
+async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Offer>, Problem> {
+    let name = new.caller.as_deref();
+    if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
+        let detail = "`caller` is a name of at most 200 bytes";
+        return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
+    }
+    let Some(choices) = &new.tools else { return Ok(None) };
+    let tools = offered(app, caller, choices).await?;
+    Ok(Some(Offer { tools, caller: new.caller.clone() }))
+}
+
+/// The protocol of a new message, fixed here (J-033).
+fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
+    let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
+    Protocol::named(name).ok_or_else(|| {
+        let known: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
+        let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
+        Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
+    })
+}
+
+/// What the user said.
+fn said(new: &NewMessage) -> Result<Sent, Problem> {
+    let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
+    for (given, field) in [(!new.context.is_empty(), "context"), (new.max_context.is_some(), "max_context")] {
+        if given {
+            let detail =
+                format!("`{field}` belongs to a prompt of blocks: `skein`, `card_id` or `lorebook_ids`");
+            return Err(wrong("invalid_field", &detail, field));
+        }
+    }
+    match (&new.messages, &new.text) {
+        (Some(_), Some(_)) => Err(wrong("invalid_field", "give `messages` or `text`, not both", "text")),
+        (None, None) => Err(wrong("missing_field", "give `messages` or `text`", "text")),
+        (Some(messages), None) if messages.is_empty() => {
+            Err(wrong("invalid_field", "`messages` is empty", "messages"))
+        }
+        (Some(messages), None) => {
+            if let Some((detail, missing)) = messages.iter().find_map(Message::fault) {
+                let code = if missing.is_some() { "missing_field" } else { "invalid_field" };
+                return Err(wrong(code, &detail, missing.unwrap_or("messages")));
+            }
+            Ok(Sent { messages: Some(messages.clone()), ..Sent::default() })
+        }
+        (None, Some(text)) => Ok(Sent { text: Some(text.clone()), ..Sent::default() }),
+    }
+}
+
+/// Whether a message is nothing but text, which a template can print.
+fn is_text(message: &Message) -> bool {
+    let text = match &message.content {
+        Some(Content::Text(_)) => true,
+        Some(Content::Parts(parts)) => parts.iter().all(|part| part["type"] == "text"),
+        None => false,
+    };
+    text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
+}
+
+/// The prompt that the blocks of a message make; what is said now ends its history.
+async fn rendered(app: &Arc<App>, caller: &Caller, new: &NewMessage) -> Result<Sent, Problem> {
+    let wrong =
+        |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
+    let mut context = new.context.clone();
+    let history = context.entry("history").or_insert_with(|| json!([]));
+    let Some(history) = history.as_array_mut() else {
+        return Err(wrong("`history` of a context is a list of messages", "context"));
+    };
+    match (&new.messages, &new.text) {
+        (Some(_), Some(_)) => return Err(wrong("give `messages` or `text`, not both", "text")),
+        (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
+        (Some(messages), None) => {
+            for message in messages {
+                if let Some((detail, missing)) = message.fault() {
+                    return Err(wrong(&detail, missing.unwrap_or("messages")));
+                }
+                if !is_text(message) {
+                    let detail = "with a prompt of blocks, `messages` are texts without calls of tools";
+                    return Err(wrong(detail, "messages"));
+                }
+                let mut line = json!({"role": message.role, "content": message.text()});
+                if let Some(name) = &message.name {
+                    line["name"] = name.as_str().into();
+                }
+                history.push(line);
+            }
+        }
+        (None, None) => {}
+    }
+    let parts = Parts {
+        skein: new.skein.clone(),
+        card: new.card_id.clone(),
+        books: new.lorebook_ids.clone(),
+        context,
+    };
+    let how = How { max_context: new.max_context, ..How::default() };
+    let rendered = skeins::render(app, &caller.owner, parts, how).await?;
+    let messages: Vec<Message> = rendered
+        .messages
+        .iter()
+        .map(|message| Message::new(&message.role, message.content.as_str()))
+        .collect();
+    if messages.is_empty() {
+        return Err(wrong("the prompt renders to nothing", "skein"));
+    }
+    if let Some((detail, _)) = messages.iter().find_map(Message::fault) {
+        return Err(wrong(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
+    }
+    Ok(Sent { messages: Some(messages), ..Sent::default() })
+}
+
+/// What goes before everything else: the caller's words, then the format that the dialect asks for.
+fn system(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
+    if !new.instructions {
+        return Ok(new.system_prompt.clone());
+    }
+    let prompt = dialect::entry(&new.dialect).ok().and_then(|entry| entry.prompt);
+    let Some(prompt) = prompt else {
+        let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
+        return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
+    };
+    // A model that repeats the example has not answered.
+    options.own_examples = true;
+    let instructions = prompt(options).text();
+    let before = new.system_prompt.iter().map(String::as_str);
+    Ok(Some(before.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
+}

@@ -1,0 +1,61 @@
+//! Pages of other origins: browsers are told which of them may call, and what.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::AppState;
+
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
+/// What requests may have; more where a browser asks for more, since an origin that is let in is trusted.
+const HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
+/// What pages may read of an answer.
+const READABLE: &str = "content-disposition, location, retry-after, x-request-id";
+/// Seconds that a browser need not ask again.
+const AGE: &str = "600";
+
+/// Answers browsers of configured origins, and nobody else's.
+pub(super) async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let loaded = app.loaded();
+    let allowed = origin.filter(|origin| {
+        loaded.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
+    });
+    let asks = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if asks && let Some(origin) = allowed {
+        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        let wanted = wanted.unwrap_or(HeaderValue::from_static(HEADERS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(AGE));
+        let asked = [header::ACCESS_CONTROL_REQUEST_METHOD, header::ACCESS_CONTROL_REQUEST_HEADERS];
+        asked.into_iter().for_each(|name| vary(headers, name));
+        allow(headers, origin);
+        return response;
+    }
+    let configured = !loaded.config.cors_origins.is_empty();
+    drop(loaded);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Some(origin) = allowed {
+        allow(headers, origin);
+    } else if configured {
+        // A cache must not give this answer to a page that may read it.
+        vary(headers, header::ORIGIN);
+    }
+    response
+}
+
+fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READABLE));
+    vary(headers, header::ORIGIN);
+}
+
+fn vary(headers: &mut HeaderMap, name: HeaderName) {
+    headers.append(header::VARY, name.into());
+}

@@ -1,0 +1,177 @@
+//! Dialogue scripts: text kept as written, in versions.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tambour::dialogue::check::check;
+use tambour::script::{Problem as Fault, load};
+
+use super::keys::Caller;
+use super::page;
+use super::problem::{Problem, body};
+use super::repeats::once;
+use super::versions::{Draft, Which, fits, name, none, owned, shown, store, text};
+use crate::app::App;
+use crate::dialogues::Prompts;
+use crate::ids;
+use crate::store::DocumentKind::Script;
+
+/// What is asked of `POST /api/v1/scripts`, and of `PUT` of one.
+#[derive(Clone, Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewScript {
+    /// A name for people; with `PUT` the present one if absent.
+    #[serde(default)]
+    name: Option<String>,
+    /// The script.
+    yaml: String,
+}
+
+/// What is asked of `POST /api/v1/scripts/validate`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScriptText {
+    /// The script.
+    yaml: String,
+}
+
+/// What is wrong with a script: what it cannot run with, and the rest.
+struct Judged {
+    errors: Vec<Value>,
+    warnings: Vec<Value>,
+}
+
+async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
+    fits(yaml, "yaml")?;
+    let loaded = load(yaml, &app.loaded().config.limits);
+    let mut problems = loaded.problems;
+    if let Some(script) = &loaded.script {
+        let prompts = Prompts::of(app, owner).await?;
+        let found = check(script, &prompts, app.settings().texts().language);
+        // A template can still be put there before the script runs.
+        problems.extend(found);
+    }
+    problems.sort_by_key(|problem| problem.report.place.offset);
+    let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
+    let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
+    let told = |faults: Vec<Fault>| faults.iter().map(fault).collect();
+    Ok(Judged { errors: told(errors), warnings: told(warnings) })
+}
+
+fn fault(fault: &Fault) -> Value {
+    let finding = fault.finding();
+    json!({
+        "path": fault.path,
+        "line": finding.line,
+        "column": finding.column,
+        "code": finding.code,
+        "rule": finding.rule,
+        "message": finding.message,
+    })
+}
+
+/// The warnings of a script that can run.
+async fn valid(app: &App, owner: &str, yaml: &str) -> Result<Vec<Value>, Problem> {
+    let Judged { errors, warnings } = judge(app, owner, yaml).await?;
+    if errors.is_empty() {
+        return Ok(warnings);
+    }
+    let detail = format!("the script cannot run: {}", errors[0]["message"].as_str().unwrap_or_default());
+    let problem = Problem::invalid("invalid_script", detail).with("field", "yaml");
+    Err(problem.with("errors", errors).with("warnings", warnings))
+}
+
+/// `POST /api/v1/scripts`
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(draft): Query<Draft>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let new: NewScript = body(&bytes)?;
+    let place = if draft.draft { "POST scripts?draft=true" } else { "POST scripts" };
+    once(&app, &caller, &headers, None, (place, &bytes), StatusCode::CREATED, async || {
+        let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
+        let named = new.name.ok_or_else(missing)?;
+        name(&named)?;
+        let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+        let id = ids::new("script");
+        let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+        Ok(json!({ "script_id": id, "version": version, "warnings": warnings }))
+    })
+    .await
+}
+
+/// `PUT /api/v1/scripts/{id}`: the next version.
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(draft): Query<Draft>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let new: NewScript = body(&bytes)?;
+    let document = owned(&app, &caller.owner, Script, &id).await?;
+    let named = new.name.unwrap_or(document.name);
+    name(&named)?;
+    let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+    let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    Ok(Json(json!({ "script_id": id, "version": version, "warnings": warnings })))
+}
+
+/// `GET /api/v1/scripts`
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    let documents = app.store.documents((&caller.owner, Script)).await?;
+    let rows = documents.iter().map(|document| (document.id.clone(), shown(Script, document)));
+    query.of(rows.collect()).map(Json)
+}
+
+/// `GET /api/v1/scripts/{id}`: the published version, or the one asked for.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Json<Value>, Problem> {
+    let document = owned(&app, &caller.owner, Script, &id).await?;
+    let version = text(&app, &caller.owner, Script, &document, which.version).await?;
+    let mut shown = shown(Script, &document);
+    shown["version"] = version.version.into();
+    shown["hash"] = version.hash.into();
+    shown["yaml"] = version.text.into();
+    Ok(Json(shown))
+}
+
+/// `DELETE /api/v1/scripts/{id}`. Dialogues that run it keep what they began with.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match app.store.delete_document((&caller.owner, Script), &id).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(none(Script, &id)),
+    }
+}
+
+/// `POST /api/v1/scripts/validate`
+pub(super) async fn validate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let ScriptText { yaml } = body(&bytes)?;
+    let Judged { errors, warnings } = judge(&app, &caller.owner, &yaml).await?;
+    Ok(Json(json!({ "valid": errors.is_empty(), "errors": errors, "warnings": warnings })))
+}

@@ -1,0 +1,128 @@
+//! Prompt templates: the owner's own ones, in versions, over the files and the shipped ones.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tambour::prompt::template::{Layer, Template, builtin};
+
+use super::keys::Caller;
+use super::page;
+use super::problem::{Problem, body};
+use super::versions::{Draft, Which, fits, shown, store, text};
+use crate::app::App;
+use crate::dialogues::Prompts;
+use crate::store::DocumentKind::Template as Kind;
+
+/// What is asked of `PUT /api/v1/templates/{id}`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewTemplate {
+    /// The template.
+    text: String,
+}
+
+fn described(template: &Template) -> Value {
+    json!({
+        "hash": template.hash(),
+        "text": template.source(),
+        "variables": {
+            "script": template.variables(Layer::Script),
+            "system": template.variables(Layer::System),
+        },
+    })
+}
+
+/// `GET /api/v1/templates`: all that can be used, by id.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<page::Query>,
+) -> Result<Json<Value>, Problem> {
+    let prompts = Prompts::of(&app, &caller.owner).await?;
+    let documents = app.store.documents((&caller.owner, Kind)).await?;
+    let mut rows: Vec<(String, Value)> = documents
+        .iter()
+        .map(|document| {
+            let mut row = shown(Kind, document);
+            row["source"] = "stored".into();
+            (document.id.clone(), row)
+        })
+        .collect();
+    for id in prompts.files.ids() {
+        if !rows.iter().any(|(known, _)| known == id) {
+            rows.push((id.to_owned(), json!({ "template_id": id, "source": source(&prompts, id) })));
+        }
+    }
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    query.of(rows).map(Json)
+}
+
+/// Where a template comes from that is not stored.
+fn source(prompts: &Prompts, id: &str) -> &'static str {
+    let file = prompts.files.get(id).map(|template| template.hash()).ok();
+    match builtin(id) {
+        Some(shipped) if file == Some(shipped.template().hash()) => "builtin",
+        _ => "file",
+    }
+}
+
+/// `GET /api/v1/templates/{id}`
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Json<Value>, Problem> {
+    let stored = app.store.document((&caller.owner, Kind), &id).await?;
+    if let Some(document) = stored.filter(|document| document.published.is_some() || which.version.is_some())
+    {
+        let version = text(&app, &caller.owner, Kind, &document, which.version).await?;
+        let mut found = described(&Template::parse(version.text));
+        found["template_id"] = id.into();
+        found["source"] = "stored".into();
+        found["version"] = version.version.into();
+        found["published"] = json!(document.published);
+        found["latest"] = document.latest.into();
+        return Ok(Json(found));
+    }
+    let prompts = Prompts::of(&app, &caller.owner).await?;
+    let template = prompts.files.get(&id).map_err(|error| {
+        let problem =
+            Problem::new(axum::http::StatusCode::NOT_FOUND, "template_not_found", error.to_string());
+        problem.with("template_id", id.as_str())
+    })?;
+    let mut found = described(&template);
+    found["source"] = source(&prompts, &id).into();
+    found["template_id"] = id.into();
+    Ok(Json(found))
+}
+
+/// `PUT /api/v1/templates/{id}`: the next version. No file is written.
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(draft): Query<Draft>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let new: NewTemplate = body(&bytes)?;
+    let fitting = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !(1..=200).contains(&id.chars().count()) || !id.chars().all(fitting) {
+        let detail = "the id of a template is 1 to 200 letters, digits, `_`, `-` and `.`";
+        return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
+    }
+    fits(&new.text, "text")?;
+    let template = Template::parse(new.text.as_str());
+    let version = store(&app, &caller.owner, Kind, (id.clone(), id.clone()), new.text, !draft.draft).await?;
+    let mut answer = described(&template);
+    if let Some(fields) = answer.as_object_mut() {
+        fields.shift_remove("text");
+    }
+    answer["template_id"] = id.into();
+    answer["version"] = version.into();
+    Ok(Json(answer))
+}

@@ -1,0 +1,246 @@
+//! What scripts and templates have in common: versions, publishing, differences.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::keys::Caller;
+use super::page;
+use super::problem::{Problem, body};
+use crate::app::App;
+use crate::dialogues::hash;
+use crate::ids;
+use crate::store::{Document, DocumentKind, Version};
+
+/// Documents of one kind that an owner may have.
+const MOST: u32 = 1000;
+/// Bytes of a text.
+const LONGEST: usize = 1 << 20;
+
+/// Query of a `POST` or `PUT` of a text.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Draft {
+    /// Whether the version is only kept, and not published.
+    #[serde(default)]
+    pub(super) draft: bool,
+}
+
+/// Which versions are compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    /// The version before `to` when absent.
+    #[serde(default)]
+    from: Option<u32>,
+    /// The last version when absent.
+    #[serde(default)]
+    to: Option<u32>,
+}
+
+/// Which version is read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    #[serde(default)]
+    pub(super) version: Option<u32>,
+}
+
+/// What is asked of `.../publish`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Publish {
+    /// The version that is used from now on; an earlier one is the way back.
+    version: u32,
+}
+
+/// The word for an id of a kind in answers.
+fn id_field(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Script => "script_id",
+        DocumentKind::Template => "template_id",
+    }
+}
+
+pub(super) fn none(kind: DocumentKind, id: &str) -> Problem {
+    let what = match kind {
+        DocumentKind::Script => "script",
+        DocumentKind::Template => "stored template",
+    };
+    Problem::not_found(format!("there is no {what} `{id}`"))
+}
+
+fn no_version(id: &str, version: u32) -> Problem {
+    Problem::not_found(format!("`{id}` has no version {version}"))
+}
+
+/// A text that is not too long.
+pub(super) fn fits(text: &str, field: &'static str) -> Result<(), Problem> {
+    if text.len() <= LONGEST {
+        return Ok(());
+    }
+    let detail = format!("`{field}` has at most {LONGEST} bytes, not {}", text.len());
+    Err(Problem::invalid("invalid_field", detail).with("field", field))
+}
+
+/// A name for people.
+pub(super) fn name(name: &str) -> Result<(), Problem> {
+    if (1..=200).contains(&name.chars().count()) && !name.trim().is_empty() {
+        return Ok(());
+    }
+    Err(Problem::invalid("invalid_field", "`name` has 1 to 200 characters").with("field", "name"))
+}
+
+/// The document of that id, if it is the caller's.
+pub(super) async fn owned(app: &App, owner: &str, kind: DocumentKind, id: &str) -> Result<Document, Problem> {
+    app.store.document((owner, kind), id).await?.ok_or_else(|| none(kind, id))
+}
+
+/// Stores the next version; its number.
+pub(super) async fn store(
+    app: &Arc<App>,
+    owner: &str,
+    kind: DocumentKind,
+    (id, name): (String, String),
+    text: String,
+    publish: bool,
+) -> Result<u32, Problem> {
+    let now = ids::now();
+    let document =
+        Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };
+    let version = Version { version: 0, created: now, hash: hash(&text), text };
+    let (work, owner) = (app.clone(), owner.to_owned());
+    app.undisturbed(async move {
+        let put = work.store.put_document((&owner, kind), &document, &version, publish, MOST).await?;
+        put.ok_or_else(|| {
+            let detail = format!("a key has at most {MOST} of them; remove one first");
+            Problem::invalid("too_many", detail)
+        })
+    })
+    .await
+}
+
+/// A version of a document with its text: the one asked for, else the published one, else the last one.
+pub(super) async fn text(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    document: &Document,
+    version: Option<u32>,
+) -> Result<Version, Problem> {
+    let wanted = version.or(document.published).unwrap_or(document.latest);
+    let found = app.store.version((owner, kind), &document.id, wanted).await?;
+    found.ok_or_else(|| no_version(&document.id, wanted))
+}
+
+/// A document in an answer.
+pub(super) fn shown(kind: DocumentKind, document: &Document) -> Value {
+    json!({
+        id_field(kind): document.id,
+        "name": document.name,
+        "created": document.created,
+        "changed": document.changed,
+        "published": document.published,
+        "latest": document.latest,
+    })
+}
+
+async fn publish(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    id: &str,
+    bytes: &Bytes,
+) -> Result<Json<Value>, Problem> {
+    let Publish { version } = body(bytes)?;
+    owned(app, owner, kind, id).await?;
+    if !app.store.publish((owner, kind), id, version, &ids::now()).await? {
+        return Err(no_version(id, version));
+    }
+    Ok(Json(json!({ id_field(kind): id, "version": version })))
+}
+
+async fn list(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    id: &str,
+    query: &page::Query,
+) -> Result<Json<Value>, Problem> {
+    let document = owned(app, owner, kind, id).await?;
+    let versions = app.store.versions((owner, kind), id).await?;
+    let rows = versions.into_iter().map(|version| {
+        let shown = json!({
+            "version": version.version,
+            "created": version.created,
+            "hash": version.hash,
+            "published": document.published == Some(version.version),
+        });
+        (version.version.to_string(), shown)
+    });
+    query.of(rows.collect()).map(Json)
+}
+
+async fn compare(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    id: &str,
+    pair: &Pair,
+) -> Result<Json<Value>, Problem> {
+    let document = owned(app, owner, kind, id).await?;
+    let to = pair.to.unwrap_or(document.latest);
+    let from = pair.from.unwrap_or(to.saturating_sub(1).max(1));
+    let before = text(app, owner, kind, &document, Some(from)).await?;
+    let after = text(app, owner, kind, &document, Some(to)).await?;
+    let names = (format!("version {from}"), format!("version {to}"));
+    let diff = tokio::task::spawn_blocking(move || {
+        // Two texts that have nothing in common would take long.
+        let mut config = TextDiff::configure();
+        config.timeout(std::time::Duration::from_millis(500));
+        let diff = config.diff_lines(&before.text, &after.text);
+        diff.unified_diff().header(&names.0, &names.1).to_string()
+    });
+    let diff = diff.await.map_err(|_| Problem::internal())?;
+    Ok(Json(json!({ id_field(kind): id, "from": from, "to": to, "diff": diff })))
+}
+
+/// The handlers of one kind.
+macro_rules! handlers {
+    ($kind:ident: $publish:ident $versions:ident $diff:ident) => {
+        pub(super) async fn $publish(
+            State(app): State<Arc<App>>,
+            Extension(caller): Extension<Caller>,
+            Path(id): Path<String>,
+            bytes: Bytes,
+        ) -> Result<Json<Value>, Problem> {
+            publish(&app, &caller.owner, DocumentKind::$kind, &id, &bytes).await
+        }
+
+        pub(super) async fn $versions(
+            State(app): State<Arc<App>>,
+            Extension(caller): Extension<Caller>,
+            Path(id): Path<String>,
+            Query(query): Query<page::Query>,
+        ) -> Result<Json<Value>, Problem> {
+            list(&app, &caller.owner, DocumentKind::$kind, &id, &query).await
+        }
+
+        pub(super) async fn $diff(
+            State(app): State<Arc<App>>,
+            Extension(caller): Extension<Caller>,
+            Path(id): Path<String>,
+            Query(pair): Query<Pair>,
+        ) -> Result<Json<Value>, Problem> {
+            compare(&app, &caller.owner, DocumentKind::$kind, &id, &pair).await
+        }
+    };
+}
+
+handlers!(Script: publish_script script_versions script_diff);
+handlers!(Template: publish_template template_versions template_diff);

@@ -1,0 +1,37 @@
+//! The folder of prompt templates (S-020).
+
+use std::path::Path;
+
+use tambour::prompt::template::Files;
+
+/// Templates of a folder, those below it included; a folder that is not there has none.
+///
+/// # Errors
+/// A file cannot be read, or two of them have the same id.
+pub fn folder(root: &Path) -> Result<Files, String> {
+    let mut files = Vec::new();
+    if root.is_dir() {
+        read(root, root, &mut files)?;
+    }
+    files.sort();
+    Files::new(files).map_err(|error| error.to_string())
+}
+
+/// Levels of folders.
+const DEPTH: usize = 8;
+
+fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {
+    let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+    for entry in std::fs::read_dir(folder).map_err(|error| said(folder, &error))? {
+        let path = entry.map_err(|error| said(folder, &error))?.path();
+        let below = path.strip_prefix(root).unwrap_or(&path);
+        if path.is_dir() && below.components().count() < DEPTH {
+            read(root, &path, files)?;
+        } else if path.extension().is_some_and(|end| end == "md") {
+            let text = std::fs::read_to_string(&path).map_err(|error| said(&path, &error))?;
+            let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            files.push((parts.join("/"), text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Prompts of blocks: read from a request, joined with imported cards and books, and rendered.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tambour::Options;
+use tambour::limits::ImportLimits;
+use tambour::prompt::card::{Imported, Kind, import};
+use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
+use tambour::prompt::tokens;
+use tambour::protocol::Registry;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::http::problem::Problem;
+use crate::ids;
+use crate::reading::Contract;
+use crate::store::ImportKind;
+
+/// Books that one prompt may name.
+const BOOKS: usize = 20;
+/// Bytes of all files that one prompt may name.
+const BYTES: u64 = 64 << 20;
+
+/// What tokens are counted with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tokenizer {
+    /// The encoding of newer OpenAI models.
+    #[default]
+    O200k,
+    /// The encoding of GPT-4.
+    Cl100k,
+    /// A quarter of the characters of ASCII, each other character one.
+    Estimate,
+}
+
+impl Tokenizer {
+    fn count(self, text: &str) -> usize {
+        match self {
+            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
+            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
+            Tokenizer::Estimate => tokens::estimate(text),
+        }
+    }
+}
+
+/// What a prompt is made of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    /// The Skein: an object, or YAML.
+    pub(crate) skein: Option<Value>,
+    /// An imported card.
+    pub(crate) card: Option<String>,
+    /// Imported books.
+    pub(crate) books: Vec<String>,
+    /// The variables.
+    pub(crate) context: Map<String, Value>,
+}
+
+/// How it is rendered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    pub(crate) max_context: Option<usize>,
+    pub(crate) tokenizer: Tokenizer,
+    /// Tokens are counted also where there is no limit.
+    pub(crate) counted: bool,
+    /// A variable that is missing is an error.
+    pub(crate) strict: bool,
+    /// Whether a model is told of protocols where no slot asks for it.
+    pub(crate) instructions: bool,
+}
+
+/// What an imported file becomes.
+pub(crate) fn of_import(imported: &Imported) -> Skein {
+    match imported.kind {
+        Kind::Card => from_card(imported),
+        Kind::Preset => from_preset(imported),
+        Kind::Lorebook => from_book(imported),
+    }
+}
+
+/// Reads a Skein of a request or a file.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn read(value: &Value) -> tambour::Result<Skein> {
+    match value.as_str() {
+        Some(text) => Skein::from_yaml("the prompt", text),
+        None => Skein::from_value(value),
+    }
+}
+
+/// What a prompt and its client say of the replies: their structure, from the Skein's protocols, and the views that can be drawn.
+/// What the contract says goes before it. A Skein that cannot be read changes nothing here.
+///
+/// # Errors
+/// `views` are none.
+pub(crate) fn apply(
+    skein: Option<&Value>,
+    views: Option<&[String]>,
+    contract: Option<&Contract>,
+    options: &mut Options,
+) -> tambour::Result<()> {
+    let said = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
+    if let Some(views) = views.filter(|_| !said("filament.views")) {
+        options.set("filament.views", json!(views))?;
+    }
+    let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
+        return Ok(());
+    };
+    if let Ok((Some(expected), _)) = read(skein).and_then(|skein| skein.expected(&Registry::default())) {
+        options.set("filament.structure", expected.to_json())?;
+    }
+    Ok(())
+}
+
+/// A mistake of the library's caller, with its place.
+pub(crate) fn told(code: &'static str, error: &tambour::Error) -> Problem {
+    let problem = Problem::invalid(code, error.to_string());
+    match error.place() {
+        Some(place) => problem
+            .with("line", place.line)
+            .with("column", place.column)
+            .with("excerpt", place.excerpt.as_str()),
+        None => problem,
+    }
+}
+
+/// Renders the prompt beside the workers.
+///
+/// # Errors
+/// A Skein that cannot be read, a card or book that is not the owner's, a context of another form, a template that fails.
+pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) -> Result<Rendered, Problem> {
+    if parts.books.len() > BOOKS {
+        let detail = format!("`lorebook_ids` has at most {BOOKS} ids, not {}", parts.books.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    if parts.skein.is_none() && parts.card.is_none() && parts.books.is_empty() {
+        let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
+        return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
+    }
+    let Parts { skein, card, books, mut context } = parts;
+    let card = card.map(|id| (ImportKind::Card, id));
+    let named: Vec<_> =
+        card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
+    let mut files = Vec::with_capacity(named.len());
+    let mut bytes = 0;
+    for (kind, id) in named {
+        let row = app.store.import(owner, kind, &id).await?.ok_or_else(|| none(kind, &id))?;
+        bytes += row.size;
+        files.push((kind, row));
+    }
+    if bytes > BYTES {
+        let detail = format!("the cards and books of one prompt have at most {BYTES} bytes, not {bytes}");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
+    }
+    let mut others = Vec::with_capacity(files.len());
+    for (kind, row) in files {
+        let bytes = app.store.imported(owner, kind, &row.id).await?.ok_or_else(|| none(kind, &row.id))?;
+        others.push(app.aside.run(move || again(&row.file, &bytes).map(|found| of_import(&found))).await??);
+    }
+    context.entry("now").or_insert_with(|| ids::now().into());
+    let language = app.settings().texts().language;
+    app.aside
+        .run(move || {
+            let mut others = others.into_iter();
+            let mut skein = match skein {
+                Some(value) => {
+                    read(&value).map_err(|error| told("invalid_skein", &error).with("field", "skein"))?
+                }
+                None => others.next().unwrap_or_default(),
+            };
+            others.for_each(|other| skein.take(&other));
+            let engine = Engine::new(if how.strict { Mode::Strict } else { Mode::Lenient });
+            let count = |text: &str| how.tokenizer.count(text);
+            let mut options = RenderOptions::default();
+            options.engine = Some(&engine);
+            options.language = language;
+            options.instructions = how.instructions;
+            options.max_context = how.max_context;
+            options.chance = Uuid::new_v4().as_u64_pair().0;
+            // Counting takes time, and is needed only where there is a limit.
+            let limited = how.counted
+                || how.max_context.or(skein.max_context).is_some()
+                || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
+            options.count = if limited { &count } else { &|_| 0 };
+            skein.render(&context.into(), &options).map_err(|error| told("prompt_not_rendered", &error))
+        })
+        .await?
+}
+
+/// Reads a stored file again.
+///
+/// # Errors
+/// It cannot be read any more.
+pub(crate) fn again(file: &str, bytes: &[u8]) -> Result<Imported, Problem> {
+    import(file, bytes, &ImportLimits::default()).map_err(|error| {
+        tracing::error!(%error, "an imported file cannot be read");
+        let detail = "the stored file cannot be read any more; import it again";
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+    })
+}
+
+/// There is no such card or book of the owner.
+pub(crate) fn none(kind: ImportKind, id: &str) -> Problem {
+    Problem::not_found(format!("there is no {} `{id}`", kind.word()))
+}
+
+/// A rendered prompt as it is shown.
+pub(crate) fn shown(rendered: &Rendered) -> Value {
+    let mut warnings: Vec<Value> = rendered.warnings.iter().map(|text| json!({"message": text})).collect();
+    warnings.extend(rendered.outcome.warnings.iter().map(|warning| {
+        json!({
+            "code": warning.code,
+            "message": warning.message,
+            "template": warning.template,
+            "line": warning.line,
+            "column": warning.column,
+        })
+    }));
+    if rendered.outcome.more_warnings > 0 {
+        let text = format!("{} more warnings are not listed", rendered.outcome.more_warnings);
+        warnings.push(json!({"message": text}));
+    }
+    json!({
+        "text": rendered.text,
+        "messages": rendered.messages,
+        "tokens": rendered.tokens,
+        "dropped": rendered.dropped,
+        "over": rendered.over,
+        "lore": rendered.lore,
+        "expected_structure": rendered.expected.as_ref().map(|expected| expected.to_json()),
+        "warnings": warnings,
+        "effects": rendered.outcome.effects,
+    })
+}

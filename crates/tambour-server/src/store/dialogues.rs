@@ -1,0 +1,143 @@
+//! Dialogues in the database: the state of each, and the record of each call of a model.
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::commit::{begin, end};
+use super::{Page, Store, StoreError};
+use crate::fail;
+
+/// A dialogue as it is stored.
+#[derive(Clone, Debug)]
+pub struct DialogueRow {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub owner: String,
+    /// RFC 3339 time.
+    pub created: String,
+    /// RFC 3339 time of its last step.
+    pub changed: String,
+    /// The script it runs.
+    pub script_id: String,
+    /// The version of it.
+    pub version: u32,
+    /// The text of that version.
+    pub script: String,
+    /// Where it stands, as a word.
+    pub status: String,
+    /// The state of the machine, as JSON.
+    pub state: String,
+}
+
+impl Store {
+    /// Makes a dialogue.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
+        let query = sqlx::query(
+            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state) \
+             values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        );
+        let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
+        let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
+        query.bind(&row.state).execute(self.pool()).await?;
+        Ok(())
+    }
+
+    /// The dialogue of that id.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
+        let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    /// The dialogues of an owner older than the one called `after`, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn dialogues(
+        &self,
+        owner: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<DialogueRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select * from dialogues where owner = ?1 \
+             and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
+             order by number desc limit ?3",
+        );
+        let most = i64::from(limit) + 1;
+        let mut rows: Vec<DialogueRow> =
+            query.bind(owner).bind(after).bind(most).fetch_all(self.pool()).await?;
+        let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        if more {
+            rows.pop();
+        }
+        Ok(Page { rows, more })
+    }
+
+    /// Stores what a step came to: the state, and the record of a call of the model if it was one. Both or none.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
+        let query = query.bind(&row.state).bind(&row.status).bind(&row.changed).bind(&row.id);
+        let mut written = query.execute(&mut *connection).await.map(|_| ());
+        if let (Ok(()), Some(record)) = (&written, record) {
+            // One that was deleted meanwhile leaves nothing behind.
+            let query = sqlx::query(
+                "insert into rounds (dialogue_id, record) select ?1, ?2 \
+                 where exists (select 1 from dialogues where id = ?1)",
+            );
+            written = query.bind(&row.id).bind(record).execute(&mut *connection).await.map(|_| ());
+        }
+        fail::point("dialogue.step");
+        end(&mut connection, written).await?;
+        Ok(())
+    }
+
+    /// Records of calls of a dialogue behind `after`, oldest first, with their numbers, at most `limit`.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+        let query = sqlx::query_as(
+            "select number, record from rounds where dialogue_id = ? and number > ? order by number limit ?",
+        );
+        Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
+    }
+
+    /// Deletes a dialogue with its records.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        for statement in ["delete from rounds where dialogue_id = ?", "delete from dialogues where id = ?"] {
+            sqlx::query(statement).bind(id).execute(self.pool()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl FromRow<'_, SqliteRow> for DialogueRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<DialogueRow> {
+        Ok(DialogueRow {
+            id: row.try_get("id")?,
+            owner: row.try_get("owner")?,
+            created: row.try_get("created")?,
+            changed: row.try_get("changed")?,
+            script_id: row.try_get("script_id")?,
+            version: row.try_get("version")?,
+            script: row.try_get("script")?,
+            status: row.try_get("status")?,
+            state: row.try_get("state")?,
+        })
+    }
+}

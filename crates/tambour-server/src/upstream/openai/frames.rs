@@ -1,0 +1,260 @@
+//! The frames of an answer, and what services do differently from each other.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tambour::End;
+use tambour::event::FinishReason;
+use tambour::lex::sse::Frame;
+
+use super::error_text;
+use crate::upstream::{Function, Item, NativeCall, failure};
+
+/// What was learnt from the frames so far.
+#[derive(Default)]
+pub(super) struct Reading {
+    /// The message it is for.
+    message: Arc<str>,
+    finish: Option<FinishReason>,
+    /// `[DONE]` has come.
+    pub(super) done: bool,
+    /// Whether bytes have come, and whether a frame of them could be read.
+    pub(super) some: bool,
+    understood: bool,
+    /// Calls as far as they have come.
+    calls: Vec<Calling>,
+    /// Bytes of their names and arguments.
+    length: usize,
+}
+
+/// A call that is arriving.
+struct Calling {
+    index: Option<u64>,
+    call: NativeCall,
+}
+
+/// Bytes that the calls of an answer may have.
+const CALLS: usize = 16 << 20;
+
+/// Whether the end is among the items.
+pub(super) fn ended(items: &[Item]) -> bool {
+    items.iter().any(|item| matches!(item, Item::End(_)))
+}
+
+impl Reading {
+    /// Of the reply for that message.
+    pub(super) fn new(message: &Arc<str>) -> Reading {
+        Reading { message: message.clone(), ..Reading::default() }
+    }
+
+    /// The calls, then the end of a clean stream.
+    pub(super) fn close(&mut self, items: &mut Vec<Item>) {
+        let calls = std::mem::take(&mut self.calls);
+        items.extend(calls.into_iter().map(|calling| Item::Call(calling.call)));
+        items.push(Item::End(self.end()));
+    }
+
+    fn end(&self) -> End {
+        if self.some && !self.understood && !self.done {
+            let message = "the upstream sent something that is no reply";
+            return End::Failed(failure("upstream_malformed", message, false));
+        }
+        match (self.finish, self.done) {
+            (Some(reason), _) => End::Finished(reason),
+            (None, true) => End::stop(),
+            (None, false) => End::Unknown,
+        }
+    }
+
+    /// One frame to items. A frame that is no JSON is passed over: the rest of the reply is still good.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+        let data = frame.data.trim_ascii();
+        if self.done || ended(items) || data.is_empty() {
+            return;
+        }
+        if data == b"[DONE]" {
+            self.done = true;
+            return;
+        }
+        let chunk: Chunk<'_> = match serde_json::from_slice(data) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                let (message_id, bytes) = (&*self.message, data.len());
+                tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
+                return;
+            }
+        };
+        self.understood = true;
+        let error = chunk.error.filter(|error| error.get() != "null");
+        if error.is_some() || frame.name == "error" {
+            // It stays an error whatever follows, `[DONE]` too.
+            let said = match error {
+                Some(error) => error_text(&json!({ "error": error })),
+                None => serde_json::from_slice(data)
+                    .ok()
+                    .and_then(|body: Value| error_text(&json!({ "error": body }))),
+            };
+            let said = said.unwrap_or_else(|| "no reason given".to_owned());
+            let failed = failure("upstream_error", format!("the upstream failed: {said}"), true);
+            items.push(Item::End(End::Failed(failed)));
+            return;
+        }
+        if let Some(usage) = chunk.usage.filter(Value::is_object) {
+            items.push(Item::Usage(usage));
+        }
+        let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return };
+        let delta = choice.delta.or(choice.message).unwrap_or_default();
+        let Delta {
+            content,
+            refusal,
+            reasoning_content,
+            reasoning,
+            reasoning_details,
+            tool_calls,
+            function_call,
+        } = delta;
+        // All names of the field mean the same; a service that sends several sends the same text several times.
+        let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
+        let reasoning = named.map(Cow::into_owned).or_else(|| detailed(&reasoning_details?));
+        if let Some(text) = reasoning {
+            items.push(Item::Reasoning(text));
+        }
+        // What a model says instead of what it was asked for is what it says.
+        for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
+            items.push(Item::Text(text.into_owned()));
+        }
+        let old = function_call.map(|function| Fragment { function: Some(function), ..Fragment::default() });
+        for fragment in tool_calls.unwrap_or_default().into_iter().chain(old) {
+            if !self.call(fragment) {
+                let message = format!("the calls of the answer are longer than {CALLS} bytes");
+                items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+                return;
+            }
+        }
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.finish = Some(match reason.as_ref() {
+                "length" | "max_tokens" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                "tool_calls" | "function_call" => FinishReason::ToolCalls,
+                _ => FinishReason::Stop,
+            });
+        }
+    }
+}
+
+impl Reading {
+    /// Takes a part of a call. Some services number calls, some send each whole, some give all of them the same number.
+    /// Whether there is room for it.
+    fn call(&mut self, Fragment { index, id, function }: Fragment<'_>) -> bool {
+        let Named { name, arguments } = function.unwrap_or_default();
+        let name = name.filter(|name| !name.is_empty());
+        let arguments = match arguments {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text,
+            Some(whole) => whole.to_string(),
+        };
+        let id = id.filter(|id| !id.is_empty());
+        self.length += name.as_ref().map_or(0, |name| name.len())
+            + arguments.len()
+            + id.as_ref().map_or(0, |id| id.len());
+        if self.length > CALLS {
+            return false;
+        }
+        let same = |calling: &&mut Calling| match (index, &id) {
+            (Some(_), Some(id)) => {
+                calling.index == index
+                    && (calling.call.id == **id || calling.call.id.is_empty() || name.is_none())
+            }
+            (Some(_), None) => calling.index == index,
+            (None, Some(id)) => calling.call.id == **id,
+            (None, None) => name.is_none(),
+        };
+        match self.calls.iter_mut().rev().find(same) {
+            Some(Calling { call, .. }) => {
+                // Some repeat name and id in each part.
+                if let Some(name) = name.filter(|_| call.function.name.is_empty()) {
+                    call.function.name = name.into_owned();
+                }
+                if let Some(id) = id.filter(|_| call.id.is_empty()) {
+                    call.id = id.into_owned();
+                }
+                call.function.arguments.push_str(&arguments);
+            }
+            None => {
+                let function = Function { name: name.unwrap_or_default().into_owned(), arguments };
+                let id = id.unwrap_or_default().into_owned();
+                self.calls
+                    .push(Calling { index, call: NativeCall { id, kind: "function".to_owned(), function } });
+            }
+        }
+        true
+    }
+}
+
+/// The text of `reasoning_details`, a list of objects.
+fn detailed(details: &Value) -> Option<String> {
+    let parts =
+        details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
+    Some(parts.collect::<String>()).filter(|text| !text.is_empty())
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Value>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(default)]
+    reasoning_details: Option<Value>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Fragment<'a>>>,
+    #[serde(borrow, default)]
+    function_call: Option<Named<'a>>,
+}
+
+/// A part of a call.
+#[derive(Default, Deserialize)]
+struct Fragment<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    function: Option<Named<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    /// JSON text; an object where a service does not know better.
+    #[serde(default)]
+    arguments: Option<Value>,
+}

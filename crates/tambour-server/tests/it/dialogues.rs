@@ -1,0 +1,334 @@
+//! Dialogues over HTTP: turns, streams, traces, failures, restarts.
+
+use serde_json::{Value, json};
+
+use crate::client::{Event, Stream, names, text};
+use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
+use crate::server::{Tambour, config};
+
+/// A script of one step with these actions.
+fn script(actions: &[&str]) -> String {
+    let actions: String = actions.iter().map(|action| format!("              - {action}\n")).collect();
+    format!(
+        "sessions:\n  - session: s\n    declare: [{{var: 用户名, value: 小明}}]\n    phases:\n      - phase: p\n        steps:\n          \
+         - topic: t\n            actions:\n{actions}"
+    )
+}
+
+fn answer(level: u32, exit: bool, message: &str) -> String {
+    json!({
+        "assessment": {"understanding_level": level, "has_questions": !exit, "expressed_understanding": exit, "reasoning": "r"},
+        "response": {"咨询师": message},
+        "should_exit": exit,
+        "exit_reason": "原因",
+    })
+    .to_string()
+}
+
+const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
+
+async fn started(server: &Tambour, actions: &[&str]) -> String {
+    let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(actions)})).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let new = json!({"script_id": made.json["script_id"], "variables": {"given": 1}});
+    let dialogue = server.post("/api/v1/dialogues", &new).await;
+    assert_eq!((dialogue.status, &dialogue.json["status"]), (201, &json!("active")), "{}", dialogue.text);
+    assert_eq!(dialogue.json["position"]["topic"], "t");
+    dialogue.json["dialogue_id"].as_str().unwrap().to_owned()
+}
+
+async fn say(server: &Tambour, id: &str, text: &str) -> Value {
+    let answer = server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({"text": text})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json
+}
+
+async fn streamed(server: &Tambour, id: &str, body: &Value) -> Vec<Event> {
+    let mut body = body.clone();
+    body["stream"] = true.into();
+    let path = format!("/api/v1/dialogues/{id}/input");
+    Stream::open(server.address, "POST", &path, &[], Some(&body.to_string())).await.whole().await
+}
+
+/// The turn that a stream tells of.
+fn turn(events: &[Event]) -> &Value {
+    &events.iter().rfind(|event| event.name == "status").unwrap().data["turn"]
+}
+
+#[tokio::test]
+async fn a_dialogue_goes_through_its_rounds() {
+    let replies = [answer(30, false, "一"), answer(60, false, "二"), answer(90, true, "三")];
+    let mock = Mock::start(replies.iter().map(|text| reply(text, 7)).collect()).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let first = server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({})).await.json; // S-064
+    assert_eq!(
+        (&first["success"], &first["completed"], &first["ai_message"]),
+        (&json!(true), &json!(false), &json!("一"))
+    ); // S-061
+    assert_eq!(first["metadata"]["action_type"], "ai_say"); // S-061
+    assert_eq!(
+        (&first["metadata"]["current_round"], &first["metadata"]["max_rounds"]),
+        (&json!(1), &json!(3))
+    ); // S-061
+    let second = say(&server, &id, "我有点明白了").await;
+    assert_eq!((&second["completed"], &second["metadata"]["current_round"]), (&json!(false), &json!(2)));
+    let third = say(&server, &id, "我完全明白了").await;
+    assert_eq!((&third["completed"], &third["status"]), (&json!(true), &json!("completed"))); // S-069
+    let decision = &third["metadata"]["exit_decision"];
+    assert_eq!((&decision["decision_source"], &decision["unmet"]), (&json!("max_rounds"), &json!([]))); // S-069
+    let after = say(&server, &id, "还在吗").await;
+    assert_eq!((&after["completed"], &after["ai_message"]), (&json!(true), &Value::Null)); // S-066
+    assert_eq!(mock.calls().begun, 3); // S-066
+    // What the model was asked.
+    let asked = mock.asked();
+    assert_eq!((&asked[0].body["temperature"], &asked[0].body["max_tokens"]), (&json!(0.7), &json!(1000))); // S-050
+    let prompt = asked[2].body["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        prompt.contains("assistant: 一\nuser: 我有点明白了\nassistant: 二\nuser: 我完全明白了"),
+        "{prompt}"
+    ); // S-063
+    assert!(prompt.contains("【讲解主题】\nHi 小明")); // S-036
+    // The trace has every call.
+    let trace = server.get(&format!("/api/v1/dialogues/{id}/trace")).await.json;
+    let rounds = trace["data"].as_array().unwrap();
+    assert_eq!(rounds.len(), 3); // S-096
+    assert_eq!(rounds[1]["prompt"], asked[1].body["messages"]); // S-096
+    assert_eq!(rounds[2]["raw"], json!(replies[2])); // S-096
+    assert_eq!(rounds[2]["exit_decision"]["decision_source"], "max_rounds"); // S-096
+    assert_eq!(rounds[0]["template_id"], "ai-say-mainline-a-introduce-concept"); // S-044
+    assert_eq!(rounds[0]["template_hash"].as_str().map(str::len), Some(64)); // S-044
+    assert_eq!(rounds[0]["usage"]["completion_tokens"], 5);
+    assert!(rounds[0]["timings"]["total_ms"].is_u64());
+    let names: Vec<&str> =
+        rounds[0]["warnings"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["教育背景", "心理学知识", "学习风格"]); // S-038
+    let page =
+        server.get(&format!("/api/v1/dialogues/{id}/trace?limit=1&after={}", rounds[0]["number"])).await.json;
+    assert_eq!((&page["data"][0]["number"], &page["has_more"]), (&rounds[1]["number"], &json!(true)));
+    let shown = server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+    assert_eq!((&shown["status"], &shown["variables"]["given"]), (&json!("completed"), &json!(1)));
+    assert_eq!(shown["history"].as_array().unwrap().len(), 5);
+    assert_eq!(server.get("/api/v1/dialogues").await.json["data"][0]["dialogue_id"], json!(id));
+    assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
+    assert_eq!(server.get(&format!("/api/v1/dialogues/{id}/trace")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_turn_streams() {
+    let gate = Gate::new();
+    let said = answer(90, true, "一二三四");
+    let at = said.find("三四").unwrap();
+    let mut steps = vec![delta(&said[..at]), Step::Wait(gate.clone()), delta(&said[at..])];
+    steps.extend(finish("stop"));
+    let mock = Mock::start(vec![steps]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[&SAY.replace("}\"", "}\", require_acknowledgment: false")]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "你好", "stream": true}).to_string();
+    let mut stream = Stream::open(server.address, "POST", &path, &[], Some(&body)).await;
+    // The message comes before the model has ended (X-005).
+    let mut events = stream.until("final_delta").await;
+    gate.open();
+    events.extend(stream.rest().await);
+    crate::client::check(&events);
+    assert_eq!(
+        names(&events),
+        [
+            "thinking_start",
+            "phase_start",
+            "thinking_end",
+            "final_delta",
+            "exit_decision",
+            "final_end",
+            "completed"
+        ]
+    );
+    assert_eq!(text(&events, "final_delta"), "一二三四");
+    assert_eq!(turn(&events)["completed"], true);
+    let decision = events.iter().find(|event| event.name == "exit_decision").unwrap();
+    assert_eq!(
+        (&decision.data["should_exit"], &decision.data["reason"]),
+        (&json!(true), &json!("理解度90达到80且无疑问"))
+    );
+    assert_eq!(events.last().unwrap().data["metadata"]["exit_decision"]["round"], 1);
+    // After the end the stream is a message of ours.
+    let events = streamed(&server, &id, &json!({"text": "还在吗", "extensions": false})).await;
+    assert_eq!(
+        (turn(&events)["completed"].as_bool(), turn(&events)["ai_message"].is_null()),
+        (Some(true), true)
+    ); // S-066
+    assert_eq!(mock.calls().begun, 1);
+}
+
+#[tokio::test]
+async fn an_unreadable_reply_is_asked_for_again_and_not_shown() {
+    for stream in [false, true] {
+        let mock = Mock::start(vec![
+            reply("sorry, no JSON", 3),
+            reply(&answer(30, false, "一"), 9),
+            reply("还是没有", 2),
+        ])
+        .await;
+        let server = Tambour::with(&mock).await;
+        let id = started(&server, &[SAY]).await;
+        if stream {
+            let events = streamed(&server, &id, &json!({"text": "你好"})).await;
+            assert_eq!(text(&events, "final_delta"), "一"); // S-054
+        } else {
+            assert_eq!(say(&server, &id, "你好").await["ai_message"], "一"); // S-054
+        }
+        assert_eq!(mock.calls().begun, 2); // S-054
+        let trace = server.get(&format!("/api/v1/dialogues/{id}/trace")).await.json;
+        assert_eq!(
+            (&trace["data"][0]["raw"], &trace["data"][0]["asked_again"]),
+            (&json!("sorry, no JSON"), &json!(true))
+        ); // S-054
+        // What stays unreadable is the message.
+        let turn = say(&server, &id, "嗯").await;
+        assert_eq!(
+            (&turn["ai_message"], &turn["metadata"]["exit_decision"]["should_exit"]),
+            (&json!("还是没有"), &json!(false))
+        ); // S-054
+        assert_eq!(mock.calls().begun, 4);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_upstream_does_not_consume_a_round() {
+    let mock = Mock::start(vec![
+        whole(400, "application/json", "{}"),
+        reply(&answer(30, false, "一"), 9),
+        whole(400, "application/json", "{}"),
+    ])
+    .await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let failed = say(&server, &id, "你好").await;
+    assert_eq!((&failed["success"], &failed["completed"]), (&json!(false), &json!(false))); // S-065
+    assert!(failed["error"]["code"].is_string(), "{failed}"); // S-065
+    assert_eq!(server.get(&format!("/api/v1/dialogues/{id}")).await.json["current_round"], 0); // S-065
+    let again = say(&server, &id, "你好").await;
+    assert_eq!((&again["success"], &again["metadata"]["current_round"]), (&json!(true), &json!(1))); // S-065
+    let prompt = mock.asked()[1].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert_eq!(prompt.matches("你好").count(), 1); // S-063
+    let events = streamed(&server, &id, &json!({"text": "嗯"})).await;
+    assert_eq!(events.last().unwrap().name, "error"); // S-065
+    let trace = server.get(&format!("/api/v1/dialogues/{id}/trace")).await.json;
+    assert_eq!(trace["data"].as_array().unwrap().len(), 3);
+    assert!(trace["data"][0]["error"]["code"].is_string());
+}
+
+#[tokio::test]
+async fn the_client_is_asked_for_what_it_does() {
+    let mock =
+        Mock::start(vec![reply(&answer(30, false, "请填表"), 9), reply(&answer(30, false, "谢谢"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let once = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
+    let id = started(&server, &[once, "{type: show_form, form: \"{用户名}\", variable: filled}", once]).await;
+    let events = streamed(&server, &id, &json!({})).await;
+    let form = events.iter().find(|event| event.name == "form").unwrap();
+    assert_eq!((&form.data["call_id"], &form.data["form"]), (&json!("call_1"), &json!("小明"))); // S-011
+    assert_eq!(turn(&events)["status"], "awaiting_answer");
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let refused = server.post(&path, &json!({"answer": {"call_id": "call_9", "value": 1}})).await;
+    assert_eq!((refused.status, refused.problem()), (409, "not_waiting"));
+    let refused = server.post(&path, &json!({"text": "hello"})).await;
+    assert_eq!((refused.status, refused.problem()), (409, "answer_expected"));
+    let both = server.post(&path, &json!({"text": "x", "answer": {"call_id": "call_1"}})).await;
+    assert_eq!((both.status, both.problem()), (422, "invalid_field"));
+    let answered =
+        server.post(&path, &json!({"answer": {"call_id": "call_1", "value": {"a": 1}}})).await.json;
+    assert_eq!((&answered["ai_message"], &answered["status"]), (&json!("谢谢"), &json!("completed")));
+    assert_eq!(
+        server.get(&format!("/api/v1/dialogues/{id}")).await.json["variables"]["filled"],
+        json!({"a": 1})
+    );
+}
+
+#[tokio::test]
+async fn the_same_input_again_is_the_same_answer() {
+    let mock =
+        Mock::start(vec![reply(&answer(30, false, "一"), 9), reply(&answer(40, false, "二"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "你好", "request_id": "r1"});
+    let (first, second) = (server.post(&path, &body).await, server.post(&path, &body).await);
+    assert_eq!(first.json, second.json);
+    assert_eq!(mock.calls().begun, 1);
+    let other = server.post(&path, &json!({"text": "别的", "request_id": "r1"})).await;
+    assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
+    let body = json!({"text": "嗯", "stream": true, "request_id": "r2"});
+    let (first, second) = (streamed(&server, &id, &body).await, streamed(&server, &id, &body).await);
+    assert_eq!(text(&first, "final_delta"), "二");
+    assert_eq!(text(&second, "final_delta"), "二");
+    assert_eq!(turn(&first), turn(&second));
+    assert_eq!(mock.calls().begun, 2);
+}
+
+#[tokio::test]
+async fn turns_of_a_dialogue_come_one_after_the_other() {
+    let gate = Gate::new();
+    let mut slow = vec![Step::Wait(gate.clone())];
+    slow.extend(reply(&answer(30, false, "一"), 9));
+    let mock = Mock::start(vec![slow, reply(&answer(40, false, "二"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let (one, two) = (json!({"text": "甲"}), json!({"text": "乙"}));
+    let (first, second, ()) = tokio::join!(
+        server.post(&path, &one),
+        async {
+            mock.until(|calls| calls.begun == 1).await;
+            server.post(&path, &two).await
+        },
+        async {
+            mock.until(|calls| calls.begun == 1).await;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            gate.open();
+        }
+    );
+    assert_eq!((&first.json["ai_message"], &second.json["ai_message"]), (&json!("一"), &json!("二")));
+    let prompt = mock.asked()[1].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("user: 甲\nassistant: 一\nuser: 乙"), "{prompt}");
+}
+
+#[tokio::test]
+async fn a_dialogue_survives_the_server() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9), reply(&answer(90, true, "二"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    say(&server, &id, "你好").await;
+    let folder = server.stopped().await;
+    let mut again = config(&folder);
+    again.add_upstream(&mock.url(), None).unwrap();
+    let server = Tambour::serve(folder, again).await;
+    let turn = say(&server, &id, "懂了").await;
+    assert_eq!((&turn["metadata"]["current_round"], &turn["completed"]), (&json!(2), &json!(true))); // S-067
+    let prompt = mock.asked()[1].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("user: 你好\nassistant: 一\nuser: 懂了"), "{prompt}"); // S-067
+}
+
+#[tokio::test]
+async fn a_dialogue_keeps_the_version_it_began_with() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let made =
+        server.post("/api/v1/scripts?draft=true", &json!({"name": "s", "yaml": script(&[SAY])})).await.json;
+    let id = made["script_id"].as_str().unwrap();
+    let refused = server.post("/api/v1/dialogues", &json!({"script_id": id})).await;
+    assert_eq!((refused.status, refused.problem()), (409, "not_published"));
+    let first = server.post("/api/v1/dialogues", &json!({"script_id": id, "version": 1})).await.json;
+    let changed = script(&[&SAY.replace("Hi", "Bye")]);
+    server.put(&format!("/api/v1/scripts/{id}"), &json!({"yaml": changed})).await;
+    assert_eq!(server.call("delete", &format!("/api/v1/scripts/{id}"), None).await.status, 204);
+    say(&server, first["dialogue_id"].as_str().unwrap(), "x").await;
+    assert!(mock.asked()[0].body["messages"][0]["content"].as_str().unwrap().contains("Hi 小明"));
+    let unknown = server.post("/api/v1/dialogues", &json!({"script_id": id})).await;
+    assert_eq!(unknown.status, 404);
+    let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(&[SAY])})).await.json;
+    let unknown =
+        server.post("/api/v1/dialogues", &json!({"script_id": made["script_id"], "session": "x"})).await;
+    assert_eq!((unknown.status, unknown.problem()), (422, "unknown_session"));
+}

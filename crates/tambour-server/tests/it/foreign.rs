@@ -1,0 +1,394 @@
+//! Clients of other protocols: what a request becomes, what goes out, and how errors look.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Gate, Mock, Step, delta, finish, frame, reply};
+use crate::server::{Answer, Tambour};
+
+fn data(step: &Value) -> Step {
+    Step::Send(frame(&json!({"choices": [{"index": 0, "delta": step}]})))
+}
+
+/// A reply with a call beside its text.
+fn calling(text: &str) -> Vec<Step> {
+    let call = json!({"index": 0, "id": "x", "function": {"name": "add", "arguments": "{\"a\": 1}"}});
+    let text = (!text.is_empty()).then(|| delta(text));
+    text.into_iter().chain([data(&json!({"tool_calls": [call]}))]).chain(finish("tool_calls")).collect()
+}
+
+fn function() -> Value {
+    json!({"name": "add", "description": "Adds\none.", "parameters": {
+        "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+    }})
+}
+
+/// The JSON of all `data:` lines of a stream.
+fn chunks(answer: &Answer) -> Vec<Value> {
+    let lines = answer.text.lines().filter_map(|line| line.strip_prefix("data: "));
+    lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// What is asked of chat completions, with these fields.
+fn ask(more: &Value) -> Value {
+    let mut ask = json!({"model": "openai/m", "messages": [{"role": "user", "content": "x"}]});
+    ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    ask
+}
+
+#[tokio::test]
+async fn a_request_of_chat_completions_reaches_the_model_as_it_is() {
+    let mock = Mock::start(vec![reply("Four.", 2)]).await;
+    let server = Tambour::with(&mock).await;
+    let messages = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "2+2"}, {"type": "image_url", "image_url": {"url": "data:,"}}]},
+        {"role": "assistant", "content": null, "refusal": null, "annotations": [], "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}]},
+        {"role": "tool", "content": "4", "tool_call_id": "a"},
+    ]);
+    let body = ask(&json!({
+        "messages": messages, "temperature": 0.5, "max_completion_tokens": 9, "stop": ["\n"], "seed": 7,
+        "frequency_penalty": 0.1, "user": "u", "logit_bias": null, "tool_choice": null,
+    }));
+    let answer = server.post("/v1/chat/completions", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let message = &answer.json["choices"][0]["message"];
+    assert_eq!((&message["role"], &message["content"]), (&json!("assistant"), &json!("Four.")));
+    assert_eq!(answer.json["choices"][0]["finish_reason"], "stop");
+    assert_eq!(answer.json["usage"]["total_tokens"], 12);
+    assert_eq!(
+        (&answer.json["object"], &answer.json["model"]),
+        (&json!("chat.completion"), &json!("openai/m"))
+    );
+    let asked = mock.asked().remove(0).body;
+    for (name, value) in [
+        ("model", json!("m")),
+        ("temperature", json!(0.5)),
+        ("max_completion_tokens", json!(9)),
+        ("stop", json!(["\n"])),
+        ("seed", json!(7)),
+        ("frequency_penalty", json!(0.1)),
+        ("user", json!("u")),
+    ] {
+        assert_eq!(asked[name], value, "{name}");
+    }
+    assert!(asked.get("tool_choice").is_none() && asked.get("logit_bias").is_none(), "{asked}");
+    let said = asked["messages"].as_array().unwrap();
+    assert_eq!((said.len(), &said[0], &said[1], &said[3]), (4, &messages[0], &messages[1], &messages[3]));
+    assert_eq!(said[2]["tool_calls"], messages[2]["tool_calls"]);
+    assert!(said[2].get("refusal").is_none());
+}
+
+#[tokio::test]
+async fn chunks_have_the_form_that_clients_check() {
+    let mock = Mock::start(vec![reply("<think>So</think>It is\nfour.", 3)]).await;
+    let server = Tambour::with(&mock).await;
+    let body = ask(
+        &json!({"stream": true, "stream_options": {"include_usage": true}, "tambour": {"dialect": "plain"}}),
+    );
+    let answer = server.post("/v1/chat/completions", &body).await;
+    assert!(answer.headers["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+    assert!(answer.text.ends_with("data: [DONE]\n\n") && !answer.text.contains("event:"), "{}", answer.text);
+    let chunks = chunks(&answer);
+    for name in ["id", "created", "model"] {
+        assert!(chunks.iter().all(|chunk| chunk[name] == chunks[0][name]), "{name}");
+    }
+    assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
+    let of = |name: &str| -> String {
+        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][name].as_str()).collect()
+    };
+    assert_eq!(of("content"), "It is\nfour.");
+    assert!(of("reasoning_content").ends_with("**\nSo"), "{}", of("reasoning_content"));
+    let ends: Vec<&Value> = chunks
+        .iter()
+        .map(|chunk| &chunk["choices"][0]["finish_reason"])
+        .filter(|end| !end.is_null())
+        .collect();
+    assert_eq!(ends, [&json!("stop")]);
+    let last = chunks.last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(12)));
+}
+
+#[tokio::test]
+async fn calls_are_the_clients_to_run_in_each_protocol() {
+    for text in ["", "I add."] {
+        let mock = Mock::start(vec![calling(text)]).await;
+        let server = Tambour::with(&mock).await;
+        let tools = json!([{"type": "function", "function": function()}]);
+        for stream in [false, true] {
+            let body = ask(&json!({"tools": tools, "tool_choice": "auto", "stream": stream}));
+            let answer = server.post("/v1/chat/completions", &body).await;
+            let (message, finish) = if stream {
+                let chunks = chunks(&answer);
+                let calls: Vec<Value> = chunks
+                    .iter()
+                    .filter_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].get(0).cloned())
+                    .collect();
+                assert_eq!((&calls[0]["function"]["arguments"], &calls[0]["index"]), (&json!(""), &json!(0)));
+                let arguments: String =
+                    calls.iter().map(|call| call["function"]["arguments"].as_str().unwrap()).collect();
+                let mut call = calls[0].clone();
+                call["function"]["arguments"] = arguments.into();
+                call.as_object_mut().unwrap().remove("index");
+                let content: String = chunks
+                    .iter()
+                    .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+                    .collect();
+                let end = &chunks.last().unwrap()["choices"][0]["finish_reason"];
+                (json!({"content": content, "tool_calls": [call]}), end.clone())
+            } else {
+                let mut message = answer.json["choices"][0]["message"].clone();
+                if message["content"].is_null() {
+                    message["content"] = "".into();
+                }
+                (message, answer.json["choices"][0]["finish_reason"].clone())
+            };
+            // Text stands in for nothing that the model did not say.
+            assert_eq!(
+                (message["content"].as_str().unwrap(), finish),
+                (text, json!("tool_calls")),
+                "{}",
+                answer.text
+            );
+            let call = &message["tool_calls"][0];
+            assert_eq!((&call["type"], &call["function"]["name"]), (&json!("function"), &json!("add")));
+            assert_eq!(
+                serde_json::from_str::<Value>(call["function"]["arguments"].as_str().unwrap()).unwrap(),
+                json!({"a": 1})
+            );
+        }
+        let asked = mock.asked().remove(0).body;
+        assert_eq!(asked["tool_choice"], "auto");
+        assert_eq!(asked["tools"][0]["function"]["parameters"], function()["parameters"]);
+
+        let mut tool = function();
+        tool["type"] = "function".into();
+        let response =
+            server.post("/v1/responses", &json!({"model": "openai/m", "input": "x", "tools": [tool]})).await;
+        let call =
+            response.json["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call");
+        assert_eq!(call.unwrap()["arguments"], "{\"a\":1}", "{}", response.text);
+        assert_eq!(response.json["output"].to_string().contains("output_text"), !text.is_empty());
+
+        let tool = json!({"name": "add", "input_schema": function()["parameters"]});
+        let ask = json!({"model": "openai/m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "tools": [tool]});
+        let message = server.post("/v1/messages", &ask).await;
+        assert_eq!(message.json["stop_reason"], "tool_use", "{}", message.text);
+        let call =
+            message.json["content"].as_array().unwrap().iter().find(|block| block["type"] == "tool_use");
+        assert_eq!(call.unwrap()["input"], json!({"a": 1}));
+    }
+}
+
+#[tokio::test]
+async fn aliases_bring_upstream_contract_and_prompt() {
+    let good = "<thinking><phase id=\"1\"><title>Sum</title>2+2</phase></thinking><final>Four.</final>";
+    let mock = Mock::start(vec![reply("no tags", 2), reply(good, 5)]).await;
+    let server = Tambour::start(&mock, |config| {
+        let alias = json!({
+            "upstream": "openai", "model": "deep", "dialect": "thinkingml", "system_prompt": "You sum.", "max_reasks": 1,
+            "contract": {"options": {"text_language": "en"}},
+        });
+        config.aliases.insert("sums".into(), serde_json::from_value(alias).unwrap());
+    })
+    .await;
+    let answer = server.post("/v1/chat/completions", &ask(&json!({"model": "sums"}))).await;
+    let message = &answer.json["choices"][0]["message"];
+    assert_eq!(
+        (&message["content"], &message["reasoning_content"]),
+        (&json!("Four."), &json!("**Sum**\n2+2"))
+    );
+    let asked = mock.asked();
+    assert_eq!((asked.len(), &asked[0].body["model"]), (2, &json!("deep")));
+    assert_eq!(asked[0].body["messages"][0], json!({"role": "system", "content": "You sum."}));
+    let models = server.get("/v1/models").await.json;
+    let names: Vec<&str> =
+        models["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!((names, &models["object"]), (vec!["sums", "demo", "openai/a-model"], &json!("list")));
+    assert_eq!(server.get("/v1/models/sums").await.json["object"], "model");
+}
+
+#[tokio::test]
+async fn errors_have_the_form_of_the_protocol() {
+    let mut failing = vec![delta("half"), Step::Send(frame(&json!({"error": {"message": "broke"}})))];
+    failing.push(Step::End);
+    let mock = Mock::start(vec![failing]).await;
+    let mut server = Tambour::with(&mock).await;
+    let wrong = server.post("/v1/chat/completions", &ask(&json!({"model": "nobody"}))).await;
+    assert_eq!(
+        (wrong.status, &wrong.json["error"]["code"]),
+        (404, &json!("model_not_found")),
+        "{}",
+        wrong.text
+    );
+    assert_eq!(wrong.json["error"]["param"], "model");
+    assert_eq!(wrong.headers["x-should-retry"], "false");
+    for (body, param) in [
+        (ask(&json!({"n": 2})), "n"),
+        (ask(&json!({"messages": "x"})), "messages"),
+        (ask(&json!({"tools": [{"type": "web"}]})), "tools"),
+        (ask(&json!({"tambour": {"colour": 1}})), "colour"),
+        (ask(&json!({"tambour": {"wait": true}})), "wait"),
+        (ask(&json!({"tambour": 1})), "tambour"),
+        (ask(&json!({"model": null})), "model"),
+    ] {
+        let refused = server.post("/v1/chat/completions", &body).await;
+        assert_eq!(
+            (refused.status, &refused.json["error"]["param"]),
+            (422, &json!(param)),
+            "{}",
+            refused.text
+        );
+        assert!(refused.json["error"]["message"].is_string() && refused.json["error"]["type"].is_string());
+    }
+    let missing = server.post("/v1/messages", &json!({"model": "openai/m", "messages": []})).await;
+    assert_eq!((missing.status, &missing.json["type"]), (422, &json!("error")), "{}", missing.text);
+    assert_eq!(missing.json["error"]["type"], "invalid_request_error");
+
+    // Of the model.
+    let failed = server.post("/v1/chat/completions", &ask(&json!({}))).await;
+    assert_eq!(
+        (failed.status, &failed.json["error"]["code"]),
+        (502, &json!("upstream_error")),
+        "{}",
+        failed.text
+    );
+    assert_eq!(failed.headers["x-should-retry"], "false");
+    let streamed = server.post("/v1/chat/completions", &ask(&json!({"stream": true}))).await;
+    assert_eq!(chunks(&streamed).last().unwrap()["error"]["code"], "upstream_error", "{}", streamed.text);
+    assert!(!streamed.text.contains("[DONE]"));
+    let message = json!({"model": "openai/m", "max_tokens": 9, "stream": true, "messages": [{"role": "user", "content": "x"}]});
+    let streamed = server.post("/v1/messages", &message).await;
+    assert!(streamed.text.contains("event: error\ndata: {\"type\":\"error\""), "{}", streamed.text);
+
+    // Of the key.
+    let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(Some("wrong"));
+    let unknown = server.post("/v1/chat/completions", &ask(&json!({}))).await;
+    assert_eq!((unknown.status, &unknown.json["error"]["type"]), (401, &json!("authentication_error")));
+    let unknown = server.post("/v1/messages", &message).await;
+    assert_eq!(unknown.json["error"]["type"], "authentication_error");
+    server.key(admin["key"].as_str());
+    assert_eq!(server.get("/v1/models").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_of_openai_that_goes_stops_the_model() {
+    let gate = Gate::new();
+    let mut script = vec![delta("on and "), Step::Wait(gate.clone()), delta("on")];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::start(&mock, |config| config.grace_ms = 600_000).await;
+    let body = ask(&json!({"stream": true}));
+    let streaming = server.begin("/v1/chat/completions", &body).await;
+    mock.until(|calls| calls.begun == 1).await;
+    drop(streaming);
+    mock.until(|calls| calls.deserted == 1).await;
+    // One that waits for the whole answer too.
+    let waiting = server.begin("/v1/chat/completions", &ask(&json!({}))).await;
+    mock.until(|calls| calls.begun == 2).await;
+    drop(waiting);
+    mock.until(|calls| calls.deserted == 2).await;
+    server.until_metric("tambour_running", 0).await;
+}
+
+#[tokio::test]
+async fn a_response_goes_on_where_the_client_stopped_and_in_a_conversation() {
+    let mock = Mock::start(vec![reply("First.", 2), reply("Second.", 2)]).await;
+    let server = Tambour::with(&mock).await;
+    let first = server
+        .post("/v1/responses", &json!({"model": "openai/m", "input": "one", "instructions": "Be brief."}))
+        .await;
+    let id = first.json["id"].as_str().unwrap();
+    assert_eq!(first.json["output"][1]["content"][0]["text"], "First.", "{}", first.text);
+    let next = json!({"model": "openai/m", "input": "two", "previous_response_id": id});
+    let second = server.post("/v1/responses", &next).await;
+    assert_eq!(second.status, 200, "{}", second.text);
+    let asked = mock.asked().remove(1).body;
+    let said: Vec<&str> =
+        asked["messages"].as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["one", "First.", "two"]);
+    let all = server.get(&format!("/v1/responses/{id}?stream=true")).await;
+    let all = chunks(&all);
+    let numbers: Vec<u64> = all.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..all.len() as u64).collect::<Vec<_>>());
+    for seen in 0..all.len() {
+        let rest = server.get(&format!("/v1/responses/{id}?stream=true&starting_after={seen}")).await;
+        assert_eq!(chunks(&rest), all[seen + 1..], "after {seen}");
+    }
+    assert_eq!(server.get("/v1/responses/resp_none").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_chat_of_the_ai_sdk_is_replayed_while_it_runs_and_can_be_stopped() {
+    let gate = Gate::new();
+    let mut script = vec![delta("on and "), Step::Wait(gate.clone()), delta("on")];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::with(&mock).await;
+    let message = json!({"id": "1", "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let body = json!({"id": "c/1", "messages": [message], "trigger": "submit-message", "tambour": {"dialect": "plain"}});
+    assert_eq!(server.get("/api/chat/c%2F1/stream").await.status, 204);
+    let first = server.begin("/api/chat", &body).await;
+    mock.until(|calls| calls.begun == 1).await;
+    let again = server.begin_get("/api/chat/c%2F1/stream").await;
+    assert_eq!(server.post("/api/chat/c%2F1/stop", &json!({})).await.json, json!({"stopped": true}));
+    let (first, again) = (first.text().await, again.text().await);
+    assert_eq!(first, again);
+    let parts: Vec<Value> =
+        first.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect();
+    assert_eq!(parts[0]["type"], "start");
+    assert!(parts.iter().any(|part| part["type"] == "text-end"));
+    assert_eq!(parts.last().unwrap()["type"], "abort", "{first}");
+    assert!(first.ends_with("data: [DONE]\n\n"));
+    assert_eq!(server.get("/api/chat/c%2F1/stream").await.status, 204);
+    // The last message alone goes on with the chat.
+    gate.open();
+    let next = json!({"id": "c/1", "message": {"role": "user", "parts": [{"type": "text", "text": "y"}]}, "tambour": {"dialect": "plain"}});
+    let answer = server.post("/api/chat", &next).await;
+    assert_eq!(answer.headers["x-vercel-ai-ui-message-stream"], "v1");
+    let asked = mock.asked().remove(1).body;
+    assert_eq!(asked["messages"][0]["content"], "x", "{asked}");
+    assert_eq!(
+        asked["messages"].as_array().unwrap().last().unwrap()["content"]
+            .as_str()
+            .map(|said| said.contains('y')),
+        Some(true)
+    );
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_takes_messages_tools_context_and_answers() {
+    let mock = Mock::start(vec![calling("I add.")]).await;
+    let server = Tambour::with(&mock).await;
+    let body = json!({
+        "threadId": "t", "runId": "r", "state": {}, "context": [{"description": "place", "value": "Oslo"}],
+        "tools": [{"name": "add", "description": "Adds.", "parameters": function()["parameters"]}],
+        "messages": [
+            {"id": "1", "role": "user", "content": "x"},
+            {"id": "2", "role": "assistant", "toolCalls": [{"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}]},
+            {"id": "3", "role": "tool", "content": "1", "toolCallId": "a"},
+            {"id": "4", "role": "reasoning", "content": "hidden"},
+        ],
+        "resume": [{"interruptId": "i", "status": "resolved", "payload": "yes"}, {"interruptId": "j", "status": "cancelled"}],
+        "forwardedProps": {"model": "openai/m", "tambour": {"dialect": "plain"}},
+    });
+    let answer = server.post("/ag-ui", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(!answer.text.contains("[DONE]"));
+    let events = chunks(&answer);
+    assert_eq!(
+        (&events[0]["type"], &events[0]["threadId"], &events[0]["runId"]),
+        (&json!("RUN_STARTED"), &json!("t"), &json!("r"))
+    );
+    let last = events.last().unwrap();
+    assert_eq!((&last["type"], &last["outcome"]["type"]), (&json!("RUN_FINISHED"), &json!("success")));
+    assert_eq!(last["outcome"]["pendingToolCallIds"].as_array().unwrap().len(), 1);
+    let asked = mock.asked().remove(0).body;
+    let roles: Vec<&str> =
+        asked["messages"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
+    for wrong in [json!({}), json!({"threadId": "t"}), json!({"threadId": "t", "runId": "r"})] {
+        assert_eq!(server.post("/ag-ui", &wrong).await.status, 422);
+    }
+}

@@ -1,0 +1,162 @@
+//! Scripts and templates over HTTP: versions, publishing, what is wrong with them.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Mock, reply};
+use crate::server::{Folder, Tambour, config};
+
+const SCRIPT: &str = "# kept as it is\nsessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
+                      actions:\n              - {type: ai_say, content: \"Hello {name}\", max_rounds: 2}\n";
+
+async fn server() -> Tambour {
+    Tambour::with(&Mock::start(vec![reply("x", 1)]).await).await
+}
+
+fn codes(faults: &Value) -> Vec<&str> {
+    faults.as_array().unwrap().iter().map(|fault| fault["code"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn scripts_have_versions() {
+    let server = server().await;
+    let made = server.post("/api/v1/scripts", &json!({"name": "first", "yaml": SCRIPT})).await;
+    assert_eq!((made.status, &made.json["version"]), (201, &json!(1)), "{}", made.text);
+    // Warnings do not keep a script from running (S-038).
+    assert!(codes(&made.json["warnings"]).iter().all(|code| *code == "variable_unresolved"));
+    let id = made.json["script_id"].as_str().unwrap();
+    let place = format!("/api/v1/scripts/{id}");
+    let shown = server.get(&place).await.json;
+    assert_eq!(
+        (&shown["yaml"], &shown["version"], &shown["published"]),
+        (&json!(SCRIPT), &json!(1), &json!(1))
+    ); // S-014
+    let second = SCRIPT.replace("Hello", "Hi");
+    let put =
+        server.call("put", &format!("{place}?draft=true"), Some(&json!({"yaml": second}).to_string())).await;
+    assert_eq!((put.status, &put.json["version"]), (200, &json!(2)), "{}", put.text);
+    assert_eq!(server.get(&place).await.json["version"], 1);
+    assert_eq!(server.get(&format!("{place}?version=2")).await.json["yaml"], json!(second));
+    let published = server.post(&format!("{place}/publish"), &json!({"version": 2})).await;
+    assert_eq!((published.status, &published.json["version"]), (200, &json!(2)));
+    assert_eq!(server.get(&place).await.json["version"], 2);
+    let versions = server.get(&format!("{place}/versions")).await.json;
+    let listed: Vec<_> =
+        versions["data"].as_array().unwrap().iter().map(|one| (&one["version"], &one["published"])).collect();
+    assert_eq!(listed, [(&json!(2), &json!(true)), (&json!(1), &json!(false))]);
+    let diff = server.get(&format!("{place}/diff?from=1&to=2")).await.json["diff"].clone();
+    let diff = diff.as_str().unwrap();
+    assert!(
+        diff.contains("-              - {type: ai_say, content: \"Hello")
+            && diff.contains("+              - {type: ai_say, content: \"Hi"),
+        "{diff}"
+    );
+    assert_eq!(server.get(&format!("{place}/diff")).await.json["from"], 1);
+    // The way back.
+    server.post(&format!("{place}/publish"), &json!({"version": 1})).await;
+    assert_eq!(server.get(&place).await.json["version"], 1);
+    for (path, sent) in [("publish", Some(json!({"version": 9}).to_string())), ("diff?from=1&to=9", None)] {
+        let method = if sent.is_some() { "post" } else { "get" };
+        let answer = server.call(method, &format!("{place}/{path}"), sent.as_deref()).await;
+        assert_eq!((answer.status, answer.problem()), (404, "not_found"), "{path}");
+    }
+    let all = server.get("/api/v1/scripts").await.json;
+    assert_eq!((&all["data"][0]["name"], &all["data"][0]["latest"]), (&json!("first"), &json!(2)));
+    assert_eq!(server.call("delete", &place, None).await.status, 204);
+    assert_eq!(server.get(&place).await.status, 404);
+    assert_eq!(server.get("/api/v1/scripts").await.json["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_run_is_refused_with_all_its_faults() {
+    let server = server().await;
+    let broken = SCRIPT
+        .replace("max_rounds: 2", "max_rounds: 99, mood: calm")
+        .replace("content: \"Hello {name}\", ", "");
+    let refused = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": broken})).await;
+    assert_eq!((refused.status, refused.problem()), (422, "invalid_script")); // S-004
+    assert_eq!(codes(&refused.json["errors"]), ["content_required", "field_range"]); // S-004, S-006
+    assert_eq!(codes(&refused.json["warnings"]), ["field_unknown"]); // S-012
+    let fault = &refused.json["errors"][1];
+    assert_eq!(fault["path"], "sessions[0].phases[0].steps[0].actions[0].max_rounds"); // S-001
+    assert_eq!((&fault["line"], &fault["column"]), (&json!(9), &json!(44))); // S-001
+    let judged = server.post("/api/v1/scripts/validate", &json!({"yaml": broken})).await;
+    assert_eq!((judged.status, &judged.json["valid"]), (200, &json!(false)));
+    assert_eq!(judged.json["errors"], refused.json["errors"]);
+    let judged = server.post("/api/v1/scripts/validate", &json!({"yaml": SCRIPT})).await.json;
+    assert_eq!((&judged["valid"], &judged["errors"]), (&json!(true), &json!([])));
+    let unnamed = server.post("/api/v1/scripts", &json!({"yaml": SCRIPT})).await;
+    assert_eq!((unnamed.status, unnamed.problem()), (422, "missing_field"));
+    let long = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": "x".repeat(2 << 20)})).await;
+    assert_eq!((long.status, long.problem()), (422, "invalid_field"));
+}
+
+#[tokio::test]
+async fn a_script_is_made_once() {
+    let server = server().await;
+    let body = json!({"name": "s", "yaml": SCRIPT}).to_string();
+    let again = async |body: &str| {
+        server.call_with("post", "/api/v1/scripts", Some(body), &[("idempotency-key", "k1")]).await
+    };
+    let (first, second) = (again(&body).await, again(&body).await);
+    assert_eq!((first.status, second.status), (201, 201));
+    assert_eq!(first.json, second.json);
+    assert_eq!(server.get("/api/v1/scripts").await.json["data"].as_array().unwrap().len(), 1);
+    let other = again(&json!({"name": "t", "yaml": SCRIPT}).to_string()).await;
+    assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
+}
+
+#[tokio::test]
+async fn templates_are_looked_up_in_order() {
+    const ID: &str = "ai-say-mainline-a-introduce-concept";
+    let folder = Folder::new();
+    let prompts = folder.0.join("config/prompts/ai-say");
+    std::fs::create_dir_all(&prompts).unwrap();
+    let mut config = config(&folder);
+    config.config_dir = folder.0.join("config");
+    config.add_upstream(&Mock::start(vec![reply("x", 1)]).await.url(), None).unwrap();
+    let server = Tambour::serve(folder, config).await;
+    let place = format!("/api/v1/templates/{ID}");
+    let shipped = server.get(&place).await.json;
+    assert_eq!(shipped["source"], "builtin"); // S-045
+    assert!(shipped["text"].as_str().unwrap().starts_with("现时间 {%time%}，你是 {%who%}。")); // S-045
+    assert_eq!(
+        shipped["variables"]["script"],
+        json!(["topic_content", "教育背景", "心理学知识", "学习风格"])
+    );
+    // A file is picked up while the server runs, and a stored one goes before it.
+    std::fs::write(prompts.join("mainline-a-introduce-concept.md"), "file {x}").unwrap();
+    let file = server.get(&place).await.json;
+    assert_eq!((&file["source"], &file["text"]), (&json!("file"), &json!("file {x}"))); // S-045, S-104
+    let put = server.put(&place, &json!({"text": "stored {x} {%time%}"})).await;
+    assert_eq!(
+        (put.status, &put.json["version"], &put.json["variables"]["system"]),
+        (200, &json!(1), &json!(["time"]))
+    );
+    let stored = server.get(&place).await.json;
+    assert_eq!(
+        (&stored["source"], &stored["text"], &stored["hash"]),
+        (&json!("stored"), &json!("stored {x} {%time%}"), &put.json["hash"])
+    ); // S-044
+    assert_eq!(std::fs::read_to_string(prompts.join("mainline-a-introduce-concept.md")).unwrap(), "file {x}");
+    server.put(&format!("{place}?draft=true"), &json!({"text": "draft"})).await;
+    assert_eq!(server.get(&place).await.json["version"], 1);
+    assert_eq!(server.post(&format!("{place}/publish"), &json!({"version": 2})).await.status, 200);
+    assert_eq!(server.get(&place).await.json["text"], "draft");
+    assert_eq!(server.get(&format!("{place}/versions")).await.json["data"].as_array().unwrap().len(), 2);
+    assert!(server.get(&format!("{place}/diff")).await.json["diff"].as_str().unwrap().contains("+draft"));
+    let listed = server.get("/api/v1/templates").await.json;
+    let sources: Vec<_> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["template_id"].as_str().unwrap(), one["source"].as_str().unwrap()))
+        .collect();
+    assert!(
+        sources.contains(&(ID, "stored")) && sources.contains(&("ai-ask-default", "builtin")),
+        "{sources:?}"
+    );
+    let none = server.get("/api/v1/templates/nothing").await;
+    assert_eq!((none.status, none.problem()), (404, "template_not_found")); // S-022
+    let wrong = server.put("/api/v1/templates/a%20b", &json!({"text": "x"})).await;
+    assert_eq!((wrong.status, wrong.problem()), (422, "invalid_field"));
+}

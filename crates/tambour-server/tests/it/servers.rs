@@ -1,0 +1,104 @@
+//! Messages name the server that runs them, and a start closes nobody else's.
+
+use std::path::Path;
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqliteConnectOptions;
+use tambour_server::store::{Batch, Live, Log, MessageRow, Store};
+
+use crate::client::{check, numbered};
+use crate::server::{Folder, Tambour, config};
+
+/// The database of a server that does not run.
+async fn database(file: &Path) -> SqlitePool {
+    SqlitePool::connect_with(SqliteConnectOptions::new().filename(file)).await.unwrap()
+}
+
+/// A message in the middle of its reply, as a server leaves it that is killed.
+async fn begun(store: &Store, id: &str) {
+    let row = MessageRow {
+        id: id.to_owned(),
+        conversation_id: "conv_1".to_owned(),
+        request_id: format!("req_{id}"),
+        owner: "local".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        status: "running".to_owned(),
+        request: r#"{"text":"x","dialect":"plain","output_protocol":"jsonseq_v1"}"#.to_owned(),
+        ..MessageRow::default()
+    };
+    store.insert_message(&row).unwrap().await.unwrap();
+    let mut batch = Batch::new(1);
+    batch.raw(1, "four");
+    store.append(&Live::new(id.to_owned()), batch).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_closes_what_is_its_own_or_nobodys() {
+    let folder = Folder::new();
+    let file = config(&folder).database_file().unwrap();
+    let store = Store::open(&file, false).await.unwrap();
+    let own = store.own().clone();
+    assert_eq!(own.epoch, 1);
+    for id in ["msg_own", "msg_nobodys", "msg_foreign", "msg_now"] {
+        begun(&store, id).await;
+    }
+    store.close().await;
+    let pool = database(&file).await;
+    let change = "update messages set server = null, epoch = null where id = 'msg_nobodys'; \
+        update messages set server = 'srv_other', epoch = 1, lease = '2020-01-01T00:00:00.000Z' where id = 'msg_foreign'; \
+        update messages set epoch = 2 where id = 'msg_now'";
+    sqlx::query(change).execute(&pool).await.unwrap();
+    pool.close().await;
+    let config = config(&folder);
+    let server = Tambour::serve(folder, config).await;
+    for id in ["msg_own", "msg_nobodys"] {
+        let events = server.follow(id, &[]).await.whole().await;
+        check(&events);
+        assert_eq!(numbered(&events).last().unwrap().data["code"], "interrupted", "{id}");
+        assert_eq!(server.get(&format!("/api/v1/messages/{id}")).await.json["status"], "failed", "{id}");
+    }
+    // Another server may be writing it; and what began at this start is not of the last one.
+    for id in ["msg_foreign", "msg_now"] {
+        let record = server.get(&format!("/api/v1/messages/{id}")).await.json;
+        assert_eq!(record["status"], "running", "{id}");
+        assert_eq!(record["reply"], "four", "{id}");
+        assert!(record.get("error").is_none(), "{id}");
+    }
+    let folder = server.stopped().await;
+    let pool = database(&file).await;
+    let entries =
+        sqlx::query_scalar::<_, i64>("select max(last) from entries where message_id = 'msg_foreign'");
+    assert_eq!(entries.fetch_one(&pool).await.unwrap(), 1, "nothing was added");
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("select id, epoch from server").fetch_all(&pool).await.unwrap();
+    assert_eq!(rows, [(own.server.clone(), 2)], "the id stays, the epoch rises");
+    pool.close().await;
+    // The one that had begun at that start is of the last one now.
+    let again = crate::server::config(&folder);
+    let server = Tambour::serve(folder, again).await;
+    assert_eq!(server.get("/api/v1/messages/msg_now").await.json["status"], "failed");
+    assert_eq!(server.get("/api/v1/messages/msg_foreign").await.json["status"], "running");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_says_who_runs_it_also_behind_a_crash() {
+    let folder = Folder::new();
+    let file = folder.0.join("tambour.db");
+    let store = Store::open(&file, false).await.unwrap();
+    begun(&store, "msg_1").await;
+    // As a killed process leaves it: what the journal has is put into a database that has nothing.
+    let journal = folder.0.join("tambour.journal");
+    let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap();
+    let kept = std::fs::read(segment.path()).unwrap();
+    let own = store.own().clone();
+    store.close().await;
+    let other = Folder::new();
+    std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
+    std::fs::write(other.0.join("tambour.journal/0000000000000001.log"), kept).unwrap();
+    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    let row = store.message("msg_1").await.unwrap().unwrap();
+    assert_eq!((row.server.as_deref(), row.epoch), (Some(own.server.as_str()), Some(1)));
+    assert_ne!(store.own().server, own.server);
+    assert!(store.running().await.unwrap().is_empty(), "it is of the other database's server");
+    store.close().await;
+}

@@ -1,0 +1,492 @@
+//! The state of a conversation: changed by replies and by clients, held to a schema, taken back, deleted, and whole after a crash.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::deletion::gone;
+use crate::mock::{Gate, Mock, Step, delta, reply};
+use crate::server::{Folder, Tambour, config};
+
+/// A reply with these blocks of operations.
+fn said(text: &str, blocks: &[Value]) -> String {
+    let block = |operations: &Value| {
+        format!("<variable_update>\n<analysis>it was so</analysis>\n{operations}\n</variable_update>\n")
+    };
+    format!("<content>\n{text}\n</content>\n{}", blocks.iter().map(block).collect::<String>())
+}
+
+struct Chat {
+    server: Tambour,
+    conversation: String,
+}
+
+impl Chat {
+    async fn of(server: Tambour) -> Chat {
+        let made = server.post("/api/v1/conversations", &json!({})).await.json;
+        let conversation = made["conversation_id"].as_str().unwrap().to_owned();
+        Chat { server, conversation }
+    }
+
+    async fn with(mock: &Mock) -> Chat {
+        Chat::of(Tambour::with(mock).await).await
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/v1/conversations/{}/state{rest}", self.conversation)
+    }
+
+    /// Asks, and waits for the end.
+    async fn ask(&self, text: &str) -> Value {
+        let ask = json!({"text": text, "dialect": "filament", "conversation_id": self.conversation,
+            "output_protocol": "jsonseq_v1", "wait": true});
+        let answer = self.server.post("/api/v1/messages", &ask).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json
+    }
+
+    async fn state(&self) -> Value {
+        let answer = self.server.get(&self.path("")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json["state"].clone()
+    }
+
+    async fn operate(&self, operations: Value) -> Value {
+        let answer = self.server.post(&self.path("/operations"), &json!({"operations": operations})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json
+    }
+
+    async fn regenerate(&self, message: &Value) -> Value {
+        let answer = self.server.call("post", &of(message, "/regenerate"), None).await;
+        assert_eq!(answer.status, 202, "{}", answer.text);
+        let id = answer.json["message_id"].as_str().unwrap();
+        assert_ne!(answer.json["message_id"], message["message_id"]);
+        self.server.ended(id).await
+    }
+}
+
+fn of(message: &Value, rest: &str) -> String {
+    format!("/api/v1/messages/{}{rest}", message["message_id"].as_str().unwrap())
+}
+
+fn event<'a>(record: &'a Value, name: &str) -> &'a Value {
+    let events = record["events"].as_array().unwrap();
+    &events.iter().find(|event| event["event"] == name).unwrap_or(&Value::Null)["data"]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_and_clients_change_the_state() {
+    let first =
+        said("a", &[json!([["SET", "纯田真奈.好感度", 5], ["PUSH", "bag", "rope"], ["POP", "name"]])]);
+    let second = said("b", &[json!([["ADD", "纯田真奈.好感度", 3]]), json!([["ADD", "纯田真奈.好感度", 1]])]);
+    let mock = Mock::start(vec![reply(&first, 3), reply(&second, 5)]).await;
+    let chat = Chat::with(&mock).await;
+    assert_eq!(chat.state().await, json!({}));
+    // F-111, F-112
+    let made = chat.operate(json!([["SET", "name", "x"], ["SUB", "name", 1], ["FLY", "a"]])).await;
+    assert_eq!(made["state"], json!({"name": "x"}));
+    let oks: Vec<&Value> = made["results"].as_array().unwrap().iter().map(|one| &one["ok"]).collect();
+    assert_eq!(oks, [true, false, false]);
+    // F-113: one notice with index and reason.
+    assert_eq!(made["notices"].as_array().unwrap().len(), 1);
+    assert_eq!(made["notices"][0]["code"], "state_update_partial_failure");
+    assert_eq!(made["notices"][0]["ref"], "1: operation_type_mismatch, 2: operation_unknown");
+    let record = chat.ask("one").await;
+    let results = event(&record, "state_update")["results"].clone();
+    assert_eq!(results[0]["after"], 5, "{record:#}");
+    assert_eq!(
+        (&results[2]["ok"], &results[2]["reason"]),
+        (&json!(false), &json!("operation_type_mismatch"))
+    );
+    // F-113
+    assert_eq!(event(&record, "notice")["ref"], "2: operation_type_mismatch");
+    let state = json!({"name": "x", "纯田真奈": {"好感度": 5}, "bag": ["rope"]});
+    assert_eq!(chat.state().await, state);
+    // A reply is read with the state that the one before it has left.
+    let later = chat.ask("two").await;
+    assert_eq!(event(&later, "state_update")["results"][0]["before"], 5);
+    assert_eq!(chat.state().await["纯田真奈"]["好感度"], 9);
+    // F-116: message, operation, before, after, analysis.
+    let history = chat.server.get(&chat.path("/history")).await.json;
+    let data = history["data"].as_array().unwrap();
+    assert_eq!(data.len(), 4, "{history:#}");
+    assert!(data[0]["message_id"].is_null() && data[0]["update_id"] == made["update_id"]);
+    assert_eq!(data[2]["message_id"], later["message_id"]);
+    assert_eq!(data[2]["analysis"], "it was so");
+    assert_eq!(data[2]["operations"], json!([{"op": "ADD", "path": "纯田真奈.好感度", "value": 3}]));
+    assert_eq!((&data[2]["results"][0]["before"], &data[2]["results"][0]["after"]), (&json!(5), &json!(8)));
+    let page = chat.server.get(&chat.path("/history?limit=1&after=2")).await.json;
+    assert_eq!((&page["data"][0], &page["has_more"]), (&data[2], &json!(true)));
+    // F-116: what differs between messages, and the state of then.
+    let id = |record: &Value| record["message_id"].as_str().unwrap().to_owned();
+    let diff = chat.path(&format!("/history?from={}&to={}", id(&record), id(&later)));
+    let diff = chat.server.get(&diff).await.json["diff"].clone();
+    assert_eq!(diff.as_array().unwrap().len(), 1, "{diff:#}");
+    assert_eq!((&diff[0]["before"], &diff[0]["after"]), (&json!(5), &json!(9)));
+    let then = chat.server.get(&chat.path(&format!("?at={}", id(&record)))).await.json;
+    assert_eq!(then["state"], state);
+    let wrong = chat.server.get(&chat.path("?at=msg_0")).await;
+    assert_eq!((wrong.status, wrong.problem()), (404, "not_found"));
+    // All or none.
+    let body = json!({"operations": [["SET", "name", "y"], ["POP", "name"]], "atomic": true});
+    let refused = chat.server.post(&chat.path("/operations"), &body).await.json;
+    // F-113
+    assert_eq!((&refused["state"]["name"], &refused["update_id"]), (&json!("x"), &Value::Null));
+    // It is there after a restart, and a plain message has nothing to do with it.
+    let (before, Chat { server, conversation }) = (chat.state().await, chat);
+    let folder = server.stopped().await;
+    let config = config(&folder);
+    let chat = Chat { server: Tambour::serve(folder, config).await, conversation };
+    assert_eq!(chat.state().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_holds_replies_and_clients() {
+    let mock = Mock::start(vec![reply(&said("a", &[json!([["ADD", "hp", 50], ["SET", "mp", 1]])]), 7)]).await;
+    let chat = Chat::with(&mock).await;
+    let schema = json!({"properties": {"hp": {"type": "integer", "maximum": 100}}});
+    let put = chat.server.put(&chat.path("/schema"), &json!({"schema": schema})).await;
+    assert_eq!((put.status, &put.json["mismatches"]), (200, &json!([])));
+    assert_eq!(chat.server.get(&chat.path("")).await.json["schema"], schema);
+    let made = chat.operate(json!([["SET", "hp", 101], ["SET", "hp", 60]])).await;
+    // F-115
+    assert_eq!(made["results"][0]["reason"], "schema_violation");
+    assert_eq!(made["state"], json!({"hp": 60}));
+    let record = chat.ask("x").await;
+    // F-115
+    assert_eq!(event(&record, "state_update")["results"][0]["reason"], "schema_violation");
+    assert_eq!(chat.state().await, json!({"hp": 60, "mp": 1}));
+    // What is wrong already is told and stays.
+    let strict = json!({"schema": {"properties": {"hp": {"maximum": 10}}}});
+    let put = chat.server.put(&chat.path("/schema"), &strict).await.json;
+    assert_eq!(put["mismatches"][0]["pointer"], "/hp");
+    for (wrong, code) in [
+        (json!({"schema": {"type": "nothing"}}), "invalid_schema"),
+        (json!({}), "missing_field"),
+        (json!({"schema": {"pattern": "a".repeat(100_000)}}), "schema_limit"),
+    ] {
+        let refused = chat.server.put(&chat.path("/schema"), &wrong).await;
+        assert_eq!((refused.status, refused.problem()), (422, code));
+    }
+    chat.server.put(&chat.path("/schema"), &json!({"schema": null})).await;
+    assert_eq!(chat.operate(json!([["SET", "hp", 1000]])).await["state"]["hp"], 1000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_hold_what_clients_send() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let chat = Chat::with(&mock).await;
+    let many: Vec<Value> = (0..10_002).map(|at| json!(["SET", "a", at])).collect();
+    let deep = vec!["a"; 100].join(".");
+    let made = chat
+        .operate(json!([["SET", deep, 1], ["SET", "a", "x".repeat(70_000)], ["SET", "p".repeat(2000), 1]]))
+        .await;
+    for result in made["results"].as_array().unwrap() {
+        assert_eq!(result["ok"], false, "{result}");
+    }
+    assert!(made["update_id"].is_null());
+    let made = chat.operate(many.into()).await;
+    let last = made["results"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["ok"], &last["reason"]), (&json!(false), &json!("limit_exceeded")));
+    // The history has an end: the oldest updates become the base.
+    for at in 0..1010 {
+        chat.operate(json!([["SET", "n", at]])).await;
+    }
+    let first = chat.server.get(&chat.path("/history?limit=1")).await.json["data"][0].clone();
+    assert!(first["position"].as_i64().unwrap() > 1, "{first}");
+    assert_eq!(chat.state().await["n"], 1009);
+    let refused = chat.server.post(&chat.path("/rollback"), &json!({"to": null})).await;
+    assert_eq!((refused.status, refused.problem()), (409, "state_gone"));
+    assert_eq!(chat.state().await["n"], 1009);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_state_goes_back_to_any_message() {
+    let set = |n: u32| said("x", &[json!([["SET", "n", n]]), json!([["SET", format!("k{n}"), n]])]);
+    let mock = Mock::start(vec![
+        reply(&set(1), 9),
+        reply(&said("nothing", &[]), 9),
+        reply(&set(2), 9),
+        reply(&set(3), 9),
+    ])
+    .await;
+    let chat = Chat::with(&mock).await;
+    let first = chat.ask("1").await;
+    let silent = chat.ask("2").await;
+    chat.ask("3").await;
+    let update = chat.operate(json!([["SET", "n", 20]])).await["update_id"].clone();
+    chat.ask("4").await;
+    assert_eq!(chat.state().await, json!({"n": 3, "k1": 1, "k2": 2, "k3": 3}));
+    let back = async |to: &Value| chat.server.post(&chat.path("/rollback"), &json!({"to": to})).await;
+    // F-116
+    assert_eq!(back(&update).await.json, json!({"taken_back": 2, "state": {"n": 20, "k1": 1, "k2": 2}}));
+    // F-116: also one that changed nothing.
+    let answer = back(&silent["message_id"]).await;
+    assert_eq!(answer.json, json!({"taken_back": 3, "state": {"n": 1, "k1": 1}}));
+    assert_eq!(back(&first["message_id"]).await.json["taken_back"], 0);
+    assert_eq!(chat.server.get(&chat.path("/history")).await.json["data"].as_array().unwrap().len(), 2);
+    assert_eq!(back(&update).await.status, 404);
+    assert_eq!(back(&json!(7)).await.problem(), "invalid_field");
+    // It goes on from there.
+    chat.ask("5").await;
+    assert_eq!(chat.state().await, json!({"n": 3, "k1": 1, "k3": 3}));
+    assert_eq!(back(&Value::Null).await.json["state"], json!({}));
+    assert_eq!(chat.state().await, json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_message_in_its_place_takes_its_updates_back_first() {
+    let add = |text: &str, n: u32| reply(&said(text, &[json!([["ADD", "n", n]])]), 9);
+    let mock = Mock::start(vec![add("a", 1), add("b", 10), add("c", 100), add("d", 1000)]).await;
+    let chat = Chat::with(&mock).await;
+    chat.operate(json!([["SET", "n", 0]])).await;
+    let first = chat.ask("one").await;
+    let (second, third) = (chat.ask("two").await, chat.ask("three").await);
+    assert_eq!(chat.state().await, json!({"n": 111}));
+    let again = chat.regenerate(&second).await;
+    // F-116: 1 is there when the new one comes.
+    assert_eq!(event(&again, "state_update")["results"][0]["before"], 1, "{again:#}");
+    assert_eq!(chat.state().await, json!({"n": 1001}));
+    // R-79: the same is asked with the same before it, and what is superseded stays readable.
+    let asked = mock.asked();
+    assert_eq!(asked[3].body["messages"], asked[1].body["messages"]);
+    assert_eq!(again["request"]["text"], "two");
+    for (old, status) in
+        [(&first, "completed"), (&second, "superseded"), (&third, "superseded"), (&again, "completed")]
+    {
+        let record = chat.server.get(&of(old, "")).await.json;
+        assert_eq!((&record["status"], &record["reply"]), (&json!(status), &old["reply"]));
+    }
+    // R-79: what comes then is told of the new one, and not of the old ones.
+    chat.ask("four").await;
+    let told = mock.asked().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("\\nd\\n") && !told.contains("\\nb\\n") && !told.contains("\\nc\\n"), "{told}");
+    // What runs is given up.
+    let gate = Gate::new();
+    let slow = vec![delta("<content>\nslow"), Step::Wait(gate)];
+    let mock = Mock::start(vec![slow, add("e", 5)]).await;
+    let chat = Chat::with(&mock).await;
+    chat.operate(json!([["SET", "n", 0]])).await;
+    let ask = json!({"text": "x", "dialect": "filament", "conversation_id": chat.conversation});
+    let running = chat.server.post("/api/v1/messages", &ask).await.json;
+    mock.until(|calls| calls.begun == 1).await;
+    let again = chat.regenerate(&running).await;
+    assert_eq!(again["status"], "completed");
+    assert_eq!(chat.server.get(&of(&running, "")).await.json["status"], "superseded");
+    assert_eq!(chat.state().await, json!({"n": 5}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_failed_changes_nothing_and_nobody_changes_under_a_message() {
+    let updates = said("a", &[json!([["SET", "n", 1]])]);
+    let broken = vec![delta(&updates), Step::Cut];
+    let gate = Gate::new();
+    let mut waits = vec![delta(&updates), Step::Wait(gate.clone())];
+    waits.extend(reply("", 1));
+    let mock = Mock::start(vec![broken, waits]).await;
+    let chat = Chat::with(&mock).await;
+    let failed = chat.ask("x").await;
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    // R-68
+    assert_eq!(chat.state().await, json!({}));
+    let ask = json!({"text": "x", "dialect": "filament", "conversation_id": chat.conversation, "extensions": true, "output_protocol": "jsonseq_v1"});
+    let mut stream = chat.server.stream(&ask).await;
+    stream.until("state_update").await;
+    // Nothing of it is there before its end.
+    assert_eq!(chat.state().await, json!({}));
+    let busy = chat.server.post(&chat.path("/operations"), &json!({"operations": [["SET", "n", 2]]})).await;
+    assert_eq!((busy.status, busy.problem()), (409, "conversation_busy"));
+    gate.open();
+    stream.rest().await;
+    assert_eq!(chat.state().await, json!({"n": 1}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deleted_leaves_the_state_and_not_its_history() {
+    let word = "quixotic-zephyr-kept";
+    let set = |n: u32, text: &str| reply(&said("x", &[json!([["SET", format!("k{n}"), text]])]), 9);
+    let mock = Mock::start(vec![set(1, "a"), set(2, word), set(3, "c")]).await;
+    let chat = Chat::with(&mock).await;
+    let (first, second, third) = (chat.ask("1").await, chat.ask("2").await, chat.ask("3").await);
+    chat.operate(json!([["SET", "k2", "b"]])).await;
+    assert_eq!(chat.server.call("delete", &of(&second, ""), None).await.status, 204);
+    // R-79: the present state stays.
+    assert_eq!(chat.state().await, json!({"k1": "a", "k2": "b", "k3": "c"}));
+    let history = chat.server.get(&chat.path("/history")).await.json;
+    let ids: Vec<&Value> = history["data"].as_array().unwrap().iter().map(|one| &one["message_id"]).collect();
+    assert_eq!(ids, [&first["message_id"], &third["message_id"], &Value::Null]);
+    assert_eq!(
+        (&history["data"][0]["reversible"], &history["data"][1]["reversible"]),
+        (&json!(false), &json!(true))
+    );
+    let back = async |to: &Value| chat.server.post(&chat.path("/rollback"), &json!({"to": to})).await;
+    for gone in [&first["message_id"], &Value::Null] {
+        let refused = back(gone).await;
+        // R-79
+        assert_eq!((refused.status, refused.problem()), (409, "state_gone"));
+    }
+    let refused = chat.server.call("post", &of(&first, "/regenerate"), None).await;
+    // R-79
+    assert_eq!((refused.status, refused.problem()), (409, "state_gone"));
+    assert_eq!(chat.server.get(&of(&first, "")).await.json["status"], "completed");
+    let again = chat.regenerate(&third).await;
+    assert_eq!(again["status"], "completed");
+    // Its value is a part of the base, as it was when it was there.
+    assert_eq!(chat.state().await, json!({"k1": "a", "k2": word, "k3": "c"}));
+    chat.operate(json!([["DELETE", "k2"]])).await;
+    let path = format!("/api/v1/conversations/{}", chat.conversation);
+    assert_eq!(chat.server.call("delete", &path, None).await.status, 204);
+    assert_eq!(chat.server.get(&chat.path("")).await.status, 404);
+    // R-79: a conversation takes its state along.
+    gone(&chat.server.folder, word).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_state_is_of_its_owner() {
+    let mock = Mock::start(vec![reply(&said("a", &[json!([["SET", "n", 1]])]), 9)]).await;
+    let mut chat = Chat::with(&mock).await;
+    let key = async |server: &Tambour, rights: &str| {
+        let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await.json;
+        made["key"].as_str().unwrap().to_owned()
+    };
+    let message = chat.ask("x").await;
+    let admin = key(&chat.server, "admin").await;
+    chat.server.key(Some(&admin));
+    assert_eq!(chat.state().await, json!({"n": 1}));
+    let other = key(&chat.server, "plain").await;
+    chat.server.key(Some(&other));
+    for (method, path, body) in [
+        ("get", chat.path(""), None),
+        ("get", chat.path("/history"), None),
+        ("put", chat.path("/schema"), Some(json!({"schema": {}}))),
+        ("post", chat.path("/operations"), Some(json!({"operations": [["SET", "n", 2]]}))),
+        ("post", chat.path("/rollback"), Some(json!({"to": null}))),
+        ("post", of(&message, "/regenerate"), None),
+    ] {
+        let answer = chat.server.call(method, &path, body.map(|body| body.to_string()).as_deref()).await;
+        // F-116
+        assert_eq!((answer.status, answer.problem()), (404, "not_found"), "{method} {path}");
+    }
+    chat.server.key(Some(&admin));
+    assert_eq!(chat.state().await, json!({"n": 1}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_an_agent_begins_with_the_state() {
+    let add = said("a", &[json!([["SET", "n", 1]])]);
+    let mock = Mock::start(vec![reply(&add, 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
+        "forwardedProps": {"tambour": {"dialect": "filament"}}});
+    let first = server.post("/ag-ui", &body).await;
+    assert!(!first.text.contains("STATE_SNAPSHOT"), "{}", first.text);
+    let second = server.post("/ag-ui", &body).await;
+    let snapshot = second.text.lines().find(|line| line.contains("STATE_SNAPSHOT")).unwrap();
+    let snapshot: Value = serde_json::from_str(snapshot.strip_prefix("data: ").unwrap()).unwrap();
+    // F-116
+    assert_eq!(snapshot["snapshot"], json!({"n": 1}));
+}
+
+/// How many fail points are passed before the process dies.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+fn die(point: &'static str) {
+    let counts = ["state.", "database.", "record.", "deletion."].iter().any(|start| point.starts_with(start));
+    if counts && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // As if killed: nothing is flushed, nothing is closed.
+        std::process::abort();
+    }
+}
+
+/// What a client of the dying process does; what it has seen is on standard output at once.
+async fn work(folder: Folder) {
+    let add = said("a", &[json!([["ADD", "a", 1], ["ADD", "b", 1]]), json!([["ADD", "c", 1]])]);
+    let recording = json!({"id": "a", "chunks": [add], "finish_reason": "stop", "delays_ms": [0]});
+    let file = folder.file("replies.jsonl", &recording.to_string());
+    let mut config = config(&folder);
+    config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
+    let chat = Chat::of(Tambour::serve(folder, config).await).await;
+    let seen = |what: &str| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nSEEN {what}").unwrap();
+        out.flush().unwrap();
+    };
+    seen(&chat.conversation);
+    chat.operate(json!([["SET", "a", 0], ["SET", "b", 0], ["SET", "c", 0]])).await;
+    seen("0");
+    chat.ask("1").await;
+    seen("1");
+    let second = chat.ask("2").await;
+    seen("2");
+    chat.regenerate(&second).await;
+    seen("2 again");
+    chat.server.call("delete", &of(&second, ""), None).await;
+    seen("end");
+    // The folder belongs to the parent.
+    std::mem::forget(chat);
+    std::process::exit(0);
+}
+
+/// Not a test: the process that dies. Its parent runs it.
+#[test]
+#[ignore = "the test below runs it"]
+fn child() {
+    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
+    let (points, folder) = given.split_once(';').unwrap();
+    LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
+    tambour_server::fail::arm(die);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(work(Folder(folder.into())));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_leaves_whole_messages_only() {
+    let mut died = 0;
+    for points in 1.. {
+        let folder = Folder::new();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["state::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("TAMBOUR_CRASH", format!("{points};{}", folder.0.display()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let seen: Vec<String> =
+            lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
+        child.wait().unwrap();
+        if seen.last().is_some_and(|last| last == "end") {
+            break;
+        }
+        died += 1;
+        let Some(conversation) = seen.first().cloned() else { continue };
+        let config = config(&folder);
+        let chat = Chat { server: Tambour::serve(folder, config).await, conversation };
+        let state = chat.state().await;
+        let last = seen.last().unwrap().as_str();
+        // R-79: all of a message or nothing, and all of what a client has seen the end of.
+        let allowed: &[i64] = match last {
+            "0" => &[0, 1],
+            "1" => &[1, 2],
+            "2" => &[1, 2],
+            "2 again" => &[2],
+            _ => &[0],
+        };
+        let fits = allowed.iter().any(|n| state == json!({"a": n, "b": n, "c": n}));
+        assert!(fits || (state == json!({}) && seen.len() == 1), "{points} after `{last}`: {state}");
+        // Each message has both of its updates in the history or none, and no message runs.
+        let history = chat.server.get(&chat.path("/history")).await.json;
+        let path = format!("/api/v1/conversations/{}", chat.conversation);
+        for message in chat.server.get(&path).await.json["messages"].as_array().unwrap() {
+            let of_message = |update: &&Value| update["message_id"] == message["message_id"];
+            let updates = history["data"].as_array().unwrap().iter().filter(of_message).count();
+            let whole = if message["status"] == "completed" { 2 } else { 0 };
+            assert_ne!(message["status"], "running", "{points}");
+            assert_eq!(updates, whole, "{points} after `{last}`: {message:#} {history:#}");
+        }
+    }
+    assert!(died > 10, "{died}");
+}

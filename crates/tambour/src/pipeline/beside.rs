@@ -1,0 +1,110 @@
+//! Calls that an upstream sends beside the text of a reply, in a form of its own. They act like those in the text: complete,
+//! valid and at the end of the reply, or not at all, and then the user is told.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::dialect::{Action, Call};
+use crate::event::Notice;
+use crate::finding::clip;
+use crate::options::Options;
+use crate::repair::json;
+use crate::texts::Language;
+
+/// A call as it came.
+struct Written {
+    name: String,
+    arguments: String,
+}
+
+/// The calls of one reply, and what they are held against.
+pub(super) struct Beside {
+    written: Vec<Written>,
+    options: Arc<Options>,
+}
+
+/// Why a call does not act.
+enum Refused {
+    Cut,
+    Unknown,
+    Forbidden,
+    Json,
+    Arguments(String),
+}
+
+impl Beside {
+    pub(super) fn new(options: &Arc<Options>) -> Beside {
+        Beside { written: Vec::new(), options: options.clone() }
+    }
+
+    pub(super) fn push(&mut self, name: &str, arguments: &str) {
+        self.written.push(Written { name: name.to_owned(), arguments: arguments.to_owned() });
+    }
+
+    /// What the calls come to at the end of the reply, in order.
+    pub(super) fn end(&mut self, cut: bool) -> Vec<Result<Action, Notice>> {
+        let written = std::mem::take(&mut self.written);
+        let judge = |Written { name, arguments }: Written| match self.judge(&name, &arguments, cut) {
+            Ok(args) => Ok(Action::Call(Call { name, args })),
+            Err(refused) => Err(self.notice(&name, &refused)),
+        };
+        written.into_iter().map(judge).collect()
+    }
+
+    fn judge(&self, name: &str, arguments: &str, cut: bool) -> Result<Value, Refused> {
+        if cut {
+            return Err(Refused::Cut);
+        }
+        let Options { tools, caller, .. } = &*self.options;
+        let tool = tools.as_ref().and_then(|tools| tools.get(name)).ok_or(Refused::Unknown)?;
+        if !tool.allows(caller.as_deref()) {
+            return Err(Refused::Forbidden);
+        }
+        let args = self.read(arguments).ok_or(Refused::Json)?;
+        match tool.check(&args, 1).pop() {
+            None => Ok(args),
+            Some(wrong) => Err(Refused::Arguments(format!("`{}`: {}", wrong.pointer, wrong.message))),
+        }
+    }
+
+    /// The arguments: an object that was complete as it came.
+    fn read(&self, arguments: &str) -> Option<Value> {
+        if arguments.trim().is_empty() {
+            return Some(Value::Object(Map::new()));
+        }
+        if let Ok(value @ Value::Object(_)) = serde_json::from_str(arguments) {
+            return Some(value);
+        }
+        let found = json::find(arguments, &self.options.limits);
+        found.value.filter(|value| value.is_object() && !found.closed_by_us && found.candidates == 1)
+    }
+
+    fn notice(&self, name: &str, refused: &Refused) -> Notice {
+        let name = clip(name, 60);
+        let zh = self.options.texts.language == Language::Zh;
+        let (code, message) = match (refused, zh) {
+            (Refused::Cut, true) => ("tool_call_cut", format!("工具调用 `{name}` 未完整，没有执行")),
+            (Refused::Cut, false) => {
+                ("tool_call_cut", format!("the call of `{name}` was cut and does not run"))
+            }
+            (Refused::Unknown, true) => ("tool_unknown", format!("没有名为 `{name}` 的工具")),
+            (Refused::Unknown, false) => ("tool_unknown", format!("there is no tool `{name}`")),
+            (Refused::Forbidden, true) => ("tool_forbidden", format!("不允许在此调用工具 `{name}`")),
+            (Refused::Forbidden, false) => ("tool_forbidden", format!("`{name}` is not open to this caller")),
+            (Refused::Json, true) => {
+                ("tool_args_invalid", format!("工具 `{name}` 的参数不是完整的 JSON 对象"))
+            }
+            (Refused::Json, false) => {
+                ("tool_args_invalid", format!("the arguments of `{name}` are no complete JSON object"))
+            }
+            (Refused::Arguments(why), true) => {
+                ("tool_args_invalid", format!("工具 `{name}` 的参数不符合要求：{why}"))
+            }
+            (Refused::Arguments(why), false) => {
+                ("tool_args_invalid", format!("the arguments of `{name}` do not fit its schema: {why}"))
+            }
+        };
+        Notice { code: code.into(), message, reference: Some(name.into_owned()) }
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls that an upstream sends beside the text of a reply.
+
+use serde_json::json;
+use tambour::event::{Collected, Extension, FinishReason};
+use tambour::tool::Tools;
+use tambour::{End, Event, Options, Pipeline, Severity, contract};
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.set("text_language", "en").unwrap();
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
+    let closed = json!({"type": "object", "x-callers": ["somebody"]});
+    options.tools =
+        Some(Tools::from_json(&json!({"add": schema, "now": {"type": "object"}, "closed": closed})).unwrap());
+    options
+}
+
+/// The calls and the codes of the notices of a reply.
+fn read(
+    text: &str,
+    calls: &[(&str, &str)],
+    end: &End,
+) -> (Vec<(String, serde_json::Value)>, Vec<String>, Collected) {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("plain", &options()).unwrap().with_extensions(true);
+    pipeline.push(text.as_bytes(), &mut sink);
+    for (name, arguments) in calls {
+        pipeline.call(name, arguments, &mut sink);
+    }
+    pipeline.finish(end, &mut sink);
+    let mut findings = contract::check_events(&sink.events);
+    findings.retain(|finding| finding.severity == Severity::Error);
+    assert!(findings.is_empty(), "{findings:?}");
+    let notices = pipeline.outcome().metadata.notices.iter().map(|notice| notice.code.to_string()).collect();
+    let calls = sink.events.iter().filter_map(|event| match event {
+        Event::Extension(extension) => match &**extension {
+            Extension::ToolCall(call) => Some((call.name.clone(), call.args.clone())),
+            _ => None,
+        },
+        _ => None,
+    });
+    (calls.collect(), notices, sink)
+}
+
+#[test]
+fn whole_valid_calls_act_at_the_end_of_the_reply() {
+    let (calls, notices, sink) = read("Adding.", &[("add", "{\"a\": 1}"), ("now", "")], &End::stop());
+    assert_eq!(calls, [("add".to_owned(), json!({"a": 1})), ("now".to_owned(), json!({}))]);
+    assert!(notices.is_empty());
+    //
+    let names: Vec<_> = sink.events.iter().map(Event::name).collect();
+    assert!(
+        names.ends_with(&["final_delta", "tool_call", "tool_call", "final_end", "completed"]),
+        "{names:?}"
+    );
+    // What is broken and whole is mended; without any text it acts too.
+    let (calls, ..) = read("", &[("add", "{'a': 1,}")], &End::Finished(FinishReason::ToolCalls));
+    assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))]);
+}
+
+#[test]
+fn others_are_told_and_never_act() {
+    let told = |name: &str, arguments: &str, end: &End| {
+        let (calls, notices, sink) = read("x", &[(name, arguments)], end);
+        assert!(calls.is_empty(), "{calls:?}");
+        let Some(Event::Completed(completed)) = sink.events.last() else { panic!("{sink:?}") };
+        assert_eq!(completed.metadata.notices[0].reference.as_deref(), Some(name));
+        notices.concat()
+    };
+    assert_eq!(told("add", "{\"a\": 1}", &End::Finished(FinishReason::Length)), "tool_call_cut");
+    assert_eq!(told("add", "{\"a\": 1}", &End::Unknown), "tool_call_cut");
+    assert_eq!(told("subtract", "{}", &End::stop()), "tool_unknown");
+    assert_eq!(told("closed", "{}", &End::stop()), "tool_forbidden"); // P-033
+    assert_eq!(told("add", "{\"a\": \"x\"}", &End::stop()), "tool_args_invalid");
+    for arguments in ["{\"a\": 1", "{\"a\": 1} {\"a\": 2}", "[1]", "a: 1", "\"{\\\"a\\\": 1}\""] {
+        assert_eq!(told("add", arguments, &End::stop()), "tool_args_invalid", "{arguments}");
+    }
+}
+
+#[test]
+fn they_count_as_part_of_the_reply() {
+    let mut options = options();
+    options.limits.input = 40;
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("plain", &options).unwrap();
+    pipeline.push(b"x", &mut sink);
+    pipeline.call("add", &" ".repeat(40), &mut sink);
+    assert_eq!(sink.events.last().map(Event::name), Some("error"));
+}
