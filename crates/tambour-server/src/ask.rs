@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tambour::Options;
+use tambour::prompt::lore::Timed;
 
 use crate::app::App;
 use crate::drive::{self, Offer, Run};
@@ -46,6 +47,8 @@ pub(crate) struct Asked {
     pub(crate) read: bool,
     /// How long it goes on when nobody reads it any more; the server's time when absent.
     pub(crate) grace: Option<Duration>,
+    /// What world info has done up to here, if that is to be remembered for the next turn.
+    pub(crate) timed: Option<Timed>,
     /// The message in whose place it is made, and the turn in its conversation.
     pub(crate) instead: Option<(MessageRow, Place)>,
 }
@@ -150,6 +153,11 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     if let Err(error) = written {
         live.cancel.cancel();
         return Err(error.into());
+    }
+    if let Some(timed) = &asked.timed {
+        // Without it the message is good; the next turn has world info begin anew.
+        let kept = app.store.keep_lore(&row.conversation_id, &json!(timed).to_string()).await;
+        kept.unwrap_or_else(|error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"));
     }
     Metrics::count(&app.metrics.messages);
     Ok(Started { row, reading })

@@ -8,6 +8,7 @@ use tambour::Options;
 use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
 use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::lore::Timed;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
 use tambour::protocol::Registry;
@@ -58,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) books: Vec<String>,
     /// The variables.
     pub(crate) context: Map<String, Value>,
+    /// What world info did in earlier turns.
+    pub(crate) timed: Timed,
 }
 
 /// How it is rendered.
@@ -142,7 +145,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
         let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
         return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
     }
-    let Parts { skein, card, books, mut context } = parts;
+    let Parts { skein, card, books, mut context, timed } = parts;
     let card = card.map(|id| (ImportKind::Card, id));
     let named: Vec<_> =
         card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
@@ -181,6 +184,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             options.language = language;
             options.instructions = how.instructions;
             options.max_context = how.max_context;
+            options.timed = timed;
             options.chance = Uuid::new_v4().as_u64_pair().0;
             // Counting takes time, and is needed only where there is a limit.
             let limited = how.counted
@@ -232,6 +236,7 @@ pub(crate) fn shown(rendered: &Rendered) -> Value {
         "dropped": rendered.dropped,
         "over": rendered.over,
         "lore": rendered.lore,
+        "timed": rendered.timed,
         "expected_structure": rendered.expected.as_ref().map(|expected| expected.to_json()),
         "warnings": warnings,
         "effects": rendered.outcome.effects,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
 use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::lore::Timed;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
 
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// What tokens are counted with
     #[arg(long, value_enum, default_value_t = Tokenizer::O200k)]
     tokenizer: Tokenizer,
+    /// JSON file with what world info did in earlier turns (sticky, cooldown); it is made, and written anew after each turn
+    #[arg(long, value_name = "FILE")]
+    timed: Option<PathBuf>,
     /// A variable that is missing is an error
     #[arg(long)]
     strict: bool,
@@ -88,12 +92,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
     options.max_context = args.max_context;
+    options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
     // Counting takes time, and is needed only where there is a limit.
     let limited = args.max_context.or(skein.max_context).is_some()
         || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
     options.count = if limited { &count } else { &no_count };
     match skein.render(&context, &options) {
         Ok(rendered) => {
+            if let Some(path) = &args.timed {
+                let timed = serde_json::to_vec_pretty(&rendered.timed)?;
+                std::fs::write(path, timed)
+                    .with_context(|| format!("{} cannot be written", path.display()))?;
+            }
             tell(&rendered);
             let mut stdout = io::stdout().lock();
             if args.messages {
@@ -110,6 +120,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
             Ok(refuse(&format!("{}: {error}{}", input::name_of(Some(&args.file)), place.unwrap_or_default())))
         }
     }
+}
+
+/// What world info did up to now; nothing if there is no such file yet.
+fn earlier(path: &Path) -> Result<Timed> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Timed::default()),
+        read => read.with_context(|| format!("{} cannot be read", path.display()))?,
+    };
+    serde_json::from_slice(&bytes)
+        .with_context(|| format!("{} is not what `--timed` has written", path.display()))
 }
 
 fn refuse(why: &str) -> Outcome {

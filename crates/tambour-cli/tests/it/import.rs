@@ -151,3 +151,31 @@ fn wrong_use_is_told() {
     assert_eq!(run(&["prompt", "render", &good, "--context", &context], "").code, Some(0));
     assert_eq!(run(&["prompt", "render", "--strict", &good, "--context", &context], "").code, Some(1));
 }
+
+#[test]
+fn world_info_goes_on_from_turn_to_turn() {
+    // F-013: `sticky` counts messages of the chat; what it needs to know is a file.
+    let place = folder("render-timed");
+    let entry = r#"{"keys": ["gate"], "content": "The gate is old.", "insertion_order": 1, "extensions": {"sticky": 3, "scan_depth": 1}}"#;
+    let book = write(&place, "book.json", &format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));
+    let timed = place.join("timed.json").display().to_string();
+    let turn = |said: &[&str], timed: Option<&str>| {
+        let lines: Vec<_> =
+            said.iter().map(|text| serde_json::json!({"role": "user", "content": text})).collect();
+        let context = write(&place, "context.json", &serde_json::json!({"history": lines}).to_string());
+        let mut args = vec!["prompt", "render", &book, "--context", &context];
+        args.extend(timed.iter().flat_map(|timed| ["--timed", timed]));
+        let ran = run(&args, "");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout.contains("The gate is old.")
+    };
+    assert!(turn(&["Open the gate."], Some(&timed)));
+    assert!(turn(&["Open the gate.", "Hm.", "Go on."], Some(&timed)));
+    assert!(!turn(&["Open the gate.", "Hm.", "Go on."], None));
+    assert!(!turn(&["Open the gate.", "Hm.", "Go on.", "Hm.", "So."], Some(&timed)));
+    let broken = write(&place, "broken.json", "[]");
+    let ran =
+        run(&["prompt", "render", &book, "--context", &write(&place, "c", "{}"), "--timed", &broken], "");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("broken.json"), "{}", ran.stderr);
+}

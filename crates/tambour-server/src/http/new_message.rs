@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::encode::Protocol;
+use tambour::prompt::lore::Timed;
 use tambour::{Options, dialect};
 
 use super::keys::Caller;
@@ -52,6 +53,10 @@ pub(crate) struct NewMessage {
     /// Imported books, whose world info the prompt has too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lorebook_ids: Vec<String>,
+    /// What world info did in earlier turns, where the chat is not a conversation of the server's, which remembers it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) timed: Option<Timed>,
     /// Tokens of the rendered prompt, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_context: Option<usize>,
@@ -290,9 +295,9 @@ impl NewMessage {
             Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
                 .with("field", "upstream")
         })?;
-        let said = match self.has_skein() {
+        let (said, timed) = match self.has_skein() {
             true => rendered(app, caller, self).await?,
-            false => said(self)?,
+            false => (said(self)?, None),
         };
         let prompt = Sent { system: system(self, &mut options)?, ..said };
         let legacy = self.output_protocol.as_deref() == Some(Protocol::Legacy.name());
@@ -313,6 +318,7 @@ impl NewMessage {
             repeat,
             read: self.stream || self.wait,
             grace: ends_with_client.then_some(Duration::ZERO),
+            timed,
             instead: None,
         })
     }
@@ -343,7 +349,11 @@ fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
 /// What the user said.
 fn said(new: &NewMessage) -> Result<Sent, Problem> {
     let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
-    for (given, field) in [(!new.context.is_empty(), "context"), (new.max_context.is_some(), "max_context")] {
+    for (given, field) in [
+        (!new.context.is_empty(), "context"),
+        (new.max_context.is_some(), "max_context"),
+        (new.timed.is_some(), "timed"),
+    ] {
         if given {
             let detail =
                 format!("`{field}` belongs to a prompt of blocks: `skein`, `card_id` or `lorebook_ids`");
@@ -377,8 +387,13 @@ fn is_text(message: &Message) -> bool {
     text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
 }
 
-/// The prompt that the blocks of a message make; what is said now ends its history.
-async fn rendered(app: &Arc<App>, caller: &Caller, new: &NewMessage) -> Result<Sent, Problem> {
+/// The prompt that the blocks of a message make, and what world info did, if that is other than before; what is said now ends its
+/// history.
+async fn rendered(
+    app: &Arc<App>,
+    caller: &Caller,
+    new: &NewMessage,
+) -> Result<(Sent, Option<Timed>), Problem> {
     let wrong =
         |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut context = new.context.clone();
@@ -407,11 +422,17 @@ async fn rendered(app: &Arc<App>, caller: &Caller, new: &NewMessage) -> Result<S
         }
         (None, None) => {}
     }
+    let timed = match (&new.timed, &new.conversation_id) {
+        (Some(timed), _) => timed.clone(),
+        (None, Some(id)) => remembered(app, caller, id).await?,
+        (None, None) => Timed::default(),
+    };
     let parts = Parts {
         skein: new.skein.clone(),
         card: new.card_id.clone(),
         books: new.lorebook_ids.clone(),
         context,
+        timed: timed.clone(),
     };
     let how = How { max_context: new.max_context, ..How::default() };
     let rendered = skeins::render(app, &caller.owner, parts, how).await?;
@@ -426,7 +447,21 @@ async fn rendered(app: &Arc<App>, caller: &Caller, new: &NewMessage) -> Result<S
     if let Some((detail, _)) = messages.iter().find_map(Message::fault) {
         return Err(wrong(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
     }
-    Ok(Sent { messages: Some(messages), ..Sent::default() })
+    let changed = (rendered.timed != timed || new.timed.is_some()).then_some(rendered.timed);
+    Ok((Sent { messages: Some(messages), ..Sent::default() }, changed))
+}
+
+/// What world info did in earlier turns of a conversation of the owner's.
+async fn remembered(app: &App, caller: &Caller, conversation: &str) -> Result<Timed, Problem> {
+    let known = app.store.conversation(conversation).await?;
+    if known.is_none_or(|row| row.owner != caller.owner) {
+        return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
+    }
+    let Some(timed) = app.store.lore(conversation).await? else { return Ok(Timed::default()) };
+    Ok(serde_json::from_str(&timed).unwrap_or_else(|error| {
+        tracing::error!(%error, conversation, "what world info did cannot be read; it begins anew");
+        Timed::default()
+    }))
 }
 
 /// What goes before everything else: the caller's words, then the format that the dialect asks for.

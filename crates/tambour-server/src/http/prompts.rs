@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tambour::prompt::lore::Timed;
 use tambour::prompt::macros::migrate;
 
 use super::keys::Caller;
@@ -33,6 +34,10 @@ pub(crate) struct RenderPrompt {
     #[serde(default)]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
+    /// What world info did in earlier turns: `timed` of the answer to the turn before.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    timed: Timed,
     /// Tokens of the prompt, at most; what it says itself when absent.
     #[serde(default)]
     max_context: Option<usize>,
@@ -54,8 +59,13 @@ pub(super) async fn preview(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let asked: RenderPrompt = body(&bytes)?;
-    let parts =
-        Parts { skein: asked.skein, card: asked.card_id, books: asked.lorebook_ids, context: asked.context };
+    let parts = Parts {
+        skein: asked.skein,
+        card: asked.card_id,
+        books: asked.lorebook_ids,
+        context: asked.context,
+        timed: asked.timed,
+    };
     let how = How {
         max_context: asked.max_context,
         tokenizer: asked.tokenizer,

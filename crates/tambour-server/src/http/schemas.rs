@@ -277,6 +277,7 @@ fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
         ("dropped", list(&any)),
         ("over", flag.clone()),
         ("lore", list(text)),
+        ("timed", any.clone()),
         ("expected_structure", json!({"type": ["object", "null"]})),
         ("warnings", list(&warning)),
         ("effects", list(&any)),

@@ -124,9 +124,9 @@ async fn delete(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Resu
 async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "delete from conversations where id = ?; delete from states where conversation_id = ?; \
-         delete from state_updates where conversation_id = ?",
+         delete from state_updates where conversation_id = ?; delete from lore where conversation_id = ?",
     );
-    query.bind(id).bind(id).bind(id).execute(&mut *connection).await?;
+    query.bind(id).bind(id).bind(id).bind(id).execute(&mut *connection).await?;
     delete_naming(connection, &[id.to_owned()]).await
 }
 

@@ -4,7 +4,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 9] = [
+const MIGRATIONS: [(i64, &str, &str); 10] = [
     (1, "start", include_str!("../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../migrations/0003_journal.sql")),
@@ -14,6 +14,7 @@ const MIGRATIONS: [(i64, &str, &str); 9] = [
     (7, "dialogues", include_str!("../../migrations/0007_dialogues.sql")),
     (8, "state", include_str!("../../migrations/0008_state.sql")),
     (9, "imports", include_str!("../../migrations/0009_imports.sql")),
+    (12, "lore", include_str!("../../migrations/0012_lore.sql")),
 ];
 
 /// Runs those that the database has not seen.

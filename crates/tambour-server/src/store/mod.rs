@@ -3,8 +3,8 @@
 //! The log is the truth (invariant 8): an entry is on the journal before any reader sees it. `batch` is its format, `log` the
 //! narrow interface (append, read from a number, follow, end), `journal` the files that grow, `writer` what brings them into
 //! the database behind them, `commit` one transaction, `pending` what is read meanwhile,
-//! `own` the server itself, `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `repeats`, `states` and `rows` the tables,
-//! `deletion` what takes them away.
+//! `own` the server itself, `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `lore`, `repeats`,
+//! `states` and `rows` the tables, `deletion` what takes them away.
 
 pub mod batch;
 mod commit;
@@ -17,6 +17,7 @@ mod journal;
 mod kept;
 pub mod live;
 mod log;
+mod lore;
 mod messages;
 mod migrations;
 mod own;

@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqliteConnectOptions;
 use tambour_fixtures::imports::{png, zip};
 
 use crate::deletion::gone;
@@ -392,6 +394,7 @@ async fn fields_of_a_prompt_need_one() {
     for (asked, field) in [
         (json!({"text": "x", "context": {"a": 1}}), "context"),
         (json!({"text": "x", "max_context": 5}), "max_context"),
+        (json!({"text": "x", "timed": {}}), "timed"),
         (json!({"skein": blocks, "text": "x", "messages": [{"role": "user", "content": "x"}]}), "text"),
         (json!({"skein": blocks}), "skein"),
         (json!({"skein": blocks, "context": {"history": 5}}), "context"),
@@ -404,6 +407,73 @@ async fn fields_of_a_prompt_need_one() {
         let refused = server.post("/api/v1/messages", &asked).await;
         assert_eq!((refused.status, refused.problem()), (422, "invalid_field"), "{}", refused.text);
         assert_eq!(refused.json["field"], field, "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn world_info_is_remembered_from_turn_to_turn() {
+    // F-013: `sticky` and `cooldown` count messages of the chat.
+    let mock = Mock::start((0..8).map(|_| reply("Hm.", 1)).collect()).await;
+    let server = Tambour::with(&mock).await;
+    let entry = json!({"keys": ["gate"], "content": "The gate is old.", "enabled": true, "insertion_order": 1,
+        "extensions": {"sticky": 3, "cooldown": 2, "scan_depth": 1}});
+    let book = json!({"name": "gates", "entries": [entry]});
+    let made = imported(&server, "gates.json", &json!({"spec": "lorebook_v3", "data": book})).await;
+    let skein = json!({"blocks": [{"slot": "lore_before"}, {"slot": "history"}]});
+    let chat = |count: usize| {
+        let said =
+            ["Open the gate.", "Hm.", "Go on.", "Hm.", "The gate again.", "Hm.", "The gate once more."];
+        let line = |(at, text): (usize, &&str)| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": text});
+        json!({"history": said[..count].iter().enumerate().map(line).collect::<Vec<_>>()})
+    };
+    let asked = |count: usize| json!({"skein": skein, "lorebook_ids": [id(&made, "lorebook_id")], "context": chat(count)});
+    // A client that keeps the chat gets it back and gives it again.
+    let mut timed = json!({});
+    let mut active = Vec::new();
+    for count in [1, 3, 5, 7] {
+        let mut turn = asked(count);
+        turn["timed"] = timed;
+        let answer = server.post(RENDER, &turn).await;
+        active.push(!answer.json["lore"].as_array().expect(&answer.text).is_empty());
+        timed = answer.json["timed"].clone();
+    }
+    // Found at 1, stays until 4, rests from 5 on until 7.
+    assert_eq!(active, [true, true, false, true], "{timed}");
+    let begun = server.post(RENDER, &asked(3)).await.json;
+    assert_eq!(begun["lore"], json!([]), "without it nothing stays");
+    // A conversation of the server's remembers by itself.
+    let mut conversation = None;
+    for (turn, count) in [1, 3, 5, 7].into_iter().enumerate() {
+        let mut message = asked(count);
+        message["dialect"] = "plain".into();
+        message["conversation_id"] = json!(conversation);
+        let made = server.post("/api/v1/messages", &message).await;
+        assert_eq!(made.status, 202, "{}", made.text);
+        server.ended(id(&made.json, "message_id")).await;
+        conversation = Some(id(&made.json, "conversation_id").to_owned());
+        let sent = mock.asked()[turn].body["messages"].to_string();
+        assert_eq!(sent.contains("The gate is old."), active[turn], "turn {turn}: {sent}");
+    }
+    // Its own word goes before what the server remembers.
+    let mut message = asked(3);
+    (message["dialect"], message["conversation_id"], message["timed"]) =
+        ("plain".into(), json!(conversation), json!({}));
+    let made = server.post("/api/v1/messages", &message).await.json;
+    server.ended(id(&made, "message_id")).await;
+    assert!(!mock.asked()[4].body["messages"].to_string().contains("The gate is old."));
+    let file = crate::server::config(&server.folder).database_file().unwrap();
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&file)).await.unwrap();
+    let kept = || async {
+        sqlx::query_scalar::<_, i64>("select count(*) from lore").fetch_one(&pool).await.unwrap()
+    };
+    assert_eq!(kept().await, 1);
+    let path = format!("/api/v1/conversations/{}", conversation.unwrap());
+    assert_eq!(server.call("delete", &path, None).await.status, 204);
+    assert_eq!(kept().await, 0, "it goes with the conversation");
+    for wrong in [json!({"x": {"sticky": 1}}), json!({"x": {"stuck": null}}), json!([])] {
+        let mut turn = asked(1);
+        turn["timed"] = wrong;
+        assert_eq!(server.post(RENDER, &turn).await.status, 422);
     }
 }
 
