@@ -1,9 +1,12 @@
-//! Speed of prompts: 100 blocks with 1,000 uses of macros (F-040), and a template of 100 KiB with 200 variables.
+//! Speed of prompts: 100 blocks with 1,000 uses of macros (F-040), a template of 100 KiB with 200
+//! variables, and a card of 5 MB.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tambour::limits::ImportLimits;
+use tambour::prompt::card::import;
 use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
 use tambour::prompt::macros::migrate;
 use tambour::prompt::template::{Map, Template};
@@ -44,6 +47,28 @@ fn main() {
     line("100 KiB, 200 variables: read", best(|| Template::parse(source.as_str())));
     let template = Template::parse(source.as_str());
     line("100 KiB, 200 variables: filled", best(|| template.render(&values, &system)));
+
+    let limits = ImportLimits::default();
+    let card = card(5 << 20);
+    let read = |file: &str, bytes: &[u8]| import(file, bytes, &limits).expect("it is a card");
+    line("import of a card of 5 MB, JSON", best(|| read("card.json", &card)));
+    let text = std::str::from_utf8(&card).expect("JSON is text");
+    let png = tambour_fixtures::imports::png(&[("chara", text)]);
+    line("import of the same, PNG", best(|| read("card.png", &png)));
+}
+
+/// A card with a book that makes it `size` bytes long.
+fn card(size: usize) -> Vec<u8> {
+    let said =
+        "She keeps the lamp of the eastern gate. {{char}} greets {{user}}, \"quietly\"; 她守着东门的灯。\n";
+    let entry = |at: usize| {
+        json!({"keys": [format!("key {at}"), "lamp"], "content": said.repeat(20), "enabled": true, "insertion_order": at,
+            "extensions": {"sticky": 1}})
+    };
+    let each = entry(0).to_string().len();
+    let entries: Vec<Value> = (0..size / each).map(entry).collect();
+    let data = json!({"name": "Sera", "description": said, "first_mes": "Hm?", "character_book": {"entries": entries}});
+    json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": data}).to_string().into_bytes()
 }
 
 fn context() -> Context {
