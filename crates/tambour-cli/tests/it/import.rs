@@ -157,12 +157,12 @@ fn world_info_goes_on_from_turn_to_turn() {
     // F-013: `sticky` counts messages of the chat; what it needs to know is a file.
     let place = folder("render-timed");
     let entry = r#"{"keys": ["gate"], "content": "The gate is old.", "insertion_order": 1, "extensions": {"sticky": 3, "scan_depth": 1}}"#;
-    let book = write(&place, "book.json", &format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));
+    let book = write(&place, "book.json", format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));
     let timed = place.join("timed.json").display().to_string();
     let turn = |said: &[&str], timed: Option<&str>| {
         let lines: Vec<_> =
             said.iter().map(|text| serde_json::json!({"role": "user", "content": text})).collect();
-        let context = write(&place, "context.json", &serde_json::json!({"history": lines}).to_string());
+        let context = write(&place, "context.json", serde_json::json!({"history": lines}).to_string());
         let mut args = vec!["prompt", "render", &book, "--context", &context];
         args.extend(timed.iter().flat_map(|timed| ["--timed", timed]));
         let ran = run(&args, "");
