@@ -41,6 +41,7 @@ mod servers;
 mod settings;
 mod slow;
 mod state;
+mod state_crash;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

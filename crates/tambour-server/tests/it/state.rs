@@ -1,30 +1,26 @@
-//! The state of a conversation: changed by replies and by clients, held to a schema, taken back, deleted, and whole after a crash.
-
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+//! The state of a conversation: changed by replies and by clients, held to a schema, taken back, and deleted.
 
 use serde_json::{Value, json};
 
 use crate::deletion::gone;
 use crate::mock::{Gate, Mock, Step, delta, reply};
-use crate::server::{Folder, Tambour, config};
+use crate::server::{Tambour, config};
 
 /// A reply with these blocks of operations.
-fn said(text: &str, blocks: &[Value]) -> String {
+pub(crate) fn said(text: &str, blocks: &[Value]) -> String {
     let block = |operations: &Value| {
         format!("<variable_update>\n<analysis>it was so</analysis>\n{operations}\n</variable_update>\n")
     };
     format!("<content>\n{text}\n</content>\n{}", blocks.iter().map(block).collect::<String>())
 }
 
-struct Chat {
-    server: Tambour,
-    conversation: String,
+pub(crate) struct Chat {
+    pub(crate) server: Tambour,
+    pub(crate) conversation: String,
 }
 
 impl Chat {
-    async fn of(server: Tambour) -> Chat {
+    pub(crate) async fn of(server: Tambour) -> Chat {
         let made = server.post("/api/v1/conversations", &json!({})).await.json;
         let conversation = made["conversation_id"].as_str().unwrap().to_owned();
         Chat { server, conversation }
@@ -34,12 +30,12 @@ impl Chat {
         Chat::of(Tambour::with(mock).await).await
     }
 
-    fn path(&self, rest: &str) -> String {
+    pub(crate) fn path(&self, rest: &str) -> String {
         format!("/api/v1/conversations/{}/state{rest}", self.conversation)
     }
 
     /// Asks, and waits for the end.
-    async fn ask(&self, text: &str) -> Value {
+    pub(crate) async fn ask(&self, text: &str) -> Value {
         let ask = json!({"text": text, "dialect": "filament", "conversation_id": self.conversation,
             "output_protocol": "jsonseq_v1", "wait": true});
         let answer = self.server.post("/api/v1/messages", &ask).await;
@@ -47,19 +43,19 @@ impl Chat {
         answer.json
     }
 
-    async fn state(&self) -> Value {
+    pub(crate) async fn state(&self) -> Value {
         let answer = self.server.get(&self.path("")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json["state"].clone()
     }
 
-    async fn operate(&self, operations: Value) -> Value {
+    pub(crate) async fn operate(&self, operations: Value) -> Value {
         let answer = self.server.post(&self.path("/operations"), &json!({"operations": operations})).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json
     }
 
-    async fn regenerate(&self, message: &Value) -> Value {
+    pub(crate) async fn regenerate(&self, message: &Value) -> Value {
         let answer = self.server.call("post", &of(message, "/regenerate"), None).await;
         assert_eq!(answer.status, 202, "{}", answer.text);
         let id = answer.json["message_id"].as_str().unwrap();
@@ -68,7 +64,7 @@ impl Chat {
     }
 }
 
-fn of(message: &Value, rest: &str) -> String {
+pub(crate) fn of(message: &Value, rest: &str) -> String {
     format!("/api/v1/messages/{}{rest}", message["message_id"].as_str().unwrap())
 }
 
@@ -388,105 +384,4 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     let snapshot: Value = serde_json::from_str(snapshot.strip_prefix("data: ").unwrap()).unwrap();
     // F-116
     assert_eq!(snapshot["snapshot"], json!({"n": 1}));
-}
-
-/// How many fail points are passed before the process dies.
-static LEFT: AtomicU64 = AtomicU64::new(0);
-
-fn die(point: &'static str) {
-    let counts = ["state.", "database.", "record.", "deletion."].iter().any(|start| point.starts_with(start));
-    if counts && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // As if killed: nothing is flushed, nothing is closed.
-        std::process::abort();
-    }
-}
-
-/// What a client of the dying process does; what it has seen is on standard output at once.
-async fn work(folder: Folder) {
-    let add = said("a", &[json!([["ADD", "a", 1], ["ADD", "b", 1]]), json!([["ADD", "c", 1]])]);
-    let recording = json!({"id": "a", "chunks": [add], "finish_reason": "stop", "delays_ms": [0]});
-    let file = folder.file("replies.jsonl", &recording.to_string());
-    let mut config = config(&folder);
-    config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
-    let chat = Chat::of(Tambour::serve(folder, config).await).await;
-    let seen = |what: &str| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\nSEEN {what}").unwrap();
-        out.flush().unwrap();
-    };
-    seen(&chat.conversation);
-    chat.operate(json!([["SET", "a", 0], ["SET", "b", 0], ["SET", "c", 0]])).await;
-    seen("0");
-    chat.ask("1").await;
-    seen("1");
-    let second = chat.ask("2").await;
-    seen("2");
-    chat.regenerate(&second).await;
-    seen("2 again");
-    chat.server.call("delete", &of(&second, ""), None).await;
-    seen("end");
-    // The folder belongs to the parent.
-    std::mem::forget(chat);
-    std::process::exit(0);
-}
-
-/// Not a test: the process that dies. Its parent runs it.
-#[test]
-#[ignore = "the test below runs it"]
-fn child() {
-    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let (points, folder) = given.split_once(';').unwrap();
-    LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
-    tambour_server::fail::arm(die);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(work(Folder(folder.into())));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_leaves_whole_messages_only() {
-    let mut died = 0;
-    for points in 1.. {
-        let folder = Folder::new();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["state::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("TAMBOUR_CRASH", format!("{points};{}", folder.0.display()))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let seen: Vec<String> =
-            lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
-        child.wait().unwrap();
-        if seen.last().is_some_and(|last| last == "end") {
-            break;
-        }
-        died += 1;
-        let Some(conversation) = seen.first().cloned() else { continue };
-        let config = config(&folder);
-        let chat = Chat { server: Tambour::serve(folder, config).await, conversation };
-        let state = chat.state().await;
-        let last = seen.last().unwrap().as_str();
-        // all of a message or nothing, and all of what a client has seen the end of.
-        let allowed: &[i64] = match last {
-            "0" => &[0, 1],
-            "1" => &[1, 2],
-            "2" => &[1, 2],
-            "2 again" => &[2],
-            _ => &[0],
-        };
-        let fits = allowed.iter().any(|n| state == json!({"a": n, "b": n, "c": n}));
-        assert!(fits || (state == json!({}) && seen.len() == 1), "{points} after `{last}`: {state}");
-        // Each message has both of its updates in the history or none, and no message runs.
-        let history = chat.server.get(&chat.path("/history")).await.json;
-        let path = format!("/api/v1/conversations/{}", chat.conversation);
-        for message in chat.server.get(&path).await.json["messages"].as_array().unwrap() {
-            let of_message = |update: &&Value| update["message_id"] == message["message_id"];
-            let updates = history["data"].as_array().unwrap().iter().filter(of_message).count();
-            let whole = if message["status"] == "completed" { 2 } else { 0 };
-            assert_ne!(message["status"], "running", "{points}");
-            assert_eq!(updates, whole, "{points} after `{last}`: {message:#} {history:#}");
-        }
-    }
-    assert!(died > 10, "{died}");
 }
