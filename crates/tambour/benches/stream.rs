@@ -16,7 +16,7 @@ use tambour::{End, Event, Finding, Options, Pipeline};
 type Make = fn(usize) -> String;
 
 /// Name, dialect, reply.
-const CASES: [(&str, &str, Make); 12] = [
+const CASES: [(&str, &str, Make); 14] = [
     ("plain, think", "plain", plain),
     ("plain, Chinese", "plain", chinese),
     ("plain, code", "plain", code),
@@ -26,6 +26,8 @@ const CASES: [(&str, &str, Make); 12] = [
     ("aiplan, small calls", "aiplan", small_calls),
     ("aiplan, one argument", "aiplan", large_argument),
     ("aiplan, answer", "aiplan", answer),
+    ("filament, content", "filament", story),
+    ("filament, operations", "filament", turns),
     ("auto, plain", "auto", plain),
     ("auto, thinkingml", "auto", thinkingml),
     ("auto, jsonseq", "auto", jsonseq),
@@ -218,6 +220,20 @@ fn thinkingml(size: usize) -> String {
         "</thinking>\n<final>\n{answer}<!-- <serp_queries>\n[\"q1\",\"q2\"]\n</serp_queries> -->\n</final>"
     );
     reply
+}
+
+/// Thought and content.
+fn story(size: usize) -> String {
+    let (thought, content) = (grown(PROSE, size / 4), grown(PROSE, size * 3 / 4));
+    format!("<thought>\n{thought}</thought>\n<content>\n{content}</content>\n")
+}
+
+/// Short contents, each with operations on the state.
+fn turns(size: usize) -> String {
+    let turn = "<content>\nThe rope creaks. <b>Down</b> in the well somebody answers, quietly.\n</content>\n<variable_update>\n\
+        <analysis>somebody is in the well</analysis>\n[[\"SET\", \"location\", \"old well\"], [\"SUB\", \"torch.minutes\", 10]]\n\
+        </variable_update>\n";
+    grown(turn, size)
 }
 
 fn jsonseq(size: usize) -> String {
