@@ -12,6 +12,7 @@ mod sanitize;
 #[cfg(unix)]
 mod serve;
 mod state;
+mod structure;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,120 @@
+//! `--structure`: a contract with tags of one's own, without code.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{Ran, folder, run, write};
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rpg").join(name).display().to_string()
+}
+
+fn decode(structure: &str, reply: &str) -> Ran {
+    let arguments = ["decode", "--from", "filament", "--extensions", "--structure", structure, "-"];
+    let ran = run(&arguments, reply);
+    assert_eq!(ran.code.map(|code| code < 2), Some(true), "{}", ran.stderr);
+    ran
+}
+
+fn check(structure: &str, reply: &str) -> Ran {
+    run(&["check", "--contract", "filament", "--format", "json", "--structure", structure, "-"], reply)
+}
+
+/// The texts or values of the events of a name.
+fn of(ran: &Ran, name: &str) -> Vec<Value> {
+    ran.lines()
+        .into_iter()
+        .filter(|event| event["event"] == name)
+        .map(|event| event["data"].clone())
+        .collect()
+}
+
+fn text(ran: &Ran) -> String {
+    of(ran, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
+}
+
+/// Codes of all findings of the one reply that was checked.
+fn codes(ran: &Ran) -> Vec<String> {
+    let lines = ran.lines();
+    let findings = lines[0]["findings"].as_array().expect("findings");
+    findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_examples_read_and_pass() {
+    // F-200: tags of one's own become content, thinking and elements.
+    let reply = std::fs::read_to_string(example("report.txt")).expect("the example is there");
+    let ran = decode(&example("report.yaml"), &reply);
+    assert_eq!(text(&ran), "The **mill** burnt down in the night.");
+    assert_eq!(of(&ran, "phase_delta")[0]["text"], "Short, then the facts.");
+    let elements = of(&ran, "element");
+    assert_eq!(
+        (&elements[0]["name"], &elements[0]["value"]),
+        (&json!("facts"), &json!({"place": "mill", "hurt": 0}))
+    );
+    assert_eq!((&elements[1]["name"], &elements[1]["text"]), (&json!("remark"), &json!("Ask the miller.")));
+    assert_eq!(check(&example("report.yaml"), &reply).code, Some(0));
+    let turn = std::fs::read_to_string(example("reply.txt")).expect("the example is there");
+    let ran = check(&example("structure.yaml"), &turn);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+}
+
+#[test]
+fn replies_are_held_against_the_structure() {
+    let structure = example("report.yaml");
+    for (reply, code, shown, found) in [
+        // F-206
+        (
+            "<story>\nGone.\n</story>\n<rumour>x</rumour>",
+            "tag_unexpected",
+            "Gone.\n\n&lt;rumour>x&lt;/rumour>",
+            0,
+        ),
+        // F-234
+        ("<facts>{\"a\": 1}</facts>\n<story>\nGone.\n</story>", "tag_order", "Gone.", 1),
+        // F-230
+        ("<story>a\n<facts>{\"a\": 1}", "tag_unclosed", "a", 1),
+        // F-201
+        ("Thinking aloud.\n<story>a</story>", "head_missing", "a", 0),
+        // F-205
+        ("< STORY >a</ story>\n<Facts>{\"a\": 1}</Facts>", "tag_spelling", "a", 1),
+    ] {
+        let ran = decode(&structure, reply);
+        assert_eq!(text(&ran), shown, "{reply}");
+        assert_eq!(of(&ran, "element").len(), found, "{reply}");
+        let ran = check(&structure, reply);
+        assert_eq!(ran.code, Some(1), "{reply}");
+        assert!(codes(&ran).iter().any(|one| one == code), "{reply}: {:?}", codes(&ran));
+    }
+    let missing = check(&structure, "<plan>p</plan>");
+    assert!(codes(&missing).iter().any(|code| code == "tag_missing"), "{}", missing.stdout); // F-234
+    // The same reply without the structure knows none of its tags.
+    let ran = run(&["decode", "--from", "filament", "--extensions", "-"], "<story>a</story>");
+    assert_eq!(text(&ran), "&lt;story>a&lt;/story>");
+}
+
+#[test]
+fn a_broken_structure_is_wrong_use() {
+    let place = folder("structure");
+    for (name, content, words) in [
+        ("key.yaml", "mandatory: [a]\nfoo: 3", "`foo`"),
+        ("open.yaml", "mandatory: [thought, content", "line 1 column 12"),
+        ("body.json", "{\"mandatory\": [{\"name\": \"x\", \"body\": \"jsn\"}]}", "`jsn`"),
+        ("follows.yaml", "mandatory: [content]\ndependency: {content: nope}", "`nope`"),
+        ("alias.yaml", "x: *a", "unknown anchor"),
+        ("list.json", "[]", "is an object"),
+        ("name.yaml", "mandatory: [\"a b\"]", "a b"),
+    ] {
+        let file = write(&place, name, content);
+        for command in [&["decode", "--from", "filament"][..], &["check", "--contract", "filament"]] {
+            let ran = run(&[command, &["--structure", &file, "-"]].concat(), "<content>x</content>");
+            assert_eq!(ran.code, Some(2), "{name}: {}", ran.stderr);
+            assert!(ran.stderr.contains(name) && ran.stderr.contains(words), "{name}: {}", ran.stderr);
+            assert!(ran.stdout.is_empty(), "{name}");
+        }
+    }
+    let ran = run(&["decode", "--from", "filament", "--structure", "no/such/file", "-"], "");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("no/such/file"), "{}", ran.stderr);
+}
