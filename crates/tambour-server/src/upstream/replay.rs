@@ -32,11 +32,12 @@ struct Record {
 }
 
 /// The recordings that come with the product.
-const DEMO: [&str; 4] = [
+const DEMO: [&str; 5] = [
     include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
     include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
     include_str!("../../../../fixtures/recorded/aiplan.jsonl"),
     include_str!("../../../../fixtures/recorded/ai_say.jsonl"),
+    include_str!("../../../../fixtures/recorded/filament.jsonl"),
 ];
 /// About the pace at which a small model writes on a laptop.
 const DEMO_PACE: Duration = Duration::from_millis(25);

@@ -284,11 +284,13 @@ async fn recordings_are_played() {
     ask["model"] = "three".into();
     assert_eq!(end(&server.stream(&ask).await.whole().await).1["code"], "recording_not_found");
     // The demonstration is the default here, and it is what real models wrote.
-    let events =
-        server.stream(&json!({"text": "x", "dialect": "thinkingml", "output_protocol": "jsonseq_v1"})).await;
-    let events = events.whole().await;
-    assert_eq!(end(&events).0, "completed");
-    assert!(!text(&events, "final_delta").is_empty());
+    for dialect in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"] {
+        let ask = json!({"text": "x", "dialect": dialect, "output_protocol": "jsonseq_v1"});
+        let events = server.stream(&ask).await.whole().await;
+        assert_eq!(end(&events).0, "completed", "{dialect}");
+        assert_eq!(end(&events).1["metadata"]["dialect"], dialect);
+        assert!(!text(&events, "final_delta").is_empty(), "{dialect}");
+    }
 }
 
 #[tokio::test]
