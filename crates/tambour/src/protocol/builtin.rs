@@ -47,10 +47,10 @@ const ENTRIES: &[Entry] = &[
         after: None,
         instruction: [
             "\
-- <thought> 写你的思考，放在最前面，用户看不到。
+- <thought> 写你的思考，放在 <content> 之前，用户看不到。
 - <content> 写给用户看的正文，可以用 Markdown。不给用户看的备注写进 <!-- -->，不要写在正文里。",
             "\
-- <thought>: your thinking, first. The user does not see it.
+- <thought>, before <content>: your thinking. The user does not see it.
 - <content>: the text for the user, in Markdown. Internal remarks go into <!-- -->, never into the visible text.",
         ],
         example: [

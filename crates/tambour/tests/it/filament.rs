@@ -280,11 +280,44 @@ fn instructions_show_what_is_active() {
             options.texts = Texts::of(language);
             let prompt = entry("filament").expect("a dialect").prompt.expect("instructions")(&options);
             assert_eq!(strict(&prompt.example, &options), [""; 0], "{set:?}\n{}", prompt.example); // F-237
+            let other = examples_of_others(&prompt.rules);
+            for shown in &other {
+                let (first, last) =
+                    (format!("{shown}{}", prompt.example), format!("{}{shown}", prompt.example));
+                let fine = strict(&first, &options).is_empty() || strict(&last, &options).is_empty();
+                assert!(fine, "{set:?}\n{shown}"); // F-237
+            }
+            let shown = other.concat() + &prompt.example;
+            for tag in prompt.rules.lines().filter_map(|line| line.strip_prefix("- <")) {
+                let tag = tag.split(['>', ' ']).next().expect("a name");
+                assert!(shown.contains(&format!("<{tag}")), "{set:?} has no example of {tag}"); // F-237
+            }
             let structure = set.iter().any(|(name, _)| name.starts_with("filament.structure"));
             assert!(structure || prompt.rules.contains("<!-- -->"), "{}", prompt.rules); // F-237
             assert!(prompt.text().len() < 4000, "{} bytes", prompt.text().len());
         }
     }
+}
+
+/// The examples in the rules, each with all its lines.
+fn examples_of_others(rules: &str) -> Vec<String> {
+    let mut examples: Vec<String> = Vec::new();
+    let mut inside = false;
+    for line in rules.lines() {
+        inside = match line {
+            _ if line.starts_with("- ") || line.is_empty() => false,
+            _ if line.starts_with('<') && !inside => {
+                examples.push(String::new());
+                true
+            }
+            _ => inside,
+        };
+        if inside && let Some(example) = examples.last_mut() {
+            *example += line;
+            example.push('\n');
+        }
+    }
+    examples
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Format instructions for a system prompt (F-237), made from the structure. A worked example comes first: small models follow it
-//! better than rules.
+//! Format instructions for a system prompt (F-237), made from the structure. A worked example of what must be there comes first, as
+//! small models follow it better than rules; what to write comes last, as they go on with what they read last.
 
 use super::options;
 use super::tags::{Kind, Tags};
@@ -20,12 +20,33 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         Language::En => &EN,
     };
     let registry = Registry::builtin();
-    let (mut example, mut rules) = (String::new(), words.rules.to_owned());
-    for at in in_order(&expected) {
-        let part =
-            Part { element: &expected.elements[at], kind: tags.kind(at), options, registry: &registry };
-        example += &part.example(own.views.as_deref());
-        rules += &part.rule(words);
+    let content = tags.first(Kind::Content).map(|at| &*expected.elements[at].name);
+    let part = |at: usize| Part {
+        element: &expected.elements[at],
+        kind: tags.kind(at),
+        content,
+        options,
+        registry: &registry,
+    };
+    let views = own.views.as_deref();
+    // What may be left out has its example beside its rule: in the example reply it would be in every reply of a small model.
+    let every = expected.elements.iter().all(|element| !element.mandatory);
+    let (main, others): (Vec<usize>, Vec<usize>) =
+        in_order(&expected).into_iter().partition(|&at| every || expected.elements[at].mandatory);
+    let example: String = main.iter().map(|&at| part(at).example(views)).collect();
+    let mut rules = words.rules.to_owned();
+    rules.extend(main.iter().map(|&at| part(at).rule(words)));
+    if !every {
+        let must: Vec<String> = main.iter().map(|&at| format!("<{}>", expected.elements[at].name)).collect();
+        rules += &words.must.replace("{tags}", &must.join(words.and));
+    }
+    rules += words.close;
+    if !others.is_empty() {
+        rules += words.others;
+        for at in others {
+            rules += &part(at).rule(words);
+            rules += &part(at).example(views);
+        }
     }
     let tools = options.tools.iter().flat_map(|tools| tools.iter());
     let mut tools = tools.filter(|tool| tool.allows(options.caller.as_deref())).peekable();
@@ -37,16 +58,12 @@ pub(super) fn prompt(options: &Options) -> Prompt {
             rules += &format!("  - {}{}{colon}{about}\n", tool.name, tool.signature());
         }
     }
-    let must: Vec<String> = expected
-        .elements
-        .iter()
-        .filter(|element| element.mandatory)
-        .map(|element| format!("<{}>", element.name))
-        .collect();
-    if !must.is_empty() {
-        rules += &words.must.replace("{tags}", &must.join(words.and));
+    if expected.elements.iter().any(|element| element.body == Body::Json) {
+        rules += words.json;
     }
-    rules += words.end;
+    if let Some(content) = content {
+        rules += &words.last.replace("{tag}", content);
+    }
     Prompt { opening: words.opening.into(), example: example.into(), rules: rules.into() }
 }
 
@@ -84,6 +101,8 @@ fn in_order(expected: &Expected) -> Vec<usize> {
 struct Part<'a> {
     element: &'a Element,
     kind: Kind,
+    /// The tag of the content, if there is one.
+    content: Option<&'a str>,
     options: &'a Options,
     registry: &'a Registry,
 }
@@ -161,7 +180,10 @@ impl Part<'_> {
         let text = if id == CORE { texts.first() } else { texts.get(1) };
         let items = text.copied().unwrap_or_default().split("\n- ").map(|item| item.trim_start_matches("- "));
         let mut items = items.filter(|item| item.starts_with(&format!("<{usual}")));
-        let item = items.next().unwrap_or_default().replace(&format!("<{usual}"), &format!("<{name}"));
+        let mut item = items.next().unwrap_or_default().replace(&format!("<{usual}"), &format!("<{name}"));
+        if let Some(content) = self.content {
+            item = item.replace("<content>", &format!("<{content}>"));
+        }
         format!("- {item}\n")
     }
 }
@@ -171,10 +193,13 @@ struct Words {
     opening: &'static str,
     rules: &'static str,
     own: &'static str,
-    tools: &'static str,
     must: &'static str,
     and: &'static str,
-    end: &'static str,
+    close: &'static str,
+    others: &'static str,
+    tools: &'static str,
+    json: &'static str,
+    last: &'static str,
 }
 
 const EN: Words = Words {
@@ -188,12 +213,16 @@ Rules:
 - Answer the request you are given. Take over the form of the example, never its words.
 ",
     own: "- <{tag}>: as its name says.\n",
-    tools: "- Tools, with their arguments (`?` marks those that may be left out):\n",
-    must: "- {tags} must be there. Write the other tags only when they are needed.\n",
+    must: "- {tags} must be there.\n",
     and: " and ",
-    end: "\
-- Close every tag. No tag but <media /> closes itself. No code fence around the reply.
-- JSON has double quotes, no comments, and no comma at the end.
+    close: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
+    others: "
+Other tags, each with an example. Write them only when they are needed:
+",
+    tools: "- Tools, with their arguments (`?` marks those that may be left out):\n",
+    json: "- JSON has double quotes, no comments, and no comma at the end.\n",
+    last: "
+Now write your reply: your own answer to the user, between <{tag}> and </{tag}>.
 ",
 };
 
@@ -208,11 +237,15 @@ const ZH: Words = Words {
 - 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
 ",
     own: "- <{tag}>：内容如其名。\n",
-    tools: "- 可用的工具及其参数（带 `?` 的可以省略）：\n",
-    must: "- {tags} 必须有；其他标签需要时才写。\n",
+    must: "- {tags} 必须有。\n",
     and: "、",
-    end: "\
-- 每个标签都要闭合；除 <media /> 外没有自闭合标签；不要用代码围栏包住回复。
-- JSON 使用双引号，没有注释，末尾没有多余的逗号。
+    close: "- 每个标签都要闭合，只有 <media /> 是自闭合的；不要用代码围栏包住回复。\n",
+    others: "
+其他标签，各有一个示例，需要时才写：
+",
+    tools: "- 可用的工具及其参数（带 `?` 的可以省略）：\n",
+    json: "- JSON 使用双引号，没有注释，末尾没有多余的逗号。\n",
+    last: "
+现在写你的回复：先写 <{tag}>，接着是你自己对用户的回答，再写 </{tag}>。
 ",
 };
