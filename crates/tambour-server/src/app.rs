@@ -100,8 +100,11 @@ impl Loaded {
 /// The messages and turns of dialogues that are running, by id. A turn has no log that others read.
 #[derive(Default)]
 pub(crate) struct Running {
-    by_id: Mutex<HashMap<String, (String, Option<Arc<Live>>)>>,
+    by_id: Mutex<HashMap<String, OwnedRun>>,
 }
+
+/// Whose it is, and the log of a message.
+type OwnedRun = (String, Option<Arc<Live>>);
 
 /// A turn of a dialogue among what is running, as long as this lasts.
 pub(crate) struct RunningTurn {
