@@ -17,6 +17,7 @@ use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::http::Threads;
 use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
+use crate::ids;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::reading::Own;
@@ -96,33 +97,62 @@ impl Loaded {
     }
 }
 
-/// The messages that are running, by id.
+/// The messages and turns of dialogues that are running, by id. A turn has no log that others read.
 #[derive(Default)]
 pub(crate) struct Running {
-    by_id: Mutex<HashMap<String, (String, Arc<Live>)>>,
+    by_id: Mutex<HashMap<String, OwnedRun>>,
+}
+
+/// Whose it is, and the log of a message.
+type OwnedRun = (String, Option<Arc<Live>>);
+
+/// A turn of a dialogue among what is running, as long as this lasts.
+pub(crate) struct RunningTurn {
+    app: Arc<App>,
+    id: String,
+}
+
+impl RunningTurn {
+    /// Counts a turn of an owner's dialogue, unless as much runs as may.
+    pub(crate) fn begin(app: &Arc<App>, owner: &str) -> Option<RunningTurn> {
+        let most = app.loaded().config.max_running;
+        let id = ids::new("turn");
+        let added = app.live.insert(owner, id.clone(), None, most);
+        added.then(|| RunningTurn { app: app.clone(), id })
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        self.app.live.remove(&self.id);
+    }
 }
 
 impl Running {
     /// Adds a message of an owner, unless that one has `most` already.
     pub(crate) fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
+        self.insert(owner, live.id.clone(), Some(live), most)
+    }
+
+    fn insert(&self, owner: &str, id: String, live: Option<Arc<Live>>, most: usize) -> bool {
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         if by_id.len() >= most && by_id.values().filter(|(of, _)| of == owner).count() >= most {
             return false;
         }
-        by_id.insert(live.id.clone(), (owner.to_owned(), live));
+        by_id.insert(id, (owner.to_owned(), live));
         true
     }
 
     /// The running message of that id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id.get(id).map(|(_, live)| live.clone())
+        by_id.get(id).and_then(|(_, live)| live.clone())
     }
 
     /// The messages that are running.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().map(|(_, live)| live.clone()).collect()
+        by_id.values().filter_map(|(_, live)| live.clone()).collect()
     }
 
     /// Removes a message that has ended.

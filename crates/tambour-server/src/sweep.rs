@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::app::App;
 use crate::http::idempotency;
 use crate::store::{Retention, StoreError};
+use crate::turns::Place;
 
 /// From one look for messages whose time is over to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -42,13 +43,13 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Deletes messages whose time is over; whether there were some.
+/// Deletes messages and dialogues whose time is over; whether there were some.
 async fn expire(app: &App) -> Result<bool, StoreError> {
     let retention = app.loaded().config.retention;
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
     let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
     let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
-    let mut some = false;
+    let mut some = expire_dialogues(app, retention).await?;
     loop {
         let expired = app.store.expired(retention).await?;
         if expired.is_empty() {
@@ -58,4 +59,16 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
         app.store.delete_messages(&expired).await?;
         some = true;
     }
+}
+
+/// Deletes dialogues whose time is over, but those in which a turn runs; whether there were some.
+async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
+    let mut some = false;
+    for id in app.store.expired_dialogues(retention).await? {
+        let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+        tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
+        app.store.delete_dialogue(&id).await?;
+        some = true;
+    }
+    Ok(some)
 }

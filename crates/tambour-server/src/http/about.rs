@@ -201,7 +201,7 @@ const ABOUT: &[About] = about! {
     post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session"]];
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
-    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "not_waiting", "unknown_upstream"]];
+    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "not_waiting", "too_many_running", "unknown_upstream"]];
     get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [LISTED];
     post "/api/v1/imports" "createImports" "prompts" [&["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];

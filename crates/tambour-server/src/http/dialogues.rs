@@ -20,9 +20,10 @@ use super::problem::{Problem, body};
 use super::repeats::{Repeated, once, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
-use crate::app::App;
+use crate::app::{App, RunningTurn};
 use crate::dialogues::{self, Frames, Input, Outlet};
 use crate::ids;
+use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
 use crate::store::{DialogueRow, StoreError};
 use crate::streams::Opened;
@@ -258,12 +259,14 @@ pub(super) async fn input(
             (&place, &bytes),
             StatusCode::OK,
             async || {
-                let turn = undisturbed(&app, caller.clone(), id, input, Outlet::closed()).await?;
+                let running = running(&app, &caller)?;
+                let turn = undisturbed(&app, running, caller.clone(), id, input, Outlet::closed()).await?;
                 Ok(json!(turn))
             },
         )
         .await;
     }
+    let running = running(&app, &caller)?;
     let opened = events::open(&app, &caller)?;
     let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request, new.extensions, new.findings);
     outlet.status(&json!({ "state": "running" }));
@@ -279,7 +282,7 @@ pub(super) async fn input(
     }
     let work = app.clone();
     app.runs.spawn(async move {
-        let _claim = claim;
+        let (_claim, _running) = (claim, running);
         let owner = caller.clone();
         match turn(&work, &caller, &id, input, &mut outlet).await {
             Ok(turn) => {
@@ -310,16 +313,30 @@ fn what(new: &NewInput) -> Result<Input, Problem> {
     }
 }
 
+/// Counts a turn among what the caller has running, those that wait in the line of their dialogue too.
+fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
+    RunningTurn::begin(app, &caller.owner).ok_or_else(|| {
+        Metrics::count(&app.metrics.limited);
+        let detail = "as many messages and turns of this key run as may; wait until one has ended";
+        Problem::too_many("too_many_running", detail)
+    })
+}
+
 /// A turn that goes to its end also when the client goes away.
 async fn undisturbed(
     app: &Arc<App>,
+    running: RunningTurn,
     caller: Caller,
     id: String,
     input: Input,
     mut outlet: Outlet,
 ) -> Result<Turn, Problem> {
     let work = app.clone();
-    app.undisturbed(async move { turn(&work, &caller, &id, input, &mut outlet).await }).await
+    app.undisturbed(async move {
+        let _running = running;
+        turn(&work, &caller, &id, input, &mut outlet).await
+    })
+    .await
 }
 
 /// One turn of a dialogue, when those before it are over.

@@ -1,10 +1,10 @@
 //! Dialogues in the database: the state of each, and the record of each call of a model.
 
 use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row};
+use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::commit::{begin, end};
-use super::{Page, Store, StoreError};
+use super::{Page, Retention, Store, StoreError};
 use crate::fail;
 
 /// A dialogue as it is stored.
@@ -114,16 +114,58 @@ impl Store {
         Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
     }
 
-    /// Deletes a dialogue with its records.
+    /// Deletes a dialogue with its records, and the answers to its inputs that were kept for the same input again. All or nothing.
     ///
     /// # Errors
     /// The database failed.
     pub async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        for statement in ["delete from rounds where dialogue_id = ?", "delete from dialogues where id = ?"] {
-            sqlx::query(statement).bind(id).execute(self.pool()).await?;
-        }
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let deleted = delete(&mut connection, id).await;
+        end(&mut connection, deleted).await?;
+        fail::point("deletion.after");
         Ok(())
     }
+
+    /// Dialogues whose time is over, oldest first: those without a step since `before`, and the oldest of an owner whose dialogues
+    /// have more bytes than that together.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let mut expired = Vec::new();
+        if let Some(before) = retention.before {
+            let query = sqlx::query_scalar("select id from dialogues where changed < ? order by number");
+            expired = query.bind(before).fetch_all(self.pool()).await?;
+        }
+        if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
+            let query = sqlx::query_scalar(
+                "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
+                 (select sum(octet_length(record)) from rounds where dialogue_id = id), 0)) \
+                 over (partition by owner order by number desc) as so_far from dialogues) \
+                 where so_far > ? order by number",
+            );
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            expired = query.bind(bytes).fetch_all(self.pool()).await?;
+        }
+        Ok(expired)
+    }
+}
+
+async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+    for statement in ["delete from rounds where dialogue_id = ?", "delete from dialogues where id = ?"] {
+        sqlx::query(statement).bind(id).execute(&mut *connection).await?;
+        fail::point("deletion.amid");
+    }
+    // What was asked begins with the route.
+    let inputs = format!("POST dialogues/{id}/input ");
+    let made = format!("\"{id}\"");
+    let query = sqlx::query(
+        "delete from repeats where substr(request, 1, length(?1)) = ?1 \
+         or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
+    );
+    query.bind(inputs).bind(made).execute(&mut *connection).await?;
+    Ok(())
 }
 
 impl FromRow<'_, SqliteRow> for DialogueRow {

@@ -144,3 +144,60 @@ async fn messages_whose_time_is_over_go() {
         assert!(started.elapsed() < Duration::from_secs(60));
     }
 }
+
+/// A dialogue in which the user has said a word, with a key for the same input again.
+async fn dialogue(server: &Tambour, key: &str) -> String {
+    let yaml = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
+                actions:\n              - {type: ai_say, content: x}\n";
+    let script = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": yaml})).await.json;
+    let new = json!({"script_id": script["script_id"], "variables": {"v": ASKED}});
+    let made = server.post("/api/v1/dialogues", &new).await.json;
+    let id = made["dialogue_id"].as_str().unwrap().to_owned();
+    // Long enough that nothing else counts: it stands in the state and in the record of the call.
+    let text = format!("{ASKED} {}", "x".repeat(20_000));
+    let input = json!({"text": text, "request_id": key});
+    let turn = server.post(&format!("/api/v1/dialogues/{id}/input"), &input).await;
+    assert_eq!(turn.status, 200, "{}", turn.text);
+    id
+}
+
+fn round() -> Vec<Step> {
+    reply(&json!({"response": {"咨询师": SAID}}).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_dialogue_is_in_no_file_after_a_minute() {
+    let mock = Mock::start(vec![round()]).await;
+    let server = server(&mock, |_| {}).await;
+    let id = dialogue(&server, "1").await;
+    let path = format!("/api/v1/dialogues/{id}");
+    assert_eq!(server.call("delete", &path, None).await.status, 204);
+    assert_eq!(server.get(&path).await.status, 404);
+    gone(&server.folder, SAID).await;
+    gone(&server.folder, ASKED).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dialogues_whose_time_is_over_go() {
+    let mock = Mock::start(vec![round(), round()]).await;
+    let server = server(&mock, |_| {}).await;
+    let (first, second) = (dialogue(&server, "1").await, dialogue(&server, "2").await);
+    let folder = server.stopped().await;
+    let mut config = server_config(&mock)(&folder);
+    config.retention.days = Some(1);
+    // One of the two fits.
+    config.retention.bytes = Some(75_000);
+    let server = Tambour::serve(folder, config).await;
+    let started = Instant::now();
+    while server.get(&format!("/api/v1/dialogues/{first}")).await.status != 404 {
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+    assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 200);
+    let folder = server.stopped().await;
+    let mut config = server_config(&mock)(&folder);
+    config.retention.days = Some(0);
+    let server = Tambour::serve(folder, config).await;
+    gone(&server.folder, SAID).await;
+    gone(&server.folder, ASKED).await;
+    assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 404);
+}

@@ -332,3 +332,59 @@ async fn a_dialogue_keeps_the_version_it_began_with() {
         server.post("/api/v1/dialogues", &json!({"script_id": made["script_id"], "session": "x"})).await;
     assert_eq!((unknown.status, unknown.problem()), (422, "unknown_session"));
 }
+
+#[tokio::test]
+async fn a_question_streams() {
+    let gate = Gate::new();
+    let said = r#"{"value": "30", "usable": true, "response": {"咨询师": "一二三四"}}"#;
+    let at = said.find("三四").unwrap();
+    let mut steps = vec![delta(&said[..at]), Step::Wait(gate.clone()), delta(&said[at..])];
+    steps.extend(finish("stop"));
+    let mock = Mock::start(vec![steps]).await;
+    let server = Tambour::with(&mock).await;
+    let ask = "{type: ai_ask, question: \"多大，{用户名}？\", variable: age}";
+    let id = started(&server, &[ask]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "30", "stream": true, "findings": true}).to_string();
+    let mut stream = Stream::open(server.address, "POST", &path, &[], Some(&body)).await;
+    let mut events = stream.until("final_delta").await;
+    gate.open();
+    events.extend(stream.rest().await);
+    crate::client::check(&events);
+    assert_eq!(text(&events, "final_delta"), "一二三四"); // X-005
+    assert!(names(&events).iter().all(|name| !["finding", "exit_decision"].contains(name)));
+    let metadata = &events.last().unwrap().data["metadata"];
+    assert_eq!(
+        (&metadata["dialect"], &metadata["warnings"], &metadata["repairs"]),
+        (&json!("ai_ask"), &json!(0), &json!(0))
+    );
+    assert_eq!(turn(&events)["ai_message"], "一二三四");
+    let shown = server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+    assert_eq!(shown["variables"]["age"], "30");
+}
+
+#[tokio::test]
+async fn turns_count_among_what_runs() {
+    let gate = Gate::new();
+    let mut slow = vec![Step::Wait(gate.clone())];
+    slow.extend(reply(&answer(30, false, "一"), 9));
+    let mock = Mock::start(vec![slow, reply(&answer(40, false, "二"), 9)]).await;
+    let folder = crate::server::Folder::new();
+    let mut config = config(&folder);
+    config.add_upstream(&mock.url(), None).unwrap();
+    config.max_running = 1;
+    let server = Tambour::serve(folder, config).await;
+    let (one, two) = (started(&server, &[SAY]).await, started(&server, &[SAY]).await);
+    let (path, other) = (format!("/api/v1/dialogues/{one}/input"), format!("/api/v1/dialogues/{two}/input"));
+    let text = json!({"text": "甲"});
+    let (first, ()) = tokio::join!(server.post(&path, &text), async {
+        mock.until(|calls| calls.begun == 1).await;
+        for body in [json!({"text": "乙"}), json!({"text": "乙", "stream": true})] {
+            let refused = server.post(&other, &body).await;
+            assert_eq!((refused.status, refused.problem()), (429, "too_many_running"));
+        }
+        gate.open();
+    });
+    assert_eq!(first.json["ai_message"], "一");
+    assert_eq!(say(&server, &two, "乙").await["ai_message"], "二");
+}

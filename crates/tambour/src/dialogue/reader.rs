@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::answers::{asked, judged, thought};
 use super::call::{Call, CallKind};
-use crate::event::{Completed, Event, Failure, Sink};
+use crate::event::{Completed, Event, Extension, Failure, Sink};
 use crate::exit::{Answer, Round};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::options::Options;
 use crate::pipeline::{End, Pipeline};
 
-/// A reader of one reply. The message of `ai_say` goes to the sink while it arrives; that of `ai_ask` at the end, when
-/// the answer is known; of `ai_think` nothing does.
+/// A reader of one reply. The message of `ai_say` and of `ai_ask` goes to the sink while it arrives; of `ai_think`
+/// nothing does.
 pub struct Reader {
     kind: CallKind,
     options: Options,
@@ -69,7 +69,12 @@ impl Reader {
                 options.round = Some(Round { round: call.round, max_rounds, criteria });
                 "ai_say"
             }
-            CallKind::Ask | CallKind::Think { .. } => "plain",
+            // The message stands in `response` as in an answer of `ai_say`, and streams out of it in the same way.
+            CallKind::Ask => {
+                options.round = None;
+                "ai_say"
+            }
+            CallKind::Think { .. } => "plain",
         };
         let pipeline = Pipeline::new(dialect, &options).expect("the dialect is in the table");
         let (text, seen) = (String::new(), Seen::default());
@@ -102,7 +107,11 @@ impl Reader {
                 self.pipeline.push_str(text, &mut Both { seen: &mut self.seen, sink, name: None });
             }
             _ if self.text.len() + text.len() > self.options.limits.input => self.over = true,
-            _ => self.text.push_str(text),
+            CallKind::Ask => {
+                self.text.push_str(text);
+                self.pipeline.push_str(text, &mut Message { seen: &mut self.seen, sink, findings: None });
+            }
+            CallKind::Think { .. } => self.text.push_str(text),
         }
     }
 
@@ -155,31 +164,54 @@ impl Reader {
         }
     }
 
-    /// The answer of `ai_ask`: its message goes out as a plain one.
+    /// The answer of `ai_ask`: its message has gone out, or does now.
     fn ask(&mut self, end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
-        let (mut value, mut because) = (None, None);
+        let (mut value, mut because, mut findings) = (None, None, Vec::new());
         if !matches!(end, End::Failed(_)) {
             let (asked, reports) = asked(&self.text, cut, &self.options);
-            for finding in judged(reports, self.options.profile) {
-                self.seen.findings.push(finding.clone());
-                sink.finding(finding);
-            }
-            let unreadable = asked.is_none();
-            let text = match asked {
-                Some(asked) => {
-                    value = asked.value;
-                    asked.message.unwrap_or_default()
-                }
-                None => self.text.clone(),
-            };
-            self.pipeline
-                .push_str(&text, &mut Both { seen: &mut self.seen, sink: &mut *sink, name: Some("ai_ask") });
-            because = unreadable.then(|| "unstructured".to_owned());
+            findings = judged(reports, self.options.profile);
+            because = asked.is_none().then(|| "unstructured".to_owned());
+            value = asked.and_then(|asked| asked.value);
         }
-        self.pipeline.finish(end, &mut Both { seen: &mut self.seen, sink, name: Some("ai_ask") });
+        let findings = Some(findings);
+        self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
         self.seen.unreadable = because;
         Said::Value(value)
     }
+}
+
+/// The caller's sink, for the message in an answer of `ai_ask`: what is wrong with it as an answer of `ai_say` is not told.
+struct Message<'a> {
+    seen: &'a mut Seen,
+    sink: &'a mut dyn Sink,
+    /// What is wrong with it, once it is known.
+    findings: Option<Vec<Finding>>,
+}
+
+impl Sink for Message<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        let event = match event {
+            Event::Finding(_) => return,
+            Event::Extension(extension) if matches!(*extension, Extension::ExitDecision(_)) => return,
+            Event::Completed(mut completed) => {
+                let findings = self.findings.take().unwrap_or_default();
+                let count = |fits: fn(&Finding) -> bool| {
+                    u32::try_from(findings.iter().filter(|finding| fits(finding)).count()).unwrap_or(u32::MAX)
+                };
+                completed.metadata.repairs = count(|finding| finding.repair.is_some());
+                completed.metadata.warnings = count(|finding| finding.severity != Severity::Info);
+                for finding in findings {
+                    self.seen.findings.push(finding.clone());
+                    self.sink.finding(finding);
+                }
+                Event::Completed(completed)
+            }
+            other => other,
+        };
+        Both { seen: self.seen, sink: self.sink, name: Some("ai_ask") }.event(event);
+    }
+
+    fn finding(&mut self, _: Finding) {}
 }
 
 /// The caller's sink, and what is kept.
