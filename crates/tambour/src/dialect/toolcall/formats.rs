@@ -36,8 +36,8 @@ pub(super) enum Step {
     Any(&'static [&'static str]),
     /// The name of the tool.
     Name,
-    /// A word that says nothing, or none.
-    Word,
+    /// The id of the call, which we number ourselves.
+    Id,
     /// The arguments begin here, although more is to be seen before they are known to be some.
     Here,
     /// One of these texts comes next and belongs to the arguments.
@@ -108,22 +108,12 @@ const DEEPSEEK_END: &[&str] = &["```", "<｜tool▁call▁end｜>"];
 const CHANNELS: &[&str] = &["commentary", "analysis", "final"];
 const MESSAGE: Step = Text("<|message|>");
 const CONSTRAIN: Step = Maybe("<|constrain|>");
+const JSON: Step = Maybe("json");
 const STARTED: &str = "<|start|>assistant";
 const CHANNEL: &str = "<|channel|>";
 /// Who is called, after the channel.
-const CHANNEL_TO: &[Step] = &[
-    Any(CHANNELS),
-    Space,
-    Text("to="),
-    Name,
-    Space,
-    CONSTRAIN,
-    Word,
-    Space,
-    MESSAGE,
-    Space,
-    OBJECT,
-];
+const CHANNEL_TO: &[Step] =
+    &[Any(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
 const HARMONY_END: &[&str] = &["<|call|>"];
 
 /// The forms. Of several that fit the first counts.
@@ -214,7 +204,7 @@ pub(super) static FORMS: &[Form] = &[
     Form {
         format: Mistral,
         open: "[TOOL_CALLS]",
-        head: &[Space, Name, Text("[CALL_ID]"), Word, Maybe("[ARGS]"), Space, OBJECT],
+        head: &[Space, Name, Text("[CALL_ID]"), Id, Maybe("[ARGS]"), Space, OBJECT],
         body: Args,
         open_ended: true,
         ..FORM
@@ -270,7 +260,7 @@ pub(super) static FORMS: &[Form] = &[
             Name,
             Space,
             CONSTRAIN,
-            Word,
+            JSON,
             Space,
             MESSAGE,
             Space,
@@ -293,7 +283,7 @@ pub(super) static FORMS: &[Form] = &[
             Any(CHANNELS),
             Space,
             CONSTRAIN,
-            Word,
+            JSON,
             Space,
             MESSAGE,
             Space,

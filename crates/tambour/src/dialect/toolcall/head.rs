@@ -111,7 +111,7 @@ fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
                     None => return Fits::No,
                 }
             }
-            Step::Name | Step::Word => {
+            Step::Name | Step::Id => {
                 let stop = skip(at, &is_name);
                 let named = matches!(step, Step::Name);
                 if stop - at > NAME || named && stop == at && stop < text.len() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::formats::{Body, Format};
+use super::formats::{self, Body, Format};
 use super::head::{Begun, HEAD, Head, Which, begun};
 use super::options::CallOptions;
 use super::read::{Whole, Wrong};
@@ -210,7 +210,7 @@ impl Reader {
             // Without a mark of its own it is JSON, or a list, like any other.
             Err(_) if bare => self.plain.verbatim(&raw[..used], out),
             Err(wrong) => {
-                let name = whole.name().map(str::to_owned);
+                let name = named(&head, &raw);
                 self.refuse(&raw[..used], wrong, name, out);
             }
             Ok(calls) => {
@@ -280,7 +280,7 @@ impl Reader {
         let at = self.plain.place();
         let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
         out.report(report.repaired("read as text"));
-        let name = open.head.name.map(|name| raw[name].to_owned());
+        let name = named(&open.head, &raw);
         notice(called::REFUSED, name.as_deref(), out);
         self.plain.verbatim(&raw, out);
     }
@@ -329,12 +329,13 @@ impl Reader {
         if open.head.form.open.is_empty() {
             return self.plain.verbatim(&raw, out);
         }
-        let name = open.head.name.map(|name| raw[name].to_owned());
+        let name = named(&open.head, &raw);
         if cut {
             return self.cut_within(&raw, name.as_deref(), out);
         }
         let at = self.plain.place();
-        let report = Report::new(rules::CALL_INCOMPLETE, at, at.offset + raw.len(), "the reply ends within a call");
+        let report =
+            Report::new(rules::CALL_INCOMPLETE, at, at.offset + raw.len(), "the reply ends within a call");
         out.report(report.repaired("nothing of it runs; shown as text"));
         notice(called::REFUSED, name.as_deref(), out);
         self.plain.verbatim(&raw, out);
@@ -342,7 +343,8 @@ impl Reader {
 
     fn cut_within(&mut self, raw: &str, name: Option<&str>, out: &mut dyn Output) {
         let at = self.plain.place();
-        let report = Report::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
+        let report =
+            Report::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
         out.report(report.repaired("nothing of it runs; shown as text"));
         notice(called::CUT, name, out);
         self.plain.verbatim(raw, out);
@@ -353,6 +355,12 @@ impl Reader {
         let which = Which { start: false, ..self.which };
         matches!(begun(&self.raw, which, false), Begun::Part) && self.plain.admits()
     }
+}
+
+/// The name that stands before the arguments of a call.
+fn named(head: &Head, raw: &str) -> Option<String> {
+    let written = &raw[head.name.clone()?];
+    Some(formats::name(written, head.form.format, head.form.body).to_owned())
 }
 
 fn notice(code: &'static str, name: Option<&str>, out: &mut dyn Output) {

@@ -213,10 +213,13 @@ impl<'a> Reader<'a> {
         let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
             // What Rust reads beyond that, such as `inf`, is no number of Python.
-            let number = plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
+            let number =
+                plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
             digits.parse::<f64>().ok().filter(|_| number).and_then(Number::from_f64)
         };
-        let number = based.or_else(decimal).or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
+        let number = based
+            .or_else(decimal)
+            .or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
         let number = number.or_else(float).ok_or_else(|| self.wrong("a number"))?;
         self.at += end;
         Ok(Value::Number(number))

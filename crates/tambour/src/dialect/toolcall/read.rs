@@ -189,7 +189,10 @@ impl<'a> Typed<'a> {
             return Err(invalid("an argument has no name"));
         }
         if self.args.len() >= limits.items {
-            return Err((rules::LIMIT_EXCEEDED, "the call has more arguments than `limits.items`".to_owned()));
+            return Err((
+                rules::LIMIT_EXCEEDED,
+                "the call has more arguments than `limits.items`".to_owned(),
+            ));
         }
         let value = typed::value(text, tools.as_ref(), self.name, key, limits);
         match self.args.insert(key.to_owned(), value) {
@@ -217,7 +220,9 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
         return Err((rules::LIMIT_EXCEEDED, limit.message.clone()));
     }
     let alone = trim(&text[..found.span.start]).is_empty()
-        && text[found.span.end..].chars().all(|c| c.is_whitespace() || matches!(c, '}' | ']' | ')' | ',' | ';'));
+        && text[found.span.end..]
+            .chars()
+            .all(|c| c.is_whitespace() || matches!(c, '}' | ']' | ')' | ',' | ';'));
     let Some(value) = found.value.filter(|value| alone && (value.is_object() || value.is_array())) else {
         return Err(invalid(&format!("no JSON: {}", fault.message)));
     };
@@ -226,7 +231,8 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
     }
     let place = fault.place.within(at);
     let end = place.offset + fault.end.saturating_sub(fault.place.offset);
-    let report = Report::new(rules::CALL_NOT_STRICT, place, end, format!("no strict JSON: {}", fault.message));
+    let report =
+        Report::new(rules::CALL_NOT_STRICT, place, end, format!("no strict JSON: {}", fault.message));
     told.push(report.repaired("JSON repaired"));
     for mut repair in found.reports.into_iter().take(REPAIRS) {
         let len = repair.end.saturating_sub(repair.place.offset);

@@ -315,8 +315,7 @@ impl Scan {
     fn behind(&mut self, raw: &str) -> Found {
         let form = self.form;
         let end = self.at;
-        let unmarked =
-            Found::End(end, if form.open_ended { Ended::Well } else { Ended::Unmarked });
+        let unmarked = Found::End(end, if form.open_ended { Ended::Well } else { Ended::Unmarked });
         let space = |from: usize| from + raw[from..].find(|c| !is_space(c)).unwrap_or(raw.len() - from);
         let mut at = space(end);
         if at - end > BETWEEN {
@@ -344,7 +343,10 @@ impl Scan {
         }
         if !form.open_ended {
             // Brackets that are too many do not hide the end.
-            at = end + raw[end..].find(|c| !is_space(c) && !matches!(c, '}' | ']' | ')')).unwrap_or(raw.len() - end);
+            at = end
+                + raw[end..]
+                    .find(|c| !is_space(c) && !matches!(c, '}' | ']' | ')'))
+                    .unwrap_or(raw.len() - end);
             if at - end > BETWEEN {
                 return unmarked;
             }
