@@ -194,8 +194,16 @@ async fn calls_that_a_model_writes_as_text_are_calls_in_each_protocol() {
         let answer = server.post("/v1/chat/completions", &ask(&json!({"tools": tools}))).await;
         let choice = &answer.json["choices"][0];
         let call = &choice["message"]["tool_calls"][0]["function"];
-        assert_eq!((&call["name"], &call["arguments"]), (&json!("add"), &json!("{\"a\":1}")), "{}", answer.text);
-        assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!("I add."), &json!("tool_calls")));
+        assert_eq!(
+            (&call["name"], &call["arguments"]),
+            (&json!("add"), &json!("{\"a\":1}")),
+            "{}",
+            answer.text
+        );
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!("I add."), &json!("tool_calls"))
+        );
 
         let mut tool = function();
         tool["type"] = "function".into();
