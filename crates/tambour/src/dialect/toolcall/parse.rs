@@ -100,6 +100,13 @@ impl Reader {
             let used = self.step(false, out);
             let Some(used) = used else {
                 rest = &rest[take..];
+                // What came together with the mark may be more than a call may have.
+                let most = self.raw.floor_char_boundary(self.room());
+                if self.raw.len() > most {
+                    let behind = self.raw.split_off(most);
+                    self.too_long(out);
+                    self.read(&behind, out);
+                }
                 continue;
             };
             // What was not used is read again: what has just come from where it is, what came before from here.
@@ -181,7 +188,8 @@ impl Reader {
             }
         }
         let open = self.open.as_mut()?;
-        let (found, ended) = match open.scan.go_on(&self.raw) {
+        let most = open.head.body + self.options.limits.value;
+        let (found, ended) = match open.scan.go_on(&self.raw[..self.raw.floor_char_boundary(most)]) {
             Found::More => return None,
             Found::End(found, ended) => (found, ended),
         };
@@ -200,7 +208,7 @@ impl Reader {
         let whole = Whole { head: &head, raw: &raw[..used], at, values: &scan.values };
         let mut told = Vec::new();
         let read = match ended {
-            Ended::Early if head.form.body == Body::Python => {
+            Ended::Early if matches!(head.form.body, Body::Python | Body::Parameters | Body::Pairs) => {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
             _ => whole.calls(&self.options, &mut told),
@@ -211,7 +219,7 @@ impl Reader {
             Err(_) if bare => self.plain.verbatim(&raw[..used], out),
             Err(wrong) => {
                 let name = named(&head, &raw);
-                self.refuse(&raw[..used], wrong, name, out);
+                self.refuse(&raw[..used], wrong, name.as_deref(), out);
             }
             Ok(calls) => {
                 if self.which.format.is_none() {
@@ -258,10 +266,10 @@ impl Reader {
     }
 
     /// What is no call is text, and the user is told.
-    fn refuse(&mut self, raw: &str, (rule, message): Wrong, name: Option<String>, out: &mut dyn Output) {
+    fn refuse(&mut self, raw: &str, (rule, message): Wrong, name: Option<&str>, out: &mut dyn Output) {
         let at = self.plain.place();
         out.report(Report::new(rule, at, at.offset + raw.len(), message));
-        notice(called::REFUSED, name.as_deref(), out);
+        notice(called::REFUSED, name, out);
         self.plain.verbatim(raw, out);
     }
 

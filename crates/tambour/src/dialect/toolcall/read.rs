@@ -11,7 +11,7 @@ use crate::dialect::Call;
 use crate::finding::{Report, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
-use crate::repair::json;
+use crate::repair::json::{self, Builder, Built, Duplicate, JsonEvent, JsonSink, Reader};
 use crate::span::Place;
 
 /// Why a form is no call: the rule that it breaks, and in words.
@@ -211,9 +211,21 @@ impl<'a> Typed<'a> {
 
 /// The JSON of a text that stands at `at`, mended where it must be.
 fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Result<Value, Wrong> {
-    let fault = match json::strict(text, &options.limits) {
-        Ok(value) => return Ok(value),
-        Err(fault) => fault,
+    let limits = &options.limits;
+    let mut exact = Exact { builder: Builder::limited(limits.value, limits.items), built: None, fault: None };
+    let mut reader = Reader::document(limits);
+    reader.push(text, &mut exact);
+    reader.finish(&mut exact);
+    let fault = match exact {
+        Exact { built: Some(built), fault: None, .. } => {
+            let twice = built.duplicates.iter().map(Duplicate::last_kept);
+            told.extend(twice.map(|report| relocated(report, at)));
+            return Ok(built.value);
+        }
+        Exact { fault: Some(fault), .. } => fault,
+        Exact { built: None, fault: None, .. } => {
+            return Err((rules::LIMIT_EXCEEDED, "the call has more values than `limits.items`".to_owned()));
+        }
     };
     let found = json::find(text, &options.limits);
     if let Some(limit) = found.reports.iter().find(|report| report.rule.code == rules::LIMIT_EXCEEDED.code) {
@@ -234,11 +246,35 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
     let report =
         Report::new(rules::CALL_NOT_STRICT, place, end, format!("no strict JSON: {}", fault.message));
     told.push(report.repaired("JSON repaired"));
-    for mut repair in found.reports.into_iter().take(REPAIRS) {
-        let len = repair.end.saturating_sub(repair.place.offset);
-        repair.place = repair.place.within(at);
-        repair.end = repair.place.offset + len;
-        told.push(repair);
-    }
+    told.extend(found.reports.into_iter().take(REPAIRS).map(|report| relocated(report, at)));
     Ok(value)
+}
+
+/// A report on a text that stands at `at`.
+fn relocated(mut report: Report, at: Place) -> Report {
+    let len = report.end.saturating_sub(report.place.offset);
+    report.place = report.place.within(at);
+    report.end = report.place.offset + len;
+    report
+}
+
+/// The value of a text that is JSON as it is; otherwise the first fault.
+struct Exact {
+    builder: Builder,
+    built: Option<Built>,
+    fault: Option<Report>,
+}
+
+impl JsonSink for Exact {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        if self.fault.is_none()
+            && let Some(built) = self.builder.see(&event)
+        {
+            self.built = Some(built);
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.fault.get_or_insert(report);
+    }
 }

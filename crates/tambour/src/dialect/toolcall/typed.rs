@@ -66,7 +66,7 @@ pub(super) fn value(text: &str, tools: Option<&Tools>, tool: &str, key: &str, li
         // A quoted text, where nobody says that it is one, is what was written.
         Value::String(_) if !types.is_empty() => Value::from(text),
         written if fits => written,
-        written => whole(written, &types).unwrap_or_else(|| Value::from(text)),
+        written => whole(&written, &types).unwrap_or_else(|| Value::from(text)),
     }
 }
 
@@ -81,7 +81,7 @@ fn word(text: &str, types: &[&str]) -> Option<Value> {
 }
 
 /// A number such as `3.0`, where an integer is wanted.
-fn whole(value: Value, types: &[&str]) -> Option<Value> {
+fn whole(value: &Value, types: &[&str]) -> Option<Value> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
     types.contains(&"integer").then(|| Value::from(number as i64))
 }
