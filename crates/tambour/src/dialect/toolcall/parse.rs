@@ -225,38 +225,40 @@ impl Reader {
                 if self.which.format.is_none() {
                     self.which.format = Some(head.form.format);
                 }
-                told.into_iter().for_each(|report| out.report(report));
                 if ended == Ended::Unmarked {
                     let message = format!("`{}` is missing", head.form.close.last().unwrap_or(&""));
                     let report = Report::new(rules::CALL_UNCLOSED, at, at.offset + used, message);
-                    out.report(report.repaired("closed where its arguments end"));
+                    told.push(report.repaired("closed where its arguments end"));
                 }
-                self.judge(&raw[..used], at, calls, out);
+                self.judge(&raw[..used], at, calls, told, out);
             }
         }
         self.raw = raw;
         used
     }
 
-    /// Holds calls against the registered tools. If none of them may run, they are text.
-    fn judge(&mut self, raw: &str, at: Place, calls: Vec<Call>, out: &mut dyn Output) {
-        let (mut some, end) = (false, at.offset + raw.len());
-        for call in calls {
-            match called::check(&call.name, &call.args, &self.options) {
-                Ok(()) => {
-                    some = true;
-                    self.calls.push(Waiting { call, place: at, end });
-                }
-                Err((fault, message)) => {
-                    let rule = match fault {
-                        Fault::Unknown => rules::TOOL_UNKNOWN,
-                        Fault::Forbidden => rules::TOOL_FORBIDDEN,
-                        Fault::Arguments => rules::ARGS_INVALID,
-                    };
-                    out.report(Report::new(rule, at, end, message));
-                    notice(called::REFUSED, Some(&call.name), out);
-                }
-            }
+    /// Holds calls against the registered tools. If none of them may run, they are text as it was written, and what was mended in
+    /// them is not told.
+    fn judge(&mut self, raw: &str, at: Place, calls: Vec<Call>, told: Vec<Report>, out: &mut dyn Output) {
+        let end = at.offset + raw.len();
+        let check = |call: &Call| called::check(&call.name, &call.args, &self.options);
+        let judged: Vec<_> = calls.into_iter().map(|call| (check(&call), call)).collect();
+        let some = judged.iter().any(|(checked, _)| checked.is_ok());
+        if some {
+            told.into_iter().for_each(|report| out.report(report));
+        }
+        for (checked, call) in judged {
+            let Err((fault, message)) = checked else {
+                self.calls.push(Waiting { call, place: at, end });
+                continue;
+            };
+            let rule = match fault {
+                Fault::Unknown => rules::TOOL_UNKNOWN,
+                Fault::Forbidden => rules::TOOL_FORBIDDEN,
+                Fault::Arguments => rules::ARGS_INVALID,
+            };
+            out.report(Report::new(rule, at, end, message));
+            notice(called::REFUSED, Some(&call.name), out);
         }
         if some {
             self.plain.pass_over(raw, out);
