@@ -17,20 +17,20 @@ struct Source {
     kinds: &'static [Kind],
 }
 
-/// The replies of each dialect. `auto` reads those of all.
+/// The replies of each dialect. `auto` reads those of all that stand before it, which are those it may choose.
 const SOURCES: &[Source] = &[
     Source { dialect: "thinkingml", reply: thinkingml, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "jsonseq", reply: jsonseq, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "aiplan", reply: aiplan, kinds: &[Phase, Final, Draft, Args] },
     Source { dialect: "filament", reply: filament, kinds: &[Phase, Final, Aside, Block, Args] },
     Source { dialect: "ai_say", reply: ai_say, kinds: &[Final, Draft, Assessment] },
-    Source { dialect: "toolcall", reply: toolcall, kinds: &[Phase, Final, Aside, Args] },
     Source { dialect: "plain", reply: plain, kinds: &[Phase, Final, Aside] },
     Source {
         dialect: "auto",
         reply: any,
         kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment, Block],
     },
+    Source { dialect: "toolcall", reply: toolcall, kinds: &[Phase, Final, Aside, Args] },
 ];
 
 fn source(dialect: &str) -> Option<&'static Source> {
@@ -105,7 +105,8 @@ fn planted(reply: &str, words: &mut Words) -> String {
 }
 
 fn any(words: &mut Words) -> String {
-    let source = words.below(SOURCES.len() - 1);
+    let before = SOURCES.iter().position(|source| source.dialect == "auto").unwrap_or(SOURCES.len());
+    let source = words.below(before);
     (SOURCES[source].reply)(words)
 }
 
