@@ -16,7 +16,7 @@ use tambour::{End, Event, Finding, Options, Pipeline};
 type Make = fn(usize) -> String;
 
 /// Name, dialect, reply.
-const CASES: [(&str, &str, Make); 14] = [
+const CASES: [(&str, &str, Make); 17] = [
     ("plain, think", "plain", plain),
     ("plain, Chinese", "plain", chinese),
     ("plain, code", "plain", code),
@@ -28,6 +28,9 @@ const CASES: [(&str, &str, Make); 14] = [
     ("aiplan, answer", "aiplan", answer),
     ("filament, content", "filament", story),
     ("filament, operations", "filament", turns),
+    ("toolcall, text", "toolcall", plain),
+    ("toolcall, hermes", "toolcall", calls),
+    ("toolcall, one 1 MB argument", "toolcall", written_argument),
     ("auto, plain", "auto", plain),
     ("auto, thinkingml", "auto", thinkingml),
     ("auto, jsonseq", "auto", jsonseq),
@@ -283,4 +286,19 @@ fn large_argument(size: usize) -> String {
 
 fn answer(size: usize) -> String {
     plan("KNOWLEDGE_QA", Some(&grown(PROSE, size)), &[])
+}
+
+fn written(input: &str) -> String {
+    let call = serde_json::json!({"name": "lint", "arguments": {"userInput": input, "projectName": "Shop"}});
+    format!("<tool_call>\n{call}\n</tool_call>\n")
+}
+
+/// Calls as text, of some 100 bytes each.
+fn calls(size: usize) -> String {
+    grown(&written("check it"), size)
+}
+
+/// A call as text with one argument of that size.
+fn written_argument(size: usize) -> String {
+    written(&grown(PROSE, size))
 }

@@ -28,7 +28,8 @@
 //! ```
 //!
 //! * **Dialects**, [`dialect::DIALECTS`]: how a reply is written. `thinkingml` (XML), `jsonseq` (JSON Lines of events), `aiplan`
-//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `plain`, and `auto`, which finds out.
+//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `toolcall` (text with the tool calls of model families),
+//!   `plain`, and `auto`, which finds out.
 //! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`, `thinking_end`,
 //!   `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; beside them, on request, [`event::Extension`].
 //! * **Options**, [`settings::all`]: all by their public names, with defaults and units.

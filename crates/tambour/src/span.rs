@@ -63,6 +63,13 @@ impl Place {
         (!text.contains('\n') && column > 0).then_some(Place { offset, column, ..self })
     }
 
+    /// A place in a text that itself stands at `base`.
+    #[must_use]
+    pub(crate) fn within(self, base: Place) -> Place {
+        let column = if self.line == 1 { base.column + self.column - 1 } else { self.column };
+        Place { offset: base.offset + self.offset, line: base.line + self.line - 1, column }
+    }
+
     /// The place after `text`.
     #[must_use]
     pub fn after(mut self, text: &str) -> Place {

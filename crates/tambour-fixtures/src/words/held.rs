@@ -48,6 +48,9 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     if trial.dialect == "filament" {
         whole.extend(elements(&trial.input));
     }
+    if trial.dialect == "toolcall" {
+        whole.extend(calls(&trial.input));
+    }
     let mut places: BTreeMap<Word, Vec<usize>> = BTreeMap::new();
     find(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
     for (word, places) in places {
@@ -98,6 +101,15 @@ fn elements(input: &[u8]) -> Vec<std::ops::Range<usize>> {
         })
     };
     names.into_iter().flat_map(of).collect()
+}
+
+/// Calls are delivered whole, also those that prove to be text: from their first mark on.
+fn calls(input: &[u8]) -> Option<std::ops::Range<usize>> {
+    let text = String::from_utf8_lossy(input);
+    let marks = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
+    let first = marks.iter().filter_map(|mark| text.find(mark)).min()?;
+    // Bytes that are no text were replaced by longer ones.
+    Some(if text.len() == input.len() { first } else { 0 }..input.len())
 }
 
 /// When words went out, of the kinds that stream.

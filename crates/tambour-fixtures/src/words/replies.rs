@@ -17,7 +17,7 @@ struct Source {
     kinds: &'static [Kind],
 }
 
-/// The replies of each dialect. `auto` reads those of all.
+/// The replies of each dialect. `auto` reads those of all that stand before it, which are those it may choose.
 const SOURCES: &[Source] = &[
     Source { dialect: "thinkingml", reply: thinkingml, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "jsonseq", reply: jsonseq, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
@@ -30,6 +30,7 @@ const SOURCES: &[Source] = &[
         reply: any,
         kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment, Block],
     },
+    Source { dialect: "toolcall", reply: toolcall, kinds: &[Phase, Final, Aside, Args] },
 ];
 
 fn source(dialect: &str) -> Option<&'static Source> {
@@ -104,7 +105,8 @@ fn planted(reply: &str, words: &mut Words) -> String {
 }
 
 fn any(words: &mut Words) -> String {
-    let source = words.below(SOURCES.len() - 1);
+    let before = SOURCES.iter().position(|source| source.dialect == "auto").unwrap_or(SOURCES.len());
+    let source = words.below(before);
     (SOURCES[source].reply)(words)
 }
 
@@ -472,6 +474,54 @@ fn ai_say(words: &mut Words) -> String {
     let reply = fenced(words, reply, "json", 8);
     let (draft, before, after) = (draft(words), outside(words), outside(words));
     draft + &before + &reply + "\n" + &after
+}
+
+/// Text, and calls in the form of one model family.
+fn toolcall(words: &mut Words) -> String {
+    let mut reply = if words.once_in(4) { String::new() } else { plain(words) + "\n" };
+    let form = words.below(9);
+    for _ in 0..words.below(4) {
+        // Another family now and then.
+        let form = if words.once_in(12) { words.below(9) } else { form };
+        reply += &written_call(words, form);
+        reply += words.pick(&["\n", "", "\n\n"]);
+    }
+    if words.once_in(3) {
+        reply += &words.prose();
+    }
+    reply
+}
+
+/// A call in one of the written forms.
+fn written_call(words: &mut Words, form: usize) -> String {
+    let (text, line) = (words.prose(), words.line());
+    let mut json = Writer::new(words, false);
+    let fields = [("text", json.string(&text)), ("more", json.any(1))];
+    let args = json.object(&fields);
+    let mut fields = vec![("name", "\"note\"".to_owned()), ("arguments", args.clone())];
+    if json.words().once_in(12) {
+        fields.push(("why", json.string(&line)));
+    }
+    let call = json.object(&fields);
+    match form {
+        0 => format!("<tool_call>\n{call}\n</tool_call>"),
+        1 => format!("[TOOL_CALLS]note[ARGS]{args}"),
+        2 => format!("[TOOL_CALLS] [{call}]"),
+        3 => format!(
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>note\n```json\n{args}\n```\
+             <｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        ),
+        4 => format!(
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.note:0<|tool_call_argument_begin|>{args}\
+             <|tool_call_end|><|tool_calls_section_end|>"
+        ),
+        5 => format!("<|channel|>commentary to=functions.note <|constrain|>json<|message|>{args}<|call|>"),
+        6 => format!(
+            "<tool_call>\n<function=note>\n<parameter=text>\n{line}\n</parameter>\n</function>\n</tool_call>"
+        ),
+        7 => format!("<tool_call>note\n<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n</tool_call>"),
+        _ => format!("<|python_start|>[note(text=\"{}\", n=1)]<|python_end|>", line.replace(['"', '\\'], "")),
+    }
 }
 
 fn plain(words: &mut Words) -> String {

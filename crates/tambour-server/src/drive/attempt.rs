@@ -51,6 +51,8 @@ pub(super) struct Gather {
     answering: bool,
     /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
     unusable: bool,
+    /// It calls tools, so that it need not have text.
+    called: bool,
     /// The reply, where the model may have to be told of it.
     raw: String,
     /// What was wrong with it, where it may be asked for again.
@@ -96,6 +98,7 @@ impl Attempt {
                 begun: false,
                 answering: false,
                 unusable: false,
+                called: false,
                 raw: String::new(),
                 findings: (run.max_reasks > 0).then(Vec::new),
                 ended: false,
@@ -346,13 +349,15 @@ impl Sink for Gather {
     fn event(&mut self, event: Event<'_>) {
         self.begun |= event.kind() == EventKind::Contract;
         self.answering |= matches!(event, Event::FinalDelta { .. });
+        self.called |= matches!(event.extension(), Some(Extension::ToolCall(_)));
         self.ended |= matches!(event, Event::Completed(_) | Event::Error(_));
         let reasked;
         let event = match event {
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
                 // Text in the place of what was asked for can be shown, but it is not that (S-054, R-70).
-                self.unusable |= metadata.fallback_reason.is_some() || metadata.unused_reason.is_some();
+                let replaced = metadata.fallback_reason.is_some() && !self.called;
+                self.unusable |= replaced || metadata.unused_reason.is_some();
                 reasked = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
                 &reasked
             }

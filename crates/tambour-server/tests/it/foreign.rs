@@ -181,6 +181,57 @@ async fn calls_are_the_clients_to_run_in_each_protocol() {
 }
 
 #[tokio::test]
+async fn calls_that_a_model_writes_as_text_are_calls_in_each_protocol() {
+    let written = [
+        "I add.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+        "I add.\n<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        "I add.\n[TOOL_CALLS]add[ARGS]{\"a\": 1}",
+    ];
+    for written in written {
+        let mock = Mock::start(vec![reply(written, 2)]).await;
+        let server = Tambour::with(&mock).await;
+        let tools = json!([{"type": "function", "function": function()}]);
+        let answer = server.post("/v1/chat/completions", &ask(&json!({"tools": tools}))).await;
+        let choice = &answer.json["choices"][0];
+        let call = &choice["message"]["tool_calls"][0]["function"];
+        assert_eq!(
+            (&call["name"], &call["arguments"]),
+            (&json!("add"), &json!("{\"a\":1}")),
+            "{}",
+            answer.text
+        );
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!("I add."), &json!("tool_calls"))
+        );
+
+        let mut tool = function();
+        tool["type"] = "function".into();
+        let body = json!({"model": "openai/m", "input": "x", "tools": [tool]});
+        let response = server.post("/v1/responses", &body).await;
+        let items = response.json["output"].as_array().unwrap();
+        let call = items.iter().find(|item| item["type"] == "function_call");
+        assert_eq!(call.unwrap()["arguments"], "{\"a\":1}", "{}", response.text);
+
+        let tool = json!({"name": "add", "input_schema": function()["parameters"]});
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let mut body = json!({"model": "openai/m", "max_tokens": 9, "messages": messages, "tools": [tool]});
+        let message = server.post("/v1/messages", &body).await;
+        let blocks = message.json["content"].as_array().unwrap();
+        let call = blocks.iter().find(|block| block["type"] == "tool_use");
+        assert_eq!(call.unwrap()["input"], json!({"a": 1}), "{}", message.text);
+        assert_eq!(message.json["stop_reason"], "tool_use");
+
+        // Who names a dialect gets it, and without tools nothing is a call.
+        body["tambour"] = json!({"dialect": "plain"});
+        let plain = server.post("/v1/messages", &body).await;
+        assert_eq!(plain.json["stop_reason"], "end_turn", "{}", plain.text);
+        let bare = server.post("/v1/chat/completions", &ask(&json!({}))).await;
+        assert_eq!(bare.json["choices"][0]["message"]["content"], written, "{}", bare.text);
+    }
+}
+
+#[tokio::test]
 async fn aliases_bring_upstream_contract_and_prompt() {
     let good = "<thinking><phase id=\"1\"><title>Sum</title>2+2</phase></thinking><final>Four.</final>";
     let mock = Mock::start(vec![reply("no tags", 2), reply(good, 5)]).await;

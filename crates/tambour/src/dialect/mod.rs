@@ -7,6 +7,7 @@ mod action;
 mod ai_say;
 mod aiplan;
 mod auto;
+mod called;
 mod draft;
 mod echo;
 mod filament;
@@ -19,6 +20,7 @@ mod plain;
 mod preface;
 mod thinkingml;
 mod thoughts;
+mod toolcall;
 mod unclosed;
 
 use std::borrow::Cow;
@@ -205,6 +207,7 @@ pub static DIALECTS: &[Entry] = &[
     aiplan::ENTRY,
     filament::ENTRY,
     ai_say::ENTRY,
+    toolcall::ENTRY,
     plain::ENTRY,
     auto::ENTRY,
 ];

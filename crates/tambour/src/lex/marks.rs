@@ -112,6 +112,9 @@ pub const THINK: Mark = Mark { way: Think, kind: Begin };
 /// `<thinking>`.
 pub const THINKING: Mark = Mark { way: Thinking, kind: Begin };
 
+/// The analysis channel of Harmony.
+pub const HARMONY: Mark = Mark { way: Harmony, kind: Begin };
+
 impl Mark {
     /// Whether both marks belong to the same way.
     #[must_use]

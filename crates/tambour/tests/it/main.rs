@@ -52,6 +52,7 @@ mod thinkingml;
 mod tokens;
 mod tolerant;
 mod tool_loop;
+mod toolcall;
 mod unfenced;
 mod updates;
 mod verdicts;

@@ -82,6 +82,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), P
     if let Some(top_k) = body.remove("top_k") {
         wanted.set("upstream_fields", json!({ "top_k": top_k }));
     }
+    wanted.reads_calls();
     Ok((wanted.message(more, streams)?, streams))
 }
 

@@ -89,5 +89,6 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
     if !rest.is_empty() {
         wanted.set("upstream_fields", rest);
     }
+    wanted.reads_calls();
     Ok((wanted.message(more, streams)?, streams, options))
 }

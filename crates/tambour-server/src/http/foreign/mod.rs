@@ -42,6 +42,9 @@ pub(super) struct Wanted {
 /// The alias of clients that name no model.
 const DEFAULT: &str = "default";
 
+/// The dialect of calls that are written as text.
+const CALLS: &str = "toolcall";
+
 /// Fields that the object `tambour` cannot have: the protocol has its own for them.
 const NOT_HERE: [&str; 8] =
     ["messages", "text", "stream", "wait", "conversation_id", "output_protocol", "if_busy", "named_model"];
@@ -130,6 +133,14 @@ impl Wanted {
             self.foreign.tools.push(tool);
         }
         Ok(())
+    }
+
+    /// Reads calls that the model writes as text, where nothing says how it writes and there is something to call: what stands
+    /// in front of a model that hands them on as they are needs not know its form.
+    pub(super) fn reads_calls(&mut self) {
+        if !self.foreign.tools.is_empty() && !self.fields.contains_key("dialect") {
+            self.set("dialect", CALLS);
+        }
     }
 
     /// The message that is asked for. What the object `tambour` of the body says goes before what the protocol says.

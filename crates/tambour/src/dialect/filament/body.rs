@@ -41,7 +41,7 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     };
     let found = json::find(text, limits);
     let usable = found.value.filter(|value| value.is_array() || value.is_object());
-    let here = relocated(fault.place, at.after(&text[..start]));
+    let here = fault.place.within(at.after(&text[..start]));
     let end = here.offset + fault.end.saturating_sub(fault.place.offset);
     let report = Report::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
     let Some(value) = usable else {
@@ -54,7 +54,7 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     out.report(report.repaired("JSON repaired"));
     for mut repair in found.reports.into_iter().take(REPAIRS) {
         let len = repair.end.saturating_sub(repair.place.offset);
-        repair.place = relocated(repair.place, at);
+        repair.place = repair.place.within(at);
         repair.end = repair.place.offset + len;
         // Where the block cannot be used after all, its text is shown.
         let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
@@ -64,12 +64,6 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         out.report(repair);
     }
     Some(Json { value, complete: !found.closed_by_us, span: found.span.start..found.span.end })
-}
-
-/// A place in a text that itself stands at `base`.
-pub(super) fn relocated(place: Place, base: Place) -> Place {
-    let column = if place.line == 1 { base.column + place.column - 1 } else { place.column };
-    Place { offset: base.offset + place.offset, line: base.line + place.line - 1, column }
 }
 
 /// An element in a block.

@@ -5,16 +5,11 @@ use serde_json::{Map, Value};
 use super::block::{Block, Came, Context, notice};
 use super::body::json;
 use super::rules;
+use crate::dialect::called::{self, Fault};
 use crate::dialect::{Call, Output};
 use crate::finding::{Report, Rule, clip};
 use crate::lex::space::trim;
 use crate::span::Place;
-
-/// The notice of a call that is not carried out.
-pub(super) const REFUSED: &str = "tool_call_refused";
-
-/// Wrong places of arguments that are told.
-const MISMATCHES: usize = 8;
 
 /// A call that may run when the reply has ended by itself, and where it stands.
 pub(super) struct Waiting {
@@ -61,8 +56,15 @@ pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &
         },
     };
     let args = Value::Object(args);
-    match check(&name, &args, cx) {
-        Err((rule, message)) => refuse(block, rule, message, Some(name), out),
+    match called::check(&name, &args, &cx.options) {
+        Err((fault, message)) => {
+            let rule = match fault {
+                Fault::Unknown => rules::TOOL_UNKNOWN,
+                Fault::Forbidden => rules::TOOL_FORBIDDEN,
+                Fault::Arguments => rules::ARGS_INVALID,
+            };
+            refuse(block, rule, message, Some(name), out)
+        }
         Ok(()) => {
             calls.push(Waiting { call: Call { name, args }, place: block.tag, end: block.end() });
             Came::Done
@@ -78,31 +80,6 @@ fn is_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
         && behind.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
 }
 
-/// Whether the call may run. Without registered tools nobody can say, and nobody runs it.
-fn check(name: &str, args: &Value, cx: &Context) -> Result<(), (&'static Rule, String)> {
-    let Some(tools) = &cx.options.tools else {
-        let message = || format!("there is no tool `{}`, since none is registered", clip(name, 60));
-        return if cx.options.tool_loop { Err((rules::TOOL_UNKNOWN, message())) } else { Ok(()) };
-    };
-    let Some(tool) = tools.get(name) else {
-        let close = tools.close(name);
-        let hint =
-            if close.is_empty() { String::new() } else { format!("; close names: {}", close.join(", ")) };
-        return Err((rules::TOOL_UNKNOWN, format!("there is no tool `{}`{hint}", clip(name, 60))));
-    };
-    if !tool.allows(cx.options.caller.as_deref()) {
-        let caller = cx.options.caller.as_deref().unwrap_or("a caller without a name");
-        return Err((rules::TOOL_FORBIDDEN, format!("`{name}` is not open to {caller}")));
-    }
-    let mismatches = tool.check(args, MISMATCHES);
-    if mismatches.is_empty() {
-        return Ok(());
-    }
-    let told: Vec<String> =
-        mismatches.iter().map(|mismatch| format!("`{}`: {}", mismatch.pointer, mismatch.message)).collect();
-    Err((rules::ARGS_INVALID, format!("arguments of `{name}`: {}", told.join("; "))))
-}
-
 /// A call that cannot run: its body is text of the content (F-210).
 fn refuse(
     block: &Block,
@@ -112,7 +89,7 @@ fn refuse(
     out: &mut dyn Output,
 ) -> Came {
     out.report(block.report(rule, message));
-    notice(REFUSED, name.map(|name| clip(&name, 60).into_owned()), out);
+    notice(called::REFUSED, name.map(|name| clip(&name, 60).into_owned()), out);
     block.raw(out)
 }
 

@@ -92,6 +92,30 @@ impl Answer {
         lead + self.tail.len() + self.hold.as_ref().map_or(0, |hold| hold.text.len())
     }
 
+    /// Whether what comes next stands in text, and not in code, or behind a backtick that is open on its line.
+    pub(super) fn admits(&self) -> bool {
+        if self.hold.is_some() {
+            return false;
+        }
+        let mut code = self.code.clone();
+        if let Some(lead) = &self.lead {
+            code.skim(lead.text(), false);
+        }
+        code.skim(&self.tail, false);
+        code.boundary();
+        code.inside() == Inside::Text
+    }
+
+    /// What is not its text stands here: nothing goes on across it.
+    pub(super) fn break_off(&mut self, out: &mut dyn Output) {
+        if !self.is_blank() {
+            self.end_lead(out);
+        }
+        self.end_tail(out);
+        self.code.boundary();
+        self.cut = self.sent;
+    }
+
     /// Sets whether marks behind open backticks are no code; returns what it was.
     pub(super) fn decided(&mut self, decided: bool) -> bool {
         std::mem::replace(&mut self.decided, decided)

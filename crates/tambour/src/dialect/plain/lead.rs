@@ -28,6 +28,11 @@ impl Lead {
         self.text.is_empty()
     }
 
+    /// What is kept.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }

@@ -14,7 +14,8 @@ mod write;
 use super::opening::Opening;
 use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
 use crate::event::Event;
-use crate::lex::markup::Markup;
+use crate::lex::marks::Mark;
+use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
 use crate::span::Place;
 use options::{PlainOptions, Reasoning};
@@ -38,7 +39,8 @@ pub(super) fn detected(options: &Options) -> Box<dyn Dialect> {
     Box::new(Plain::new(options, true))
 }
 
-struct Plain {
+/// A reader of plain replies, also of those that hold what another dialect reads.
+pub(super) struct Plain {
     lexer: Markup,
     reader: parse::Reader,
     /// Whether replies start inside of reasoning.
@@ -48,7 +50,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(options: &Options, detected: bool) -> Plain {
+    pub(super) fn new(options: &Options, detected: bool) -> Plain {
         let own: PlainOptions = options.of();
         let marked = own.reasoning != Reasoning::None;
         Plain {
@@ -60,7 +62,62 @@ impl Plain {
     }
 }
 
+/// What another dialect wants of the text around what it reads itself.
 impl Plain {
+    /// Whether a mark of another dialect that comes next would count: not in reasoning, and not in code, as far as that is known.
+    pub(super) fn admits(&self) -> bool {
+        self.reader.admits()
+    }
+
+    /// Whether nothing has come but white space, and reasoning that is over.
+    pub(super) fn is_blank(&self) -> bool {
+        self.lexer.carry().is_empty() && self.reader.is_blank()
+    }
+
+    /// Whether the answer has begun.
+    pub(super) fn answers(&self) -> bool {
+        self.reader.answers()
+    }
+
+    /// Passes over a piece of the reply that is not its text. What stands on both sides makes no markup together.
+    pub(super) fn pass_over(&mut self, raw: &str, out: &mut dyn Output) {
+        self.begin(out);
+        let reader = &mut self.reader;
+        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        reader.break_off(out);
+        self.lexer.pass(raw);
+    }
+
+    /// A mark of reasoning that is written in another way.
+    pub(super) fn mark(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
+        self.insert(Token::Reasoning(raw, mark), raw, out);
+    }
+
+    /// Text in which nothing is a mark.
+    pub(super) fn verbatim(&mut self, raw: &str, out: &mut dyn Output) {
+        self.insert(Token::Text(raw), raw, out);
+    }
+
+    fn insert(&mut self, token: Token<'_>, raw: &str, out: &mut dyn Output) {
+        self.begin(out);
+        let reader = &mut self.reader;
+        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        reader.token(token, self.lexer.place(), out);
+        self.lexer.pass(raw);
+    }
+
+    /// The end of the reply. `acts`: it does something, and need not have an answer.
+    pub(super) fn end(&mut self, ending: Ending, acts: bool, out: &mut dyn Output) {
+        self.begin(out);
+        let reader = &mut self.reader;
+        if reader.is_half_mark(self.lexer.carry()) {
+            // It is no text of the reasoning, which the reply ends in.
+            self.lexer.drop_carry();
+        }
+        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        reader.finish(self.lexer.place(), ending.cut || acts, out);
+    }
+
     #[inline]
     fn begin(&mut self, out: &mut dyn Output) {
         if std::mem::take(&mut self.skip_thinking) {
@@ -92,14 +149,7 @@ impl Dialect for Plain {
     }
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        if reader.is_half_mark(self.lexer.carry()) {
-            // It is no text of the reasoning, which the reply ends in.
-            self.lexer.drop_carry();
-        }
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.finish(self.lexer.place(), ending.cut, out);
+        self.end(ending, false, out);
     }
 
     fn place(&self) -> Place {

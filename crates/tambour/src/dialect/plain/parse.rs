@@ -97,6 +97,31 @@ impl Reader {
         }
     }
 
+    /// Whether a mark of another dialect counts where this is.
+    pub(super) fn admits(&self) -> bool {
+        let text = match self.part {
+            Part::Start => true,
+            Part::Answer => self.answer.admits(),
+            Part::Reasoning | Part::Aside => false,
+        };
+        text && self.thinking.is_none()
+    }
+
+    /// Whether the answer has not begun, and could here.
+    pub(super) fn is_blank(&self) -> bool {
+        self.part == Part::Start || self.part == Part::Answer && self.answer.is_blank()
+    }
+
+    /// Whether the answer has begun.
+    pub(super) fn answers(&self) -> bool {
+        matches!(self.part, Part::Answer | Part::Aside) && !self.answer.is_blank()
+    }
+
+    /// Something that is not its text stands here.
+    pub(super) fn break_off(&mut self, out: &mut dyn Output) {
+        self.answer.break_off(out);
+    }
+
     /// The next token.
     #[inline]
     pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {

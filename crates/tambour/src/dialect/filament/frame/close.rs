@@ -5,7 +5,7 @@ use super::super::rules;
 use super::super::tags::{Kind, Known};
 use super::super::{call, choice, parts, status, update};
 use super::{Frame, Mode, Open};
-use crate::dialect::Output;
+use crate::dialect::{Output, called};
 use crate::finding::Report;
 use crate::span::{At, Place};
 
@@ -64,7 +64,7 @@ impl Frame {
             self.content.part();
             return match kind {
                 Kind::Update => notice(update::FAILED, None, out),
-                Kind::Call => notice(call::REFUSED, None, out),
+                Kind::Call => notice(called::REFUSED, None, out),
                 _ => {}
             };
         }

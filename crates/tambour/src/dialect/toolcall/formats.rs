@@ -1,0 +1,331 @@
+//! The written forms of calls, as data: what begins one, what stands before its arguments, how those are written, and what ends
+//! it. Each model family has a format of one or more forms; one parser reads them all.
+
+use self::Body::*;
+use self::Format::*;
+use self::Step::*;
+
+/// A family of models that write calls in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Hermes,
+    Qwen3Coder,
+    Llama,
+    Mistral,
+    DeepSeek,
+    Kimi,
+    Glm,
+    Harmony,
+}
+
+impl Format {
+    /// All of them, in the order of the option's words.
+    pub(super) const ALL: [Format; 8] = [Hermes, Qwen3Coder, Llama, Mistral, DeepSeek, Kimi, Glm, Harmony];
+}
+
+/// One step of what stands between the mark of a form and its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// White space, or none.
+    Space,
+    /// This text.
+    Text(&'static str),
+    /// This text, or nothing.
+    Maybe(&'static str),
+    /// One of these texts.
+    Any(&'static [&'static str]),
+    /// The name of the tool.
+    Name,
+    /// The id of the call, which we number ourselves.
+    Id,
+    /// The arguments begin here, although more is to be seen before they are known to be some.
+    Here,
+    /// One of these texts comes next and belongs to the arguments.
+    Next(&'static [&'static str]),
+}
+
+/// How arguments are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// A JSON object of name and arguments, or a list of such.
+    Calls,
+    /// A JSON object.
+    Args,
+    /// `<parameter=KEY>value</parameter>`, one after the other.
+    Parameters,
+    /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
+    Pairs,
+    /// A call as Python writes it, or a list of such.
+    Python,
+    /// Nothing: the mark belongs to the structure around calls and texts.
+    Nothing,
+    /// Reasoning.
+    Reasoning,
+}
+
+/// One written form.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) format: Format,
+    /// The mark that begins it; empty for one that only the beginning of a reply can be.
+    pub(super) open: &'static str,
+    pub(super) head: &'static [Step],
+    pub(super) body: Body,
+    /// What ends it, in order. All but the last may be missing.
+    pub(super) close: &'static [&'static str],
+    /// Whether the last may be missing too, since servers swallow it or there is none.
+    pub(super) open_ended: bool,
+    /// Whether a semicolon joins another call to it.
+    pub(super) joined: bool,
+    /// Whether the mark means something only where the format is known.
+    pub(super) known: bool,
+}
+
+const FORM: Form = Form {
+    format: Hermes,
+    open: "",
+    head: &[],
+    body: Nothing,
+    close: &[],
+    open_ended: false,
+    joined: false,
+    known: false,
+};
+
+/// A mark of the structure around calls.
+const fn structure(format: Format, open: &'static str, known: bool) -> Form {
+    Form { format, open, known, ..FORM }
+}
+
+const CALL: &str = "<tool_call>";
+const CALL_END: &[&str] = &["</tool_call>"];
+const OBJECT: Step = Next(&["{"]);
+/// First keys of an object that is a call.
+const KEYS: &[&str] = &["name\"", "type\"", "function\"", "parameters\"", "arguments\""];
+const SEP: &str = "<｜tool▁sep｜>";
+const DEEPSEEK: &str = "<｜tool▁call▁begin｜>";
+const DEEPSEEK_END: &[&str] = &["```", "<｜tool▁call▁end｜>"];
+const CHANNELS: &[&str] = &["commentary", "analysis", "final"];
+const MESSAGE: Step = Text("<|message|>");
+const CONSTRAIN: Step = Maybe("<|constrain|>");
+const JSON: Step = Maybe("json");
+const STARTED: &str = "<|start|>assistant";
+const CHANNEL: &str = "<|channel|>";
+/// Who is called, after the channel.
+const CHANNEL_TO: &[Step] =
+    &[Any(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
+const HARMONY_END: &[&str] = &["<|call|>"];
+
+/// The forms. Of several that fit the first counts.
+pub(super) static FORMS: &[Form] = &[
+    Form { open: CALL, head: &[Space, Next(&["{", "["])], body: Calls, close: CALL_END, ..FORM },
+    Form {
+        format: Qwen3Coder,
+        open: CALL,
+        head: &[Space, Text("<function="), Name, Text(">")],
+        body: Parameters,
+        close: CALL_END,
+        ..FORM
+    },
+    // Its template has calls without the outer mark too.
+    Form {
+        format: Qwen3Coder,
+        open: "<function=",
+        head: &[Name, Text(">")],
+        body: Parameters,
+        close: &["</function>"],
+        ..FORM
+    },
+    Form {
+        format: Glm,
+        open: CALL,
+        head: &[Space, Name, Space, Next(&["<arg_key>", "</tool_call>"])],
+        body: Pairs,
+        close: CALL_END,
+        ..FORM
+    },
+    Form {
+        format: Llama,
+        open: "<|python_tag|>",
+        head: &[Space, OBJECT],
+        body: Calls,
+        open_ended: true,
+        joined: true,
+        ..FORM
+    },
+    Form {
+        format: Llama,
+        open: "<|python_tag|>",
+        head: &[Space, Here, Name, Next(&["("])],
+        body: Python,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Llama,
+        open: "<|python_start|>",
+        head: &[Space, Here, Text("["), Space, Name, Space, Next(&["("])],
+        body: Python,
+        close: &["<|python_end|>"],
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Llama,
+        head: &[Here, Text("{"), Space, Text("\""), Next(KEYS)],
+        body: Calls,
+        open_ended: true,
+        joined: true,
+        ..FORM
+    },
+    Form {
+        format: Llama,
+        head: &[Here, Text("["), Space, Name, Space, Next(&["("])],
+        body: Python,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Mistral,
+        open: "[TOOL_CALLS]",
+        head: &[Space, Next(&["[", "{"])],
+        body: Calls,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Mistral,
+        open: "[TOOL_CALLS]",
+        head: &[Space, Name, Maybe("[ARGS]"), Space, OBJECT],
+        body: Args,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Mistral,
+        open: "[TOOL_CALLS]",
+        head: &[Space, Name, Text("[CALL_ID]"), Id, Maybe("[ARGS]"), Space, OBJECT],
+        body: Args,
+        open_ended: true,
+        ..FORM
+    },
+    // V3 and R1 name the kind first and put the arguments into a fence, V3.1 does neither.
+    Form {
+        format: DeepSeek,
+        open: DEEPSEEK,
+        head: &[Text("function"), Text(SEP), Name, Space, Maybe("```json"), Space, OBJECT],
+        body: Args,
+        close: DEEPSEEK_END,
+        ..FORM
+    },
+    Form {
+        format: DeepSeek,
+        open: DEEPSEEK,
+        head: &[Name, Text(SEP), Space, OBJECT],
+        body: Args,
+        close: DEEPSEEK_END,
+        ..FORM
+    },
+    structure(DeepSeek, "<｜tool▁calls▁begin｜>", false),
+    structure(DeepSeek, "<｜tool▁calls▁end｜>", false),
+    Form {
+        format: Kimi,
+        open: "<|tool_call_begin|>",
+        head: &[Space, Name, Space, Text("<|tool_call_argument_begin|>"), Space, OBJECT],
+        body: Args,
+        close: &["<|tool_call_end|>"],
+        ..FORM
+    },
+    structure(Kimi, "<|tool_calls_section_begin|>", false),
+    structure(Kimi, "<|tool_calls_section_end|>", false),
+    structure(Kimi, "<|tool_call_section_begin|>", false),
+    structure(Kimi, "<|tool_call_section_end|>", false),
+    Form {
+        format: Harmony,
+        open: CHANNEL,
+        head: CHANNEL_TO,
+        body: Args,
+        close: HARMONY_END,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Harmony,
+        open: STARTED,
+        head: &[
+            Text(CHANNEL),
+            Any(CHANNELS),
+            Space,
+            Text("to="),
+            Name,
+            Space,
+            CONSTRAIN,
+            JSON,
+            Space,
+            MESSAGE,
+            Space,
+            OBJECT,
+        ],
+        body: Args,
+        close: HARMONY_END,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Harmony,
+        open: STARTED,
+        head: &[
+            Space,
+            Text("to="),
+            Name,
+            Space,
+            Text(CHANNEL),
+            Any(CHANNELS),
+            Space,
+            CONSTRAIN,
+            JSON,
+            Space,
+            MESSAGE,
+            Space,
+            OBJECT,
+        ],
+        body: Args,
+        close: HARMONY_END,
+        open_ended: true,
+        ..FORM
+    },
+    Form {
+        format: Harmony,
+        open: CHANNEL,
+        head: &[Any(&["analysis"]), Space, MESSAGE],
+        body: Reasoning,
+        ..FORM
+    },
+    Form {
+        format: Harmony,
+        open: STARTED,
+        head: &[Text(CHANNEL), Any(&["analysis"]), Space, MESSAGE],
+        body: Reasoning,
+        ..FORM
+    },
+    Form { format: Harmony, open: CHANNEL, head: &[Any(CHANNELS), Space, MESSAGE], ..FORM },
+    Form { format: Harmony, open: STARTED, head: &[Text(CHANNEL), Any(CHANNELS), Space, MESSAGE], ..FORM },
+    structure(Harmony, "<|end|>", true),
+    structure(Harmony, "<|return|>", true),
+    structure(Harmony, "<|call|>", true),
+];
+
+/// What parts of the name of a tool are not its name: families write a namespace before it, or a number behind it.
+pub(super) fn name(written: &str, format: Format, body: Body) -> &str {
+    match format {
+        Harmony | Kimi => {
+            let name = written.strip_prefix("functions.").unwrap_or(written);
+            match name.rsplit_once(':') {
+                Some((name, number)) if format == Kimi && number.bytes().all(|b| b.is_ascii_digit()) => name,
+                _ => name,
+            }
+        }
+        Llama if body == Python => written.strip_suffix(".call").unwrap_or(written),
+        _ => written,
+    }
+}

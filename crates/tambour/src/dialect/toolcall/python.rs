@@ -1,0 +1,317 @@
+//! Calls as Python writes them, such as `[add(a=1, b=[True, None]), say("hi")]`: names and literals, read and never evaluated.
+
+use serde_json::{Map, Number, Value};
+
+use crate::limits::Limits;
+
+/// A call: its name and named arguments.
+pub(super) type Written = (String, Map<String, Value>);
+
+/// Reads one call, or a list of them. `Err` says what it is not, in words.
+pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String> {
+    let mut reader = Reader::new(text, limits);
+    let mut calls = Vec::new();
+    reader.space();
+    if !reader.takes("[") {
+        calls.push(reader.call()?);
+    } else {
+        while !reader.takes("]") {
+            calls.push(reader.call()?);
+            if !reader.takes(",") && reader.peek() != Some(']') {
+                return Err(reader.wrong("a comma or the end of the list"));
+            }
+        }
+    }
+    reader.space();
+    if reader.at < text.len() { Err(reader.wrong("the end")) } else { Ok(calls) }
+}
+
+/// Reads one literal.
+pub(super) fn literal(text: &str, limits: &Limits) -> Option<Value> {
+    let mut reader = Reader::new(text, limits);
+    let value = reader.value().ok()?;
+    reader.space();
+    (reader.at == text.len()).then_some(value)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Levels and values that may still come.
+    depth: usize,
+    items: usize,
+}
+
+/// Levels that are read, since they are read one within the other.
+const DEPTH: usize = 48;
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, limits: &Limits) -> Reader<'a> {
+        Reader { text, at: 0, depth: limits.depth.min(DEPTH), items: limits.items }
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// The next character that is no white space.
+    fn peek(&mut self) -> Option<char> {
+        self.space();
+        self.rest().chars().next()
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        self.space();
+        let takes = self.rest().starts_with(word);
+        self.at += if takes { word.len() } else { 0 };
+        takes
+    }
+
+    fn wrong(&self, wanted: &str) -> String {
+        format!("{wanted} was expected at byte {} of the call", self.at)
+    }
+
+    fn name(&mut self) -> Result<String, String> {
+        self.space();
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).unwrap_or(rest.len());
+        let name = rest[..end].to_owned();
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(self.wrong("a name"));
+        }
+        self.at += end;
+        Ok(name)
+    }
+
+    fn call(&mut self) -> Result<Written, String> {
+        let name = self.name()?;
+        if !self.takes("(") {
+            return Err(self.wrong("`(`"));
+        }
+        let mut args = Map::new();
+        while !self.takes(")") {
+            let key = self.name()?;
+            if !self.takes("=") {
+                return Err(self.wrong("an argument with its name"));
+            }
+            if args.insert(key, self.value()?).is_some() {
+                return Err(self.wrong("an argument only once"));
+            }
+            if !self.takes(",") && self.peek() != Some(')') {
+                return Err(self.wrong("a comma or `)`"));
+            }
+        }
+        Ok((name, args))
+    }
+
+    fn value(&mut self) -> Result<Value, String> {
+        self.items = self.items.checked_sub(1).ok_or("the call has more values than `limits.items`")?;
+        match self.peek() {
+            Some('[') => self.list('[', ']'),
+            Some('(') => self.list('(', ')'),
+            Some('{') => self.nested(Self::dict),
+            Some('"' | '\'') => self.strings(),
+            Some(c) if c.is_ascii_digit() || matches!(c, '-' | '+' | '.') => self.number(),
+            _ => self.word(),
+        }
+    }
+
+    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        self.depth = self.depth.checked_sub(1).ok_or("the call is deeper than `limits.depth`")?;
+        let value = read(self);
+        self.depth += 1;
+        value
+    }
+
+    /// A list or tuple; brackets around one value without a comma are only brackets.
+    fn list(&mut self, open: char, close: char) -> Result<Value, String> {
+        self.at += open.len_utf8();
+        let (mut items, mut commas) = (Vec::new(), 0);
+        while self.peek() != Some(close) {
+            items.push(self.nested(Self::value)?);
+            if self.takes(",") {
+                commas += 1;
+            } else if self.peek() != Some(close) {
+                return Err(self.wrong("a comma or a closing bracket"));
+            }
+        }
+        self.at += close.len_utf8();
+        match items.pop() {
+            Some(item) if close == ')' && commas == 0 => Ok(item),
+            Some(item) => {
+                items.push(item);
+                Ok(Value::Array(items))
+            }
+            None => Ok(Value::Array(items)),
+        }
+    }
+
+    fn dict(&mut self) -> Result<Value, String> {
+        self.at += 1;
+        let mut fields = Map::new();
+        while !self.takes("}") {
+            let key = match self.value()? {
+                Value::String(key) => key,
+                Value::Number(key) => key.to_string(),
+                _ => return Err(self.wrong("a key that is a text")),
+            };
+            if !self.takes(":") {
+                return Err(self.wrong("`:`"));
+            }
+            if fields.insert(key, self.value()?).is_some() {
+                return Err(self.wrong("a key only once"));
+            }
+            if !self.takes(",") && self.peek() != Some('}') {
+                return Err(self.wrong("a comma or `}`"));
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+
+    fn word(&mut self) -> Result<Value, String> {
+        let start = self.at;
+        let value = match self.name()?.as_str() {
+            "True" | "true" => Value::Bool(true),
+            "False" | "false" => Value::Bool(false),
+            "None" | "null" => Value::Null,
+            _ => {
+                self.at = start;
+                return Err(self.wrong("a literal"));
+            }
+        };
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Value, String> {
+        let rest = self.rest();
+        let is = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
+        // A sign within the number follows an exponent.
+        let mut last = 'e';
+        let end = rest
+            .find(|c: char| {
+                let signed = matches!(c, '-' | '+') && !matches!(last, 'e' | 'E');
+                last = c;
+                signed || !is(c)
+            })
+            .unwrap_or(rest.len());
+        let digits = rest[..end].replace('_', "");
+        let (negative, plain) = match digits.strip_prefix('-') {
+            Some(plain) => (true, plain),
+            None => (false, digits.strip_prefix('+').unwrap_or(&digits)),
+        };
+        let radix = [("0x", 16), ("0o", 8), ("0b", 2)];
+        let low = plain.to_ascii_lowercase();
+        let based = radix.iter().find_map(|(start, radix)| {
+            let value = i64::from_str_radix(low.strip_prefix(start)?, *radix).ok()?;
+            Some(Number::from(if negative { -value } else { value }))
+        });
+        let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
+        let float = || {
+            // What Rust reads beyond that, such as `inf`, is no number of Python.
+            let number =
+                plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
+            digits.parse::<f64>().ok().filter(|_| number).and_then(Number::from_f64)
+        };
+        let number = based
+            .or_else(decimal)
+            .or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
+        let number = number.or_else(float).ok_or_else(|| self.wrong("a number"))?;
+        self.at += end;
+        Ok(Value::Number(number))
+    }
+
+    /// One string, or several without anything between them, which are one.
+    fn strings(&mut self) -> Result<Value, String> {
+        let mut text = String::new();
+        while let Some(quote @ ('"' | '\'')) = self.peek() {
+            self.string(quote, &mut text)?;
+        }
+        Ok(Value::String(text))
+    }
+
+    fn string(&mut self, quote: char, out: &mut String) -> Result<(), String> {
+        let three = [quote; 3].iter().collect::<String>();
+        let end = if self.rest().starts_with(&three) { three } else { quote.to_string() };
+        self.at += end.len();
+        loop {
+            let rest = &self.text[self.at..];
+            let next = rest.find([quote, '\\']).ok_or_else(|| self.wrong("the end of a text"))?;
+            out.push_str(&rest[..next]);
+            self.at += next;
+            if self.rest().starts_with(&end) {
+                self.at += end.len();
+                return Ok(());
+            }
+            self.at += 1;
+            if rest[next..].starts_with('\\') {
+                self.escape(out)?;
+            } else {
+                out.push(quote);
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Result<(), String> {
+        let c = self.rest().chars().next().ok_or_else(|| self.wrong("what is escaped"))?;
+        self.at += c.len_utf8();
+        match c {
+            '\n' => {}
+            'n' => out.push('\n'),
+            't' => out.push('\t'),
+            'r' => out.push('\r'),
+            'a' => out.push('\x07'),
+            'b' => out.push('\x08'),
+            'f' => out.push('\x0C'),
+            'v' => out.push('\x0B'),
+            '\\' | '\'' | '"' => out.push(c),
+            'x' => out.push(self.code(2)?),
+            'u' => out.push(self.unit()?),
+            'U' => out.push(self.code(8)?),
+            '0'..='7' => {
+                let more = self.rest().bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
+                let digits = &self.text[self.at - 1..self.at + more];
+                let code = u32::from_str_radix(digits, 8).unwrap_or_default();
+                out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                self.at += more;
+            }
+            // As Python has it, the backslash stays.
+            other => out.extend(['\\', other]),
+        }
+        Ok(())
+    }
+
+    /// The character of so many hexadecimal digits.
+    fn code(&mut self, digits: usize) -> Result<char, String> {
+        let code = self.hex(digits)?;
+        Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn hex(&mut self, digits: usize) -> Result<u32, String> {
+        let code = self.rest().get(..digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
+        let code = code.ok_or_else(|| self.wrong("a code of hexadecimal digits"))?;
+        self.at += digits;
+        Ok(code)
+    }
+
+    /// A character of four digits; models write pairs of surrogates, as in JSON.
+    fn unit(&mut self) -> Result<char, String> {
+        let first = self.hex(4)?;
+        if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
+            let back = self.at;
+            self.at += 2;
+            let second = self.hex(4)?;
+            if (0xDC00..0xE000).contains(&second) {
+                let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = back;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+}

@@ -1,0 +1,70 @@
+//! The rules of calls that are written as text (R-68, R-69, F-235).
+
+use crate::dialect::plain::rules as plain;
+use crate::finding::{Rule, rules};
+
+const TOOLS: &str = concat!(
+    "tools={\"add\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},",
+    "\"hide\":{\"type\":\"object\",\"x-callers\":[\"keeper\"]}}"
+);
+
+const GOOD: &str = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+
+rules! {
+    CALL_STRAY = "call_mark_stray" ["R-68"] Should "A mark of calls begins a call.",
+        broken "The mark <tool_call> begins one.", correct GOOD;
+    CALL_INVALID = "tool_call_invalid" ["R-68"] Must "A call has a name and arguments.",
+        broken "<tool_call>\n{\"tool\": 1}\n</tool_call>", correct GOOD;
+    CALL_INCOMPLETE = "tool_call_incomplete" ["R-68"] Must "A call is complete where it ends.",
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}\n</tool_call>", correct GOOD;
+    CALL_UNCLOSED = "tool_call_unclosed" ["R-68"] Must "A call is closed.",
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}", correct GOOD;
+    CALL_NOT_STRICT = "tool_call_not_strict" ["R-68"] Must "The JSON of a call is JSON.",
+        broken "<tool_call>\n{'name': 'add', 'arguments': {'a': 1}}\n</tool_call>", correct GOOD;
+    CALL_FIELDS = "tool_call_fields" ["R-68"] Should "A call has a name and arguments, and no other fields.",
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"why\": \"a sum\"}\n</tool_call>", correct GOOD;
+    CALL_CUT = "tool_call_cut" ["R-68"] Must "A reply that calls a tool is not cut.",
+        with ["finish=length"],
+        broken GOOD, correct "It is 4.";
+    TOOL_UNKNOWN = "tool_unknown" ["F-235"] Must "A call names a registered tool.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"sub\", \"arguments\": {\"a\": 1}}\n</tool_call>", correct GOOD;
+    ARGS_INVALID = "tool_args_invalid" ["F-235"] Must "Arguments satisfy the schema of their tool.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"one\"}}\n</tool_call>", correct GOOD;
+    TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"hide\", \"arguments\": {}}\n</tool_call>", correct GOOD;
+    LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
+        with ["limits.value=64"],
+        broken concat!(
+            "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"more than the sixty-four bytes that a call may be long\"}}",
+            "\n</tool_call>"
+        ),
+        correct "<tool_call>\n{\"name\": \"add\"}\n</tool_call>";
+}
+
+/// Those of the text around calls, which is read as plain text.
+const TEXT: [&Rule; 10] = [
+    plain::PARSING_ERROR_MARKER,
+    plain::PARSING_ERROR_FORM,
+    plain::ANSWER_MISSING,
+    plain::THINK_MISMATCHED,
+    plain::THINK_SELF_CLOSING,
+    plain::THINK_ATTRIBUTES,
+    plain::THINK_UNOPENED,
+    plain::THINK_UNCLOSED,
+    plain::THINK_IN_ANSWER,
+    plain::THINK_IN_MARKUP,
+];
+
+/// All of them.
+pub(super) static ALL: &[&Rule] = &{
+    let mut all = [CALL_STRAY; RULES.len() + TEXT.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < RULES.len() { RULES[at] } else { TEXT[at - RULES.len()] };
+        at += 1;
+    }
+    all
+};

@@ -1,0 +1,87 @@
+//! The value of an argument that is written as bare text: what the schema of the tool says, else JSON if it is some, else text.
+
+use serde_json::Value;
+
+use super::python;
+use crate::limits::Limits;
+use crate::repair::json;
+use crate::tool::Tools;
+
+/// The types that the schema of a tool has for an argument; none where it says nothing.
+fn types<'a>(tools: Option<&'a Tools>, tool: &str, key: &str) -> Vec<&'a str> {
+    let schema = tools.and_then(|tools| tools.get(tool)).map(|tool| tool.schema());
+    let mut found = Vec::new();
+    if let Some(schema) = schema.and_then(|schema| schema.get("properties")?.get(key)) {
+        collect(schema, 4, &mut found);
+    }
+    found
+}
+
+/// The types of a schema, and of its alternatives.
+fn collect<'a>(schema: &'a Value, depth: usize, found: &mut Vec<&'a str>) {
+    match schema.get("type") {
+        Some(Value::String(name)) => found.push(name),
+        Some(Value::Array(names)) => found.extend(names.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    if found.is_empty()
+        && let Some(values) = schema.get("enum").and_then(Value::as_array)
+    {
+        values.iter().for_each(|value| found.push(type_of(value)));
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        let of = schema.get(key).and_then(Value::as_array).filter(|_| depth > 0);
+        of.into_iter().flatten().for_each(|one| collect(one, depth - 1, found));
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The value of `text` for the argument `key` of `tool`.
+pub(super) fn value(text: &str, tools: Option<&Tools>, tool: &str, key: &str, limits: &Limits) -> Value {
+    let types = types(tools, tool, key);
+    if types.iter().all(|one| *one == "string") && !types.is_empty() {
+        return Value::from(text);
+    }
+    let bare = text.trim();
+    let written = json::strict(bare, limits).ok().or_else(|| word(bare, &types)).or_else(|| {
+        // A text that only looks like a Python literal stays one where no type asks for it.
+        let wanted = types.iter().any(|one| matches!(*one, "array" | "object"));
+        (wanted || bare.starts_with(['[', '{', '('])).then(|| python::literal(bare, limits)).flatten()
+    });
+    let Some(written) = written else { return Value::from(text) };
+    let kind = type_of(&written);
+    let fits = types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
+    match written {
+        // A quoted text, where nobody says that it is one, is what was written.
+        Value::String(_) if !types.is_empty() => Value::from(text),
+        written if fits => written,
+        written => whole(&written, &types).unwrap_or_else(|| Value::from(text)),
+    }
+}
+
+/// A word of Python, or a JSON one in another letter case, where the schema wants it.
+fn word(text: &str, types: &[&str]) -> Option<Value> {
+    let is = |wanted: &str| text.eq_ignore_ascii_case(wanted);
+    match () {
+        () if (is("true") || is("false")) && types.contains(&"boolean") => Some(Value::Bool(is("true"))),
+        () if (is("null") || is("none")) && types.contains(&"null") => Some(Value::Null),
+        () => None,
+    }
+}
+
+/// A number such as `3.0`, where an integer is wanted.
+fn whole(value: &Value, types: &[&str]) -> Option<Value> {
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
+    types.contains(&"integer").then(|| Value::from(number as i64))
+}

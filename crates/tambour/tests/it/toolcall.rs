@@ -1,0 +1,173 @@
+//! Calls that models write as text: what streams, what waits, what never acts, and hostile replies.
+
+use serde_json::{Value, json};
+use tambour::event::{Collected, Event, Extension};
+use tambour::tool::{Tool, Tools};
+use tambour::{End, Options, Pipeline, dialect};
+
+const PING: &str = "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>";
+
+/// What a reply came to: its events and codes of findings.
+struct Read {
+    events: Vec<Event<'static>>,
+    codes: Vec<String>,
+}
+
+impl Read {
+    fn calls(&self) -> Vec<(&str, &Value)> {
+        let mut calls = Vec::new();
+        for event in &self.events {
+            if let Some(Extension::ToolCall(call)) = event.extension() {
+                calls.push((call.name.as_str(), &call.args));
+            }
+        }
+        calls
+    }
+
+    fn text(&self) -> String {
+        let of = |event: &Event<'_>| match event {
+            Event::FinalDelta { text } => Some(text.to_string()),
+            _ => None,
+        };
+        self.events.iter().filter_map(of).collect()
+    }
+}
+
+fn read(reply: &str, chunk: usize, options: &Options) -> Read {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
+    reply.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    let codes = sink.findings.iter().map(|finding| finding.code.to_string()).collect();
+    Read { events: sink.joined(), codes }
+}
+
+#[test]
+fn text_streams_and_only_what_may_be_a_mark_waits() {
+    let mut pipeline = Pipeline::new("toolcall", &Options::default()).unwrap();
+    let mut sink = Collected::default();
+    for piece in ["Well", ", a < b", " and <", "b>", " [link](x) [", "T", "OO", " and a{", "}"] {
+        pipeline.push_str(piece, &mut sink);
+        assert!(pipeline.held() <= 5, "{piece:?}: {} bytes held", pipeline.held());
+    }
+    for (at, _) in "<|channel|>comm".char_indices().skip(1) {
+        pipeline.push_str(&"<|channel|>comm"[at - 1..at], &mut sink);
+        assert_eq!(pipeline.held(), at);
+    }
+}
+
+#[test]
+fn calls_are_told_at_the_end_of_the_reply_and_not_when_it_is_cut() {
+    // R-68
+    let text = format!("I look. {PING} So.");
+    for end in [End::stop(), End::Unknown] {
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("toolcall", &Options::default()).unwrap().with_extensions(true);
+        pipeline.push_str(&text, &mut sink);
+        let told =
+            |sink: &Collected| sink.joined().iter().filter(|event| event.name() == "tool_call").count();
+        assert_eq!(told(&sink), 0);
+        pipeline.finish(&end, &mut sink);
+        assert_eq!(told(&sink), usize::from(end == End::stop()));
+        let notices = sink.joined().iter().filter(|event| event.name() == "notice").count();
+        assert_eq!(notices, usize::from(end == End::Unknown));
+    }
+}
+
+#[test]
+fn auto_never_chooses_the_dialect() {
+    // R-69: marks of calls are text in the others.
+    for reply in
+        [PING, "[TOOL_CALLS][{\"name\": \"ping\", \"arguments\": {}}]", "<|python_tag|>{\"name\": \"ping\"}"]
+    {
+        assert_ne!(dialect::detect(reply).name, "toolcall", "{reply}");
+    }
+}
+
+#[test]
+fn the_first_call_tells_the_format() {
+    let other = "[TOOL_CALLS]ping[ARGS]{}";
+    let both = read(&format!("{PING} {other}"), 7, &Options::default());
+    assert_eq!((both.calls().len(), both.text().as_str()), (1, other));
+    let mut options = Options::default();
+    options.set("toolcall.format", "mistral").unwrap();
+    let mistral = read(&format!("{PING} {other}"), 7, &options);
+    assert_eq!((mistral.calls().len(), mistral.text().as_str()), (1, PING));
+    assert!(Options::default().set("toolcall.format", "gemma").is_err());
+}
+
+#[test]
+fn an_argument_of_a_megabyte_is_read_once() {
+    // X-007
+    let text = "a line with </tool_call> and <|call|> and \"quotes\" \\ in it\n".repeat((1 << 20) / 56);
+    let body = json!({"text": text});
+    let forms = [
+        format!("<tool_call>\n{}\n</tool_call>", json!({"name": "save", "arguments": body})),
+        format!("[TOOL_CALLS]save[ARGS]{body}"),
+        format!("<|channel|>commentary to=functions.save <|constrain|>json<|message|>{body}<|call|>"),
+    ];
+    for form in forms {
+        for chunk in [4, usize::MAX] {
+            let read = read(&form, chunk, &Options::default());
+            assert_eq!(read.calls(), [("save", &body)], "{}", &form[..40]);
+            assert!(read.codes.is_empty());
+        }
+    }
+}
+
+#[test]
+fn marks_without_calls_are_text() {
+    // X-007: nothing of them is lost, and the work is the same for each of their bytes.
+    let pieces = [
+        "<tool_call>",
+        "<tool_call>{\"",
+        "<tool_call>{",
+        "<tool_call>name",
+        "<tool_call><function=f>",
+        "<tool_call><function=f><parameter=a>",
+        "<function=",
+        "<function=f>",
+        "[TOOL_CALLS]",
+        "[TOOL_CALLS][",
+        "[TOOL_",
+        "<|channel|>",
+        "<|start|>assistant",
+        "<|start|>assistant<|channel|>commentary to=",
+        "<｜tool▁call▁begin｜>",
+        "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{",
+        "<|python_start|>[f(\"",
+        "[f(",
+        "{\"name\"",
+        "</tool_call>",
+    ];
+    for piece in pieces {
+        let reply = piece.repeat((64 << 10) / piece.len());
+        let whole = read(&reply, usize::MAX, &Options::default());
+        assert!(whole.calls().is_empty(), "{piece}");
+        assert_eq!(whole.text().len(), reply.trim().len(), "{piece}");
+        assert_eq!(whole.text(), read(&reply, 4, &Options::default()).text(), "{piece}");
+    }
+}
+
+#[test]
+fn a_missing_quote_hides_no_other_call() {
+    // What stands behind the mark that ended the call is read again, once.
+    let broken = "<tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"b}}\n</tool_call>\n";
+    let many = broken.repeat(2000) + PING;
+    let read = read(&many, 512, &Options::default());
+    assert_eq!(read.calls().last().map(|call| call.0), Some("ping"));
+    assert!(read.codes.len() >= 1000);
+}
+
+#[test]
+fn types_of_bare_arguments_come_from_the_schema() {
+    let schema = json!({"type": "object", "properties": {
+        "id": {"type": "string"}, "n": {"type": ["integer", "null"]}, "any": {}, "either": {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
+    }});
+    let mut options = Options::default();
+    options.tools = Some(Tools::new([Tool::new("f", schema).unwrap()]));
+    let reply = "<tool_call>f\n<arg_key>id</arg_key>\n<arg_value>12</arg_value>\n<arg_key>n</arg_key>\n<arg_value>None</arg_value>\n\
+                 <arg_key>any</arg_key>\n<arg_value>[1, 2]</arg_value>\n<arg_key>either</arg_key>\n<arg_value>maybe</arg_value>\n</tool_call>";
+    let read = read(reply, 3, &options);
+    assert_eq!(read.calls(), [("f", &json!({"id": "12", "n": null, "any": [1, 2], "either": "maybe"}))]);
+}
