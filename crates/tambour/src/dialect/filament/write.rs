@@ -198,7 +198,9 @@ impl Writer<'_> {
 
     /// An element where it came, if it may stand there.
     fn put_at(&mut self, at: usize, text: String) {
-        let late = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(at, content));
+        let follows = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(at, content));
+        // Calls come at the end of a reply, also where the content is the fallback.
+        let late = follows || self.tags.first(Kind::Call) == Some(at);
         if self.content.is_none() && !late {
             self.end_thought();
             self.out.push_str(&text);
