@@ -45,7 +45,8 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     let block = b"<serp_queries>";
     let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
     let mut whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
-    if trial.dialect == "filament" {
+    // `auto` may have found it to be one.
+    if matches!(trial.dialect.as_str(), "filament" | "auto") {
         whole.extend(elements(&trial.input));
     }
     if trial.dialect == "toolcall" {

@@ -36,7 +36,8 @@ fn lines_and_columns_are_those_of_the_span() {
         findings.iter().try_for_each(|finding| {
             let (start, end) = (finding.span.start, finding.span.end);
             let inside = start <= end && end <= reply.len();
-            ensure(inside && reply.is_char_boundary(start), || format!("outside the reply: {finding:?}"))?;
+            let whole = inside && reply.is_char_boundary(start) && reply.is_char_boundary(end);
+            ensure(whole, || format!("outside the reply: {finding:?}"))?;
             let before = &reply[..start];
             let line = 1 + before.matches('\n').count();
             let column = 1 + before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count();

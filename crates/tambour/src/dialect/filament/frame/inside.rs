@@ -204,13 +204,14 @@ impl Frame {
         {
             let rest = comment.text.split_off(comment.text.floor_char_boundary(most));
             let piece = std::mem::replace(&mut comment.text, rest);
-            let at = comment.at;
+            // Behind `<!--`.
+            let (at, end) = (comment.at, comment.at.offset + 4 + piece.len());
             out.intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
             if !std::mem::replace(&mut self.long_comment, true) {
                 let found = Report::new(
                     rules::LIMIT_EXCEEDED,
                     at,
-                    at.offset + most,
+                    end,
                     format!("a comment has more than {most} bytes"),
                 );
                 out.report(found.repaired("given in pieces"));
@@ -342,7 +343,8 @@ impl Frame {
         let body = std::mem::take(&mut block.body);
         let (tag, place, name) = (block.tag, block.at, block.name.clone());
         let message = format!("`<{name}>` has more than {limit} bytes");
-        let found = Report::new(rules::LIMIT_EXCEEDED, tag, place.offset + limit, message);
+        let end = place.offset + body.floor_char_boundary(limit);
+        let found = Report::new(rules::LIMIT_EXCEEDED, tag, end, message);
         out.report(found.repaired("shown as text of the content"));
         self.content.part();
         self.content.text(&body, At::from(place), out);
