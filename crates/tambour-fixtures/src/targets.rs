@@ -83,12 +83,15 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
     }
     // A closing mark makes thoughts of what came before it.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
-    // Calls of Filament stand by themselves: each acts as far as it has come (F-214).
+    // Calls of these stand by themselves: each acts when it is whole, and others may follow (F-214, R-68).
     let is_filament = whole.events.iter().any(|event| match event {
         Event::Completed(completed) => completed.metadata.dialect == "filament",
         _ => false,
     });
-    if case.dialect == "filament" || is_filament || CLOSING.iter().any(|mark| text.contains(mark)) {
+    if matches!(case.dialect, "filament" | "toolcall")
+        || is_filament
+        || CLOSING.iter().any(|mark| text.contains(mark))
+    {
         return Ok(());
     }
     let mut cuts: Vec<usize> = (0..PREFIXES).map(|_| random.below(case.input.len())).collect();

@@ -250,10 +250,11 @@ pub fn account(
 /// The first word of one kind that comes in another place than it stands at in the reply.
 fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Complaint> {
     // A mark that closes nothing makes a draft of what stands before it, drafts that have been told among it; a further phase
-    // makes thinking of text that has waited.
+    // makes thinking of text that has waited; the last value of a key stands where the key stood first.
     let moves = |finding: &Finding| {
         let row = MOVES.contains(&finding.rule.as_ref());
-        row || finding.code == "think_unopened" || says(finding, &["read as a further phase"])
+        row || finding.code == "think_unopened"
+            || says(finding, &["read as a further phase", "kept the last value"])
     };
     if replies.iter().any(|reply| reply.findings.iter().any(moves)) {
         return None;

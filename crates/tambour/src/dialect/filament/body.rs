@@ -24,9 +24,6 @@ pub(super) struct Json {
     pub(super) span: Range<usize>,
 }
 
-/// Repairs of one block that are told.
-const REPAIRS: usize = 64;
-
 /// Reads the JSON of a text that stands at `at`: strictly first, then what can be mended (F-207). `None` when there is no
 /// object or list.
 pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Option<Json> {
@@ -52,7 +49,7 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         return None;
     };
     out.report(report.repaired("JSON repaired"));
-    for mut repair in found.reports.into_iter().take(REPAIRS) {
+    for mut repair in found.reports {
         let len = repair.end.saturating_sub(repair.place.offset);
         repair.place = repair.place.within(at);
         repair.end = repair.place.offset + len;

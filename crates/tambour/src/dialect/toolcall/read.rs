@@ -17,9 +17,6 @@ use crate::span::Place;
 /// Why a form is no call: the rule that it breaks, and in words.
 pub(super) type Wrong = (&'static Rule, String);
 
-/// Repairs of one call that are told.
-const REPAIRS: usize = 64;
-
 /// Keys of an object that is a call, by what stands behind them.
 const NAMES: &[&str] = &["name", "function"];
 const ARGUMENTS: &[&str] = &["arguments", "parameters", "args"];
@@ -246,7 +243,7 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
     let report =
         Report::new(rules::CALL_NOT_STRICT, place, end, format!("no strict JSON: {}", fault.message));
     told.push(report.repaired("JSON repaired"));
-    told.extend(found.reports.into_iter().take(REPAIRS).map(|report| relocated(report, at)));
+    told.extend(found.reports.into_iter().map(|report| relocated(report, at)));
     Ok(value)
 }
 
