@@ -118,3 +118,36 @@ fn a_broken_structure_is_wrong_use() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("no/such/file"), "{}", ran.stderr);
 }
+
+#[test]
+fn protocols_make_the_structure_and_policies_adjust_it() {
+    let reply = "<content>c</content>\n<choice><prompt>p</prompt><options><option id=\"a\">A</option></options></choice>\n\
+        <media type=\"image\" src=\"a.png\" alt=\"\" />";
+    let with = |set: &[&str], reply: &str| {
+        let set: Vec<&str> = set.iter().flat_map(|one| ["--option", *one]).collect();
+        run(&[&["decode", "--from", "filament", "--extensions"], &set[..], &["-"]].concat(), reply)
+    };
+    // F-007, F-200: what no protocol adds is text.
+    let ran = with(&["filament.protocols=[\"choice\"]"], reply);
+    assert_eq!((of(&ran, "choice").len(), of(&ran, "media").len()), (1, 0), "{ran:?}");
+    assert!(text(&ran).contains("&lt;media"), "{}", text(&ran));
+    let ran = with(&["filament.protocols=[\"choice\",\"media\"]"], reply);
+    assert_eq!((of(&ran, "choice").len(), of(&ran, "media").len(), text(&ran).as_str()), (1, 1, "c"));
+    let ran = with(&["filament.protocols=[\"choise\"]"], reply);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("`choise`") && ran.stderr.contains("variable_update_v2"), "{}", ran.stderr);
+
+    let place = folder("policies");
+    let file = write(&place, "own.yaml", "mandatory: [content]\noptional: [thought]\n");
+    for (policy, thoughts, shown) in [("structure", 1, "c"), ("mandatory", 0, "Hm.\n\nc")] {
+        // F-201
+        let option = format!("filament.missing_head={policy}");
+        let arguments =
+            ["decode", "--from", "filament", "--structure", &file, "--option", &option, "--extensions", "-"];
+        let ran = run(&arguments, "Hm.\n<content>c</content>");
+        assert_eq!((of(&ran, "phase_delta").len(), text(&ran).as_str()), (thoughts, shown), "{policy}");
+    }
+    let ran = with(&["filament.missing_head=never"], reply);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("`never`") && ran.stderr.contains("mandatory"), "{}", ran.stderr);
+}
