@@ -14,7 +14,7 @@ use super::templates::Prompts;
 use crate::app::App;
 use crate::http::problem::Problem;
 use crate::ids;
-use crate::store::{DialogueRow, StoreError};
+use crate::store::{DialogueRow, Once, StoreError};
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
 /// What comes in.
@@ -64,11 +64,13 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
     Ok((script, dialogue))
 }
 
-/// Takes an input and goes on until the dialogue waits. One at a time: who calls has the dialogue's turn.
+/// Takes an input and goes on until the dialogue waits; without one, goes on with what was taken before the server stopped. One at
+/// a time: who calls has the dialogue's turn.
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
-    input: Input,
+    input: Option<Input>,
+    once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
     let (script, dialogue) = machine(app, &row)?;
@@ -80,10 +82,14 @@ pub(crate) async fn run(
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
     let mut running = Running { app, row, script, prompts, settings, options, upstream, dialogue };
-    running.take(input)?;
-    running.keep(None).await?;
+    if let Some(input) = input {
+        running.take(input)?;
+        running.keep(None, once.map(|once| (once, None))).await?;
+    }
     let requests = running.go_on(outlet).await?;
     let turn = running.dialogue.turn(&running.script);
+    let answer = json!(turn).to_string();
+    running.keep(None, once.map(|once| (once, Some(answer.as_str())))).await?;
     outlet.close(&turn, &requests, &running.options);
     Ok(turn)
 }
@@ -114,12 +120,16 @@ impl Running<'_> {
     }
 
     /// Stores the state, and the record of a call.
-    async fn keep(&mut self, record: Option<&Value>) -> Result<(), StoreError> {
+    async fn keep(
+        &mut self,
+        record: Option<&Value>,
+        once: Option<(&Once, Option<&str>)>,
+    ) -> Result<(), StoreError> {
         self.row.state = json!(self.dialogue).to_string();
         self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
         self.row.changed = ids::now();
         let record = record.map(Value::to_string);
-        self.app.store.step_dialogue(&self.row, record.as_deref()).await
+        self.app.store.step_dialogue(&self.row, record.as_deref(), once).await
     }
 
     /// Does what the dialogue wants until it waits; the requests of the client on the way.
@@ -129,18 +139,17 @@ impl Running<'_> {
             match self.change(Dialogue::next) {
                 Want::Call(call) => {
                     // Before the model is asked: a crash meanwhile leaves a round that is asked again.
-                    self.keep(None).await?;
+                    self.keep(None, None).await?;
                     let record = self.call(&call, outlet).await;
-                    self.keep(Some(&record)).await?;
+                    self.keep(Some(&record), None).await?;
                 }
                 Want::Event(event) => {
                     requests.push(*event);
-                    self.keep(None).await?;
+                    self.keep(None, None).await?;
                 }
                 _ => break,
             }
         }
-        self.keep(None).await?;
         Ok(requests)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
 
 use super::events;
-use super::idempotency::claim;
+use super::idempotency::{claim, since};
 use super::keys::Caller;
 use super::page;
 use super::problem::{Problem, body};
@@ -25,7 +25,7 @@ use crate::dialogues::{self, Frames, Input, Outlet};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
-use crate::store::{DialogueRow, StoreError};
+use crate::store::{DialogueRow, Once, StoreError};
 use crate::streams::Opened;
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
@@ -236,7 +236,7 @@ pub(super) async fn trace(
 pub(super) async fn input(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Extension(RequestId(request)): Extension<RequestId>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
     Path(id): Path<String>,
     headers: HeaderMap,
     bytes: Bytes,
@@ -250,48 +250,31 @@ pub(super) async fn input(
     let input = what(&new)?;
     let repeat = word(&headers, new.request_id.as_deref())?;
     let place = format!("POST dialogues/{id}/input");
-    if !new.stream {
-        return once(
-            &app,
-            &caller,
-            &headers,
-            new.request_id.as_deref(),
-            (&place, &bytes),
-            StatusCode::OK,
-            async || {
-                let running = running(&app, &caller)?;
-                let turn = undisturbed(&app, running, caller.clone(), id, input, Outlet::closed()).await?;
-                Ok(json!(turn))
-            },
-        )
-        .await;
-    }
-    let running = running(&app, &caller)?;
-    let opened = events::open(&app, &caller)?;
-    let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request, new.extensions, new.findings);
-    outlet.status(&json!({ "state": "running" }));
-    let claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
     let request = format!("{place} {}", String::from_utf8_lossy(&bytes));
-    if let Some(repeat) = &repeat
-        && let Some(Repeated { answer, .. }) = repeated(&app, &caller, repeat, &request).await?
-    {
-        // What was said is said again, in one piece.
-        let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-        outlet.close(&turn, &[], &app.own().options);
-        return Ok(stream(frames, opened));
+    let claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
+    let (owner, created, since) = (caller.owner.clone(), ids::now(), since());
+    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since });
+    let running = running(&app, &caller)?;
+    if !new.stream {
+        let work = app.clone();
+        let turn = app.undisturbed(async move {
+            let (_claim, _running) = (claim, running);
+            turn(&work, &caller, &id, input, once.as_ref(), &mut Outlet::closed()).await
+        });
+        return Ok(Json(turn.await?).into_response());
     }
+    let opened = events::open(&app, &caller)?;
+    if let Some(once) = &once {
+        // Refused before the stream begins.
+        repeated(&app, &caller, &once.repeat, &once.request).await?;
+    }
+    let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
+    outlet.status(&json!({ "state": "running" }));
     let work = app.clone();
     app.runs.spawn(async move {
         let (_claim, _running) = (claim, running);
-        let owner = caller.clone();
-        match turn(&work, &caller, &id, input, &mut outlet).await {
-            Ok(turn) => {
-                if let Some(repeat) = &repeat {
-                    let kept = Repeated { status: StatusCode::OK, answer: json!(turn) };
-                    kept.keep(&work, &owner, repeat, request).await;
-                }
-            }
-            Err(problem) => outlet.refuse(&problem),
+        if let Err(problem) = turn(&work, &caller, &id, input, once.as_ref(), &mut outlet).await {
+            outlet.refuse(&problem);
         }
     });
     Ok(stream(frames, opened))
@@ -322,34 +305,32 @@ fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
     })
 }
 
-/// A turn that goes to its end also when the client goes away.
-async fn undisturbed(
-    app: &Arc<App>,
-    running: RunningTurn,
-    caller: Caller,
-    id: String,
-    input: Input,
-    mut outlet: Outlet,
-) -> Result<Turn, Problem> {
-    let work = app.clone();
-    app.undisturbed(async move {
-        let _running = running;
-        turn(&work, &caller, &id, input, &mut outlet).await
-    })
-    .await
-}
-
-/// One turn of a dialogue, when those before it are over.
+/// One turn of a dialogue, when those before it are over. An input that has come before is not taken again: its answer is given, or
+/// what it had begun is gone on with.
 async fn turn(
     app: &App,
     caller: &Caller,
     id: &str,
     input: Input,
+    once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
     let _turn = app.turns.queue(id).reached().await;
     let row = owned(app, caller, id).await?;
-    dialogues::run(app, row, input, outlet).await
+    let found = match once {
+        Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
+        None => None,
+    };
+    match found {
+        Some(Repeated { answer: Some(answer), .. }) => {
+            // What was said is said again, in one piece.
+            let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
+            outlet.close(&turn, &[], &app.own().options);
+            Ok(turn)
+        }
+        Some(_) => dialogues::run(app, row, None, once, outlet).await,
+        None => dialogues::run(app, row, Some(input), once, outlet).await,
+    }
 }
 
 /// Frames as they come.

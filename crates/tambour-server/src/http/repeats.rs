@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::idempotency::{MOST, claim, key, reused, since};
 use super::keys::Caller;
@@ -16,7 +16,8 @@ use crate::store::Repeat;
 /// The answer to a request that came before.
 pub(super) struct Repeated {
     pub(super) status: StatusCode,
-    pub(super) answer: Value,
+    /// None of a request that was taken when the server stopped.
+    pub(super) answer: Option<Value>,
 }
 
 /// The word of a request: its `Idempotency-Key`, or the id that stands in it.
@@ -43,14 +44,18 @@ pub(super) async fn repeated(
         return Err(reused());
     }
     let status = StatusCode::from_u16(found.status).unwrap_or_default();
+    if found.status == Repeat::TAKEN {
+        return Ok(Some(Repeated { status, answer: None }));
+    }
     let answer = serde_json::from_str(&found.answer).map_err(|_| Problem::internal())?;
-    Ok(Some(Repeated { status, answer }))
+    Ok(Some(Repeated { status, answer: Some(answer) }))
 }
 
 impl Repeated {
     /// Keeps the answer. Where that fails, the same request is carried out again.
     pub(super) async fn keep(&self, app: &App, caller: &Caller, repeat: &str, request: String) {
-        let kept = Repeat { request, status: self.status.as_u16(), answer: self.answer.to_string() };
+        let answer = json!(self.answer).to_string();
+        let kept = Repeat { request, status: self.status.as_u16(), answer };
         let of = (caller.owner.as_str(), repeat);
         if let Err(error) = app.store.keep_repeat(of, &kept, (&ids::now(), &since())).await {
             tracing::error!(%error, "the answer to a request is not kept");
@@ -77,7 +82,7 @@ pub(super) async fn once(
     let found = match repeated(app, caller, &repeat, &request).await? {
         Some(found) => found,
         None => {
-            let made = Repeated { status, answer: work().await? };
+            let made = Repeated { status, answer: Some(work().await?) };
             made.keep(app, caller, &repeat, request).await;
             made
         }

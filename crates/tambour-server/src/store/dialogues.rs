@@ -4,7 +4,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::commit::{begin, end};
-use super::{Page, Retention, Store, StoreError};
+use super::{Once, Page, Retention, Store, StoreError};
 use crate::fail;
 
 /// A dialogue as it is stored.
@@ -80,11 +80,17 @@ impl Store {
         Ok(Page { rows, more })
     }
 
-    /// Stores what a step came to: the state, and the record of a call of the model if it was one. Both or none.
+    /// Stores what a step came to: the state, the record of a call of the model if it was one, and of an input that is taken once that it has
+    /// been taken, or its answer. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
+    pub async fn step_dialogue(
+        &self,
+        row: &DialogueRow,
+        record: Option<&str>,
+        once: Option<(&Once, Option<&str>)>,
+    ) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
         let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
@@ -98,8 +104,12 @@ impl Store {
             );
             written = query.bind(&row.id).bind(record).execute(&mut *connection).await.map(|_| ());
         }
+        if let (Ok(()), Some((once, answer))) = (&written, once) {
+            written = once.note(&mut connection, &row.id, answer).await;
+        }
         fail::point("dialogue.step");
         end(&mut connection, written).await?;
+        fail::point("dialogue.stepped");
         Ok(())
     }
 

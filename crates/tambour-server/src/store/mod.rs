@@ -51,7 +51,7 @@ pub use live::Live;
 pub use log::Log;
 pub use messages::{MessageRow, Outcome, Page, Turn};
 pub use own::Own;
-pub use repeats::Repeat;
+pub use repeats::{Once, Repeat};
 pub use rows::Key;
 pub use states::{Back, OWN_UPDATE, StateChange, StateRow, StateUpdates, Update, UpdateRow, is_own_update};
 pub use tools::ToolRow;

@@ -7,7 +7,7 @@ use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
 use crate::server::{Tambour, config};
 
 /// A script of one step with these actions.
-fn script(actions: &[&str]) -> String {
+pub(crate) fn script(actions: &[&str]) -> String {
     let actions: String = actions.iter().map(|action| format!("              - {action}\n")).collect();
     format!(
         "sessions:\n  - session: s\n    declare: [{{var: 用户名, value: 小明}}]\n    phases:\n      - phase: p\n        steps:\n          \
@@ -15,7 +15,7 @@ fn script(actions: &[&str]) -> String {
     )
 }
 
-fn answer(level: u32, exit: bool, message: &str) -> String {
+pub(crate) fn answer(level: u32, exit: bool, message: &str) -> String {
     json!({
         "assessment": {"understanding_level": level, "has_questions": !exit, "expressed_understanding": exit, "reasoning": "r"},
         "response": {"咨询师": message},

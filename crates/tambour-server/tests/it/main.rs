@@ -9,6 +9,7 @@ mod crash;
 #[cfg(unix)]
 mod data_folder;
 mod deletion;
+mod dialogue_crash;
 mod dialogues;
 #[cfg(target_os = "linux")]
 mod disk;

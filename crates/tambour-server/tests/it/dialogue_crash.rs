@@ -1,0 +1,149 @@
+//! A dialogue whose server dies at any write: no input is taken twice, no round is lost, and it comes to its end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::dialogues::{answer, script};
+use crate::server::{Folder, Tambour, config};
+
+/// How many fail points are passed before the process dies.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+/// Inputs until the dialogue has ended.
+const INPUTS: usize = 4;
+
+fn die(point: &'static str) {
+    if point != "run" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // As if killed: nothing is flushed, nothing is closed.
+        std::process::abort();
+    }
+}
+
+fn see(what: &str, value: &Value) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nSEEN {what} {value}").unwrap();
+    out.flush().unwrap();
+}
+
+/// A server whose model never finds that the user has understood.
+async fn serve(folder: Folder) -> Tambour {
+    let said = answer(30, false, "一");
+    let recording = json!({"id": "a", "chunks": [said], "finish_reason": "stop", "delays_ms": [0]});
+    let file = folder.file("replies.jsonl", &recording.to_string());
+    let mut config = config(&folder);
+    config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
+    Tambour::serve(folder, config).await
+}
+
+/// The input of that number, under a word of its own.
+async fn input(server: &Tambour, dialogue: &str, number: usize) -> Value {
+    let body = json!({"text": format!("text {number}"), "request_id": format!("r{number}")});
+    let turn = server.post(&format!("/api/v1/dialogues/{dialogue}/input"), &body).await;
+    assert_eq!(turn.status, 200, "{}", turn.text);
+    turn.json
+}
+
+async fn work(server: Tambour) {
+    let actions =
+        ["{type: ai_say, content: one, max_rounds: 2}", "{type: ai_say, content: two, max_rounds: 2}"];
+    let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(&actions)})).await.json;
+    let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": made["script_id"]})).await.json;
+    see("dialogue", &dialogue["dialogue_id"]);
+    for number in 0..INPUTS {
+        let turn = input(&server, dialogue["dialogue_id"].as_str().unwrap(), number).await;
+        see("turn", &turn);
+    }
+    see("end", &Value::Null);
+    // The folder belongs to the parent.
+    std::mem::forget(server);
+    std::process::exit(0);
+}
+
+/// Not a test: the process that dies. Its parent runs it.
+#[test]
+#[ignore = "the test below runs it"]
+fn child() {
+    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
+    let (points, folder) = given.split_once(';').unwrap();
+    LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
+    tambour_server::fail::arm(die);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async { work(serve(Folder(folder.into())).await).await });
+}
+
+/// What the client of a process has seen that dies after so many fail points.
+fn run(points: u64, folder: &Folder) -> Vec<(String, Value)> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["dialogue_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("TAMBOUR_CRASH", format!("{points};{}", folder.0.display()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let seen = lines.filter_map(|line| {
+        let line = line.ok()?;
+        let (what, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
+        Some((what.to_owned(), serde_json::from_str(value).ok()?))
+    });
+    let seen = seen.collect();
+    child.wait().unwrap();
+    seen
+}
+
+/// Rounds that the trace has.
+async fn rounds(server: &Tambour, dialogue: &str) -> usize {
+    let trace = server.get(&format!("/api/v1/dialogues/{dialogue}/trace")).await;
+    trace.json["data"].as_array().expect(&trace.text).len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
+    let mut died = 0;
+    for points in 1.. {
+        let folder = Folder::new();
+        let seen = run(points, &folder);
+        if seen.last().is_some_and(|(what, _)| what == "end") {
+            break;
+        }
+        let Some((_, dialogue)) = seen.first() else { continue };
+        died += 1;
+        let dialogue = dialogue.as_str().unwrap();
+        let turns: Vec<&Value> = seen[1..].iter().map(|(_, turn)| turn).collect();
+        let server = serve(folder).await;
+        let begun = rounds(&server, dialogue).await;
+        assert!(
+            begun == turns.len() || begun == turns.len() + 1,
+            "{points}: {begun} rounds, {} seen",
+            turns.len()
+        );
+        // S-067: what was answered has the same answer, and no round more.
+        for (number, turn) in turns.iter().enumerate() {
+            assert_eq!(input(&server, dialogue, number).await, **turn, "{points}");
+        }
+        assert_eq!(rounds(&server, dialogue).await, begun, "{points}");
+        // What was under way comes once, and the dialogue to its end.
+        for number in turns.len()..INPUTS {
+            let turn = input(&server, dialogue, number).await;
+            assert_eq!(
+                turn["status"] == "completed",
+                number + 1 == INPUTS,
+                "{points}, input {number}: {turn}"
+            );
+            assert_eq!(rounds(&server, dialogue).await, number + 1, "{points}, input {number}");
+            assert_eq!(input(&server, dialogue, number).await, turn, "{points}");
+        }
+        let shown = server.get(&format!("/api/v1/dialogues/{dialogue}")).await.json;
+        assert_eq!(shown["status"], "completed", "{points}: {shown}");
+        let texts: Vec<&str> =
+            shown["history"].as_array().unwrap().iter().filter_map(|said| said["content"].as_str()).collect();
+        for number in 0..INPUTS {
+            let said = format!("text {number}");
+            assert_eq!(texts.iter().filter(|text| **text == said).count(), 1, "{points}: {texts:?}");
+        }
+    }
+    assert!(died > 20, "{died}");
+}
