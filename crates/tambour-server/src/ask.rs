@@ -157,7 +157,9 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     if let Some(timed) = &asked.timed {
         // Without it the message is good; the next turn has world info begin anew.
         let kept = app.store.keep_lore(&row.conversation_id, &json!(timed).to_string()).await;
-        kept.unwrap_or_else(|error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"));
+        kept.unwrap_or_else(
+            |error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"),
+        );
     }
     Metrics::count(&app.metrics.messages);
     Ok(Started { row, reading })

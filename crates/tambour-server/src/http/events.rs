@@ -154,6 +154,8 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
                     if let Err(error) = read {
                         // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
                         tracing::error!(%error, message_id = reader.message, "a stream breaks");
+                        // What was sent before goes out first: breaking off drops what has not been flushed.
+                        tokio::task::yield_now().await;
                         return Some((Err(error), (app, reader, beat, (true, true), opened)));
                     }
                     false
