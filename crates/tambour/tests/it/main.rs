@@ -39,6 +39,7 @@ mod queries;
 mod reasons;
 mod received;
 mod rewrite;
+mod routing;
 mod schema;
 mod script;
 mod seams;
