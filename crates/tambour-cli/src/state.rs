@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::Profile;
 use tambour::schema::Schema;
 use tambour::span::Place;
 use tambour::state::{ApplyOptions, Operation, apply};
 
+use crate::Outcome;
 use crate::input;
-use crate::{Outcome, output};
 
 /// The state tree of a conversation
 #[derive(clap::Subcommand)]
@@ -47,25 +47,26 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     if given(Some(&args.state)) && given(args.operations.as_deref()) {
         bail!("standard input cannot be both the state and the operations");
     }
-    let mut state = json(Some(&args.state))?;
+    let mut state = read(Some(&args.state))?;
     let schema = args
         .schema
         .as_deref()
-        .map(|path| Schema::new(json(Some(path))?).with_context(|| input::name_of(Some(path))));
+        .map(|path| Schema::new(read(Some(path))?).with_context(|| input::name_of(Some(path))));
     let schema = schema.transpose()?;
     let path = args.operations.as_deref();
-    let operations = Operation::list(&json(path)?).with_context(|| input::name_of(path))?;
+    let operations = Operation::list(&read(path)?).with_context(|| input::name_of(path))?;
     let options = ApplyOptions { atomic: args.atomic, schema: schema.as_ref(), ..ApplyOptions::default() };
     let results = apply(&mut state, &operations, &options);
 
     let mut stderr = io::stderr().lock();
     for (result, operation) in results.iter().zip(&operations) {
-        // Nobody may be reading the results; the state is still wanted.
-        let _ = writeln!(stderr, "{}", serde_json::to_string(result)?);
+        let mut line = serde_json::to_value(result)?;
         let case = operation.report(Place::START, 0).filter(|_| operation.refusal().is_none());
         if let Some(finding) = case.map(|report| report.judge(Profile::Lenient)) {
-            output::complain(&format!("operation {}: {}: {}", result.index, finding.code, finding.message));
+            line["warning"] = json!({ "code": finding.code, "message": finding.message });
         }
+        // Nobody may be reading the results; the state is still wanted.
+        let _ = writeln!(stderr, "{line}");
     }
     let mut stdout = io::stdout();
     writeln!(stdout, "{state}")?;
@@ -73,7 +74,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     Ok(if results.iter().all(|result| result.ok) { Outcome::Fine } else { Outcome::Refused })
 }
 
-fn json(path: Option<&Path>) -> Result<Value> {
+fn read(path: Option<&Path>) -> Result<Value> {
     serde_json::from_slice(&input::read(path)?)
         .with_context(|| format!("{} is not JSON", input::name_of(path)))
 }

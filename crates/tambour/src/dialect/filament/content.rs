@@ -1,7 +1,9 @@
 //! The text that users see, on its way out: inline HTML is held against the list (F-104).
 
 use super::options::FilamentOptions;
+use super::rules;
 use crate::dialect::{Intent, Output};
+use crate::finding::Report;
 use crate::html::{Piece, Sanitizer};
 use crate::lex::space::is_space;
 use crate::limits::Limits;
@@ -20,6 +22,8 @@ pub(super) struct Content {
     breaks: usize,
     /// The last of it, where options may be looked for.
     tail: Option<String>,
+    /// What is changed has been told of already.
+    told: bool,
 }
 
 /// Bytes in which options are looked for.
@@ -34,6 +38,7 @@ impl Content {
             apart: false,
             breaks: 2,
             tail: own.choices_from_text.then(String::new),
+            told: false,
         }
     }
 
@@ -109,18 +114,34 @@ impl Content {
         } else if !text.is_empty() {
             self.breaks = 0;
         }
-        let Content { sanitizer, tail, .. } = self;
-        let mut put = |piece: Piece<'_>| send(piece, tail, out);
+        let Content { sanitizer, tail, told, .. } = self;
+        let mut put = |piece: Piece<'_>| send(piece, tail, *told, out);
         match place {
             Some(place) => sanitizer.push_at(text, place, &mut put),
             None => sanitizer.push(text, &mut put),
         }
     }
 
+    /// A paragraph of its own out of a block that could not be read, which has been told: its tags are no faults of the content.
+    pub(super) fn paragraph(
+        &mut self,
+        pieces: &mut dyn Iterator<Item = (Place, &str)>,
+        out: &mut dyn Output,
+    ) {
+        self.part();
+        self.told = true;
+        for (place, text) in pieces {
+            self.gap();
+            self.text(text, At::from(place), out);
+        }
+        self.told = false;
+        self.part();
+    }
+
     /// There is no more.
     pub(super) fn finish(&mut self, out: &mut dyn Output) {
-        let Content { sanitizer, tail, .. } = self;
-        sanitizer.finish(&mut |piece| send(piece, tail, out));
+        let Content { sanitizer, tail, told, .. } = self;
+        sanitizer.finish(&mut |piece| send(piece, tail, *told, out));
     }
 
     /// The last of the text, where it was asked for.
@@ -132,7 +153,7 @@ impl Content {
 }
 
 #[inline]
-fn send(piece: Piece<'_>, tail: &mut Option<String>, out: &mut dyn Output) {
+fn send(piece: Piece<'_>, tail: &mut Option<String>, told: bool, out: &mut dyn Output) {
     match piece {
         Piece::Text(text) => {
             if let Some(tail) = tail {
@@ -143,6 +164,10 @@ fn send(piece: Piece<'_>, tail: &mut Option<String>, out: &mut dyn Output) {
                 }
             }
             out.intent(Intent::FinalText(text));
+        }
+        // That it is text at all has been told, and is no fault of the content.
+        Piece::Found(report) if told => {
+            out.report(Report { rule: rules::RAW_TEXT, row: "F-210", ..report });
         }
         Piece::Found(report) => out.report(report),
     }

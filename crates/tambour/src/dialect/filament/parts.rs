@@ -25,8 +25,8 @@ pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came
     {
         block.form(rules::NEWER_FORM, "tags, other fields not used", out);
         let summary = text(&value, "summary").unwrap_or_default();
-        let summary = cx.sanitized(&summary, block.at, out);
-        let text = cx.sanitized(&written, block.at, out);
+        let summary = cx.folded(&summary, block.at, out);
+        let text = cx.folded(&written, block.at, out);
         out.act(Action::Show(Details { summary, text }.into()));
         return Came::Done;
     }
@@ -41,13 +41,13 @@ pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came
             let (first, rest) = block.body.split_at(end);
             let found = fields(first, block.at, &["summary"], &[], &cx.options.limits, out);
             match (&found.fields[..], &found.rest[..]) {
-                ([field], []) => (cx.sanitized(trim(field.text), field.at, out), rest, block.at.after(first)),
+                ([field], []) => (cx.folded(trim(field.text), field.at, out), rest, block.at.after(first)),
                 // It is no heading.
                 _ => (String::new(), &*block.body, block.at),
             }
         }
     };
-    let text = trim(&cx.sanitized(rest, at, out)).to_owned();
+    let text = trim(&cx.folded(rest, at, out)).to_owned();
     out.act(Action::Show(Details { summary, text }.into()));
     Came::Done
 }

@@ -75,6 +75,9 @@ rules! {
     CHOICES_FROM_TEXT = "choices_from_text" ["F-142"] Info "Options stand in a `choice`.",
         with ["filament.choices_from_text=true"],
         broken "<content>\nGo?\n\n1. Yes\n2. No\n</content>\n", correct GOOD;
+    DETAILS_MARKUP = "details_markup" ["F-235"] Info "Folded text has no markup but inline HTML.",
+        broken reply!("<details><summary>Her things</summary><HP>7</HP></details>\n"),
+        correct reply!("<details><summary>Her things</summary>HP 7</details>\n");
     COMPONENT_INVALID = "component_invalid" ["F-133"] Must
         "A `ui_component` has a view, `namespace.component`, and a JSON object.",
         broken reply!("<ui_component view=\"map\">\n{\"zoom\": 2}\n</ui_component>\n"), correct COMPONENT;

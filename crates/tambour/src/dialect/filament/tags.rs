@@ -65,6 +65,7 @@ pub(super) enum Form {
 /// Names of other versions, what they are and how they are written.
 const OTHERS: &[(&str, Kind, Form)] = &[
     ("think", Thought, Form::Newer),
+    ("thought", Thought, Form::Newer),
     ("reply", Content, Form::Newer),
     ("state_update", Update, Form::StateUpdate),
     ("update", Update, Form::OneUpdate),
@@ -89,6 +90,8 @@ pub(super) struct Tags {
     kinds: Vec<Kind>,
     /// Whether the structure was given, so that text before all tags may be thinking (F-201).
     given: bool,
+    /// A thought that the structure does not have: whatever it allows, what a model thinks is not shown to the reader (F-101).
+    unasked: Option<usize>,
 }
 
 /// An element of the structure that a tag means.
@@ -115,7 +118,7 @@ pub(super) enum Meaning {
 
 impl Tags {
     pub(super) fn new(own: &FilamentOptions) -> Tags {
-        let expected = own.structure.clone().unwrap_or_else(core);
+        let mut expected = own.structure.clone().unwrap_or_else(core);
         let role = |element: &Element| KINDS.iter().find(|(name, _)| *name == element.role());
         let mut kinds: Vec<Kind> =
             expected.elements.iter().map(|element| role(element).map_or(Own, |(_, kind)| *kind)).collect();
@@ -128,7 +131,12 @@ impl Tags {
             // Somebody must be told something.
             kinds[first] = Content;
         }
-        Tags { expected, kinds, given: own.structure.is_some() }
+        let unasked = (!kinds.contains(&Thought)).then_some(kinds.len());
+        if unasked.is_some() {
+            expected.elements.push(thought());
+            kinds.push(Thought);
+        }
+        Tags { expected, kinds, given: own.structure.is_some(), unasked }
     }
 
     /// All names, for a tolerant lexer.
@@ -155,9 +163,19 @@ impl Tags {
         self.expected.follows(&self.element(at).name, &self.element(first).name)
     }
 
-    /// The first element that is read so.
+    /// The first element of the structure that is read so.
     pub(super) fn first(&self, kind: Kind) -> Option<usize> {
+        self.any(kind).filter(|at| !self.is_unasked(*at))
+    }
+
+    /// The same, or the thought that the structure does not have.
+    fn any(&self, kind: Kind) -> Option<usize> {
         self.kinds.iter().position(|known| *known == kind)
+    }
+
+    /// Whether an element is none of the structure, and read all the same.
+    pub(super) fn is_unasked(&self, at: usize) -> bool {
+        self.unasked == Some(at)
     }
 
     /// What a tag means.
@@ -167,14 +185,14 @@ impl Tags {
             return Meaning::Known(self.known(element, Form::Current, written));
         }
         if let Some((_, kind, form)) = OTHERS.iter().find(|(other, ..)| other.eq_ignore_ascii_case(name)) {
-            let known = self.first(*kind).map(|at| self.known(self.element(at), *form, Written::Alias));
+            let known = self.any(*kind).map(|at| self.known(self.element(at), *form, Written::Alias));
             return known.map_or(Meaning::Inactive, Meaning::Known);
         }
         if let Some(Found { element, written }) = self.expected.find_near(name) {
             return Meaning::Known(self.known(element, Form::Current, written));
         }
         if marks::of_tag(name, false).is_some()
-            && let Some(at) = self.first(Thought)
+            && let Some(at) = self.any(Thought)
         {
             return Meaning::Reasoning(self.known(self.element(at), Form::Newer, Written::Alias));
         }
@@ -234,6 +252,13 @@ fn core() -> Expected {
     let mut expected = registry.expected(registry.iter().map(|protocol| &*protocol.id)).0;
     expected.elements.iter_mut().for_each(|element| element.after.clear());
     expected
+}
+
+/// A thought that no structure asks for.
+fn thought() -> Element {
+    let Expected { mut elements, .. } = core();
+    let at = elements.iter().position(|element| element.role() == "thought").unwrap_or_default();
+    Element { mandatory: false, ..elements.swap_remove(at) }
 }
 
 /// What is wrong with how a tag is written, in words.

@@ -7,7 +7,7 @@ use super::super::{call, choice, parts, status, update};
 use super::{Frame, Mode, Open};
 use crate::dialect::{Output, called};
 use crate::finding::Report;
-use crate::span::{At, Place};
+use crate::span::Place;
 
 impl Frame {
     /// What is open ends before `end` without a closing tag.
@@ -88,32 +88,25 @@ impl Frame {
         match came {
             Came::Done => {}
             Came::Raw(text) if text.trim().is_empty() => {}
-            Came::Raw(text) => {
-                self.content.part();
-                self.content.text(&text, At::from(block.at), out);
-                self.content.part();
-            }
+            Came::Raw(text) => self.content.paragraph(&mut [(block.at, &*text)].into_iter(), out),
             Came::Behind(at) => {
                 let lead = block.body[at..].len() - block.body[at..].trim_start().len();
                 let place = block.at.after(&block.body[..at + lead]);
-                self.content.part();
-                self.content.text(&block.body[at + lead..], At::from(place), out);
-                self.content.part();
+                let rest = &block.body[at + lead..];
+                self.content.paragraph(&mut [(place, rest)].into_iter(), out);
             }
             Came::Text => {
-                self.content.part();
                 let (mut place, mut read) = (block.at, 0);
-                for (number, (at, text)) in status::pieces(&block.body).into_iter().enumerate() {
+                let mut lines = Vec::new();
+                for (at, text) in status::pieces(&block.body) {
                     place.advance(&block.body[read..at]);
                     read = at;
-                    self.content.gap();
-                    if number > 0 {
-                        self.content.text("\n", At::from(place), out);
-                        self.content.gap();
+                    if !lines.is_empty() {
+                        lines.push((place, "\n"));
                     }
-                    self.content.text(text, At::from(place), out);
+                    lines.push((place, text));
                 }
-                self.content.part();
+                self.content.paragraph(&mut lines.into_iter(), out);
             }
         }
     }

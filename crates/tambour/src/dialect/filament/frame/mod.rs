@@ -219,7 +219,13 @@ impl Frame {
         let adjacent =
             self.closed.take() == Some(known.at) && matches!(known.kind, Kind::Thought | Kind::Content);
         self.check_tag(tag, known, at, out);
-        self.named(tag, known, at, out);
+        if self.tags.is_unasked(known.at) {
+            let message = format!("`{}` is no tag of the structure", tag.name);
+            let found = Report::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+            out.report(found.row("F-234").repaired("read as thinking"));
+        } else {
+            self.named(tag, known, at, out);
+        }
         let empty = tag.kind == TagKind::SelfClosing;
         if empty && known.kind != Kind::Media {
             let message = format!("`{}` closes itself", tag.raw);
