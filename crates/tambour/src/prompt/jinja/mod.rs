@@ -307,7 +307,8 @@ impl Engine {
     /// Renders in a scope.
     fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
         let compiled = self.compiled(name, source)?;
-        let frame = Frame { name: name.into(), source: Arc::clone(&compiled.source), hash: compiled.hash };
+        let source = Arc::clone(&compiled.source);
+        let frame = Frame { name: name.into(), source, hash: compiled.hash, original_used: false };
         if !scope.enter(frame) {
             let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
             return Err(Error::invalid(message).coded("limit_exceeded"));

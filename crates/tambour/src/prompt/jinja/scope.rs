@@ -77,7 +77,6 @@ struct Changing {
     frames: Vec<Frame>,
     fields: usize,
     fuel: u64,
-    original_used: bool,
     failed: Option<crate::error::Error>,
 }
 
@@ -88,6 +87,8 @@ pub(super) struct Frame {
     pub(super) source: Arc<str>,
     /// Of the source; part of what `pick` goes by.
     pub(super) hash: [u8; 32],
+    /// Whether it has printed the text that it replaces.
+    pub(super) original_used: bool,
 }
 
 impl Scope {
@@ -107,7 +108,6 @@ impl Scope {
             frames: Vec::new(),
             fields: 0,
             fuel: 0,
-            original_used: false,
             failed: None,
         };
         Arc::new_cyclic(|scope| {
@@ -222,13 +222,20 @@ impl Scope {
         chance::below(&mut source, count)
     }
 
-    /// The text that a card's prompt replaces: given once.
-    pub(super) fn original(&self) -> Value {
-        let used = std::mem::replace(&mut self.changing().original_used, true);
-        match self.context.get("original") {
-            Some(original) if !used => Value::from(Serde(original)),
-            _ => Value::from(""),
-        }
+    /// The text that a text of a card replaces: by the name of its field, or the same for all. Each text is given it once.
+    pub(super) fn original(self: &Arc<Scope>) -> Value {
+        let mut changing = self.changing();
+        let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.original_used) else {
+            return Value::from("");
+        };
+        let text = match self.context.get("original") {
+            Some(serde_json::Value::Object(map)) => map.get(&*frame.name),
+            one => one,
+        };
+        let Some(text) = text.and_then(serde_json::Value::as_str) else { return Value::from("") };
+        frame.original_used = true;
+        drop(changing);
+        self.field("original", &text.into())
     }
 
     /// Notes that the expression at this place of the present template printed a missing value.

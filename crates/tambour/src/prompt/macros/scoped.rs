@@ -30,6 +30,11 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
         let key = match &node {
             Node::Macro(one) if one.rule.scoped => one.name.to_lowercase(),
             _ => {
+                let node = match node {
+                    // It closes what has no scope.
+                    Node::Macro(one) if one.closes => unmatched(one),
+                    node => node,
+                };
                 open.last_mut().map_or(&mut done, |(_, body)| body).push(node);
                 continue;
             }
@@ -75,7 +80,8 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
 fn unmatched(one: Macro<'_>) -> Node<'_> {
     if one.closes || one.args.len() < one.rule.least {
         let inside = vec![Node::Text(Cow::Borrowed(&one.written[2..one.written.len() - 2]))];
-        return Node::Unknown { name: one.name.clone(), at: one.at, inside };
+        let name = if one.closes { format!("/{}", one.name).into() } else { one.name };
+        return Node::Unknown { name, at: one.at, inside };
     }
     Node::Macro(one)
 }

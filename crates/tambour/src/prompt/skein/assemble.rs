@@ -15,10 +15,10 @@ pub fn from_card(imported: &Imported) -> Skein {
     let mut skein = from_book(imported);
     let lore = std::mem::take(&mut skein.blocks);
     skein.metadata.insert("char".into(), person(imported));
-    skein.metadata.insert("original".into(), ORIGINAL.into());
+    skein.metadata.insert("original".into(), json!({ "main_prompt": ORIGINAL }));
     let text = |text: &str| Body::Text(text.to_owned());
     skein.blocks = vec![
-        Block::new("system_instruction", text(MAIN)),
+        Block::new("system_instruction", text(&replaced("main_prompt", ORIGINAL))),
         Block::slot(Slot::Lore(Position::BeforeChar)),
         Block::new(
             "character_card",
@@ -46,12 +46,14 @@ pub fn from_card(imported: &Imported) -> Skein {
     skein
 }
 
-/// What a card without an instruction of its own is told.
-const MAIN: &str = "{% if char.main_prompt %}{{ char.main_prompt }}{% else %}Write the next reply of {{ char }} in a \
-    fictional chat between {{ char }} and {{ user }}.{% endif %}";
+/// What a card without an instruction of its own is told; `{{original}}` stands for it in one that has.
+const ORIGINAL: &str =
+    "Write the next reply of {{ char }} in a fictional chat between {{ char }} and {{ user }}.";
 
-/// What `{{original}}` stands for in a card: the usual instruction.
-const ORIGINAL: &str = "Write the next reply of the character in this fictional chat.";
+/// A text of the card by that name, or what the card leaves in place.
+fn replaced(field: &str, own: &str) -> String {
+    format!("{{% if char.{field} %}}{{{{ char.{field} }}}}{{% else %}}{own}{{% endif %}}")
+}
 
 /// The fields of a card by the names that templates use (F-020).
 fn person(imported: &Imported) -> Value {
@@ -138,10 +140,13 @@ pub fn from_preset(imported: &Imported) -> Skein {
             None if item.marker || item.text.trim().is_empty() => {}
             None => skein.blocks.push(part(item, at > behind)),
         }
-        // Text for `{{original}}` is not interpreted, so that one with macros of its own cannot stand for it.
-        if item.id == "main" && !macros::may_hold(&item.text) {
-            skein.metadata.insert("original".into(), item.text.clone().into());
-        }
+    }
+    // What `{{original}}` stands for in the texts of a card.
+    let originals =
+        preset.items.iter().filter_map(|item| Some((card_field(&item.id)?, migrate(&item.text).into())));
+    let originals: Map<String, Value> = originals.map(|(field, text)| (field.to_owned(), text)).collect();
+    if !originals.is_empty() {
+        skein.metadata.insert("original".into(), originals.into());
     }
     skein
 }
@@ -166,18 +171,21 @@ fn place(id: &str) -> Option<Vec<Block>> {
     })
 }
 
+/// The text of a card that stands in the place of a part.
+fn card_field(id: &str) -> Option<&'static str> {
+    match id {
+        "main" => Some("main_prompt"),
+        "jailbreak" => Some("jailbreak"),
+        _ => None,
+    }
+}
+
 /// A part with a text of its own.
 fn part(item: &Item, behind: bool) -> Block {
     let own = migrate(&item.text);
-    // What a card says in their place goes before these two.
-    let text = match item.id.as_str() {
-        "main" => {
-            format!("{{% if char.main_prompt %}}{{{{ char.main_prompt }}}}{{% else %}}{own}{{% endif %}}")
-        }
-        "jailbreak" => {
-            format!("{{% if char.jailbreak %}}{{{{ char.jailbreak }}}}{{% else %}}{own}{{% endif %}}")
-        }
-        _ => own,
+    let text = match card_field(&item.id) {
+        Some(field) => replaced(field, &own),
+        None => own,
     };
     let block = Block::new("block", Body::Text(text));
     match item.depth {

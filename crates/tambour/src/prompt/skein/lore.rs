@@ -1,6 +1,6 @@
 //! World info of a prompt: which of its blocks are there, where they go, and the variables that print them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -45,6 +45,27 @@ pub(super) fn named(person: Option<&Value>) -> String {
     person.and_then(|person| text(person).or_else(|| text(person.get("name")?))).unwrap_or_default()
 }
 
+/// Ids of entries. Those of two books may be equal, and what is remembered of one entry is not true of the other.
+#[derive(Default)]
+struct Ids {
+    /// How often each has come.
+    known: HashMap<String, usize>,
+}
+
+impl Ids {
+    /// The id, or with a number behind it where it is there already: the same for the same books in the same order.
+    fn own(&mut self, id: &str) -> String {
+        let mut own = id.to_owned();
+        while self.known.contains_key(&own) {
+            let number = self.known.entry(id.to_owned()).or_default();
+            *number += 1;
+            own = format!("{id} #{number}");
+        }
+        self.known.insert(own.clone(), 1);
+        own
+    }
+}
+
 impl Skein {
     /// Finds the world info that is active with those messages.
     pub(super) fn active(
@@ -56,9 +77,13 @@ impl Skein {
     ) -> Active {
         let mut blocks = Vec::new();
         let mut entries: Vec<Entry> = Vec::new();
+        let mut ids = Ids::default();
         for (at, block) in self.blocks.iter().enumerate() {
             let Some(entry) = &block.lore else { continue };
-            let id = if entry.id.is_empty() { format!("block {}", at + 1) } else { entry.id.clone() };
+            let id = match &*entry.id {
+                "" => ids.own(&format!("block {}", at + 1)),
+                id => ids.own(id),
+            };
             let content = match &block.body {
                 Body::Text(text) => text.clone(),
                 Body::Data(value) => crate::yaml::print(value),

@@ -201,3 +201,20 @@ fn the_same_seed_gives_the_same_chances() {
     let places = run(&"{{pick::a::b::c::d}}".repeat(40));
     assert!(["a", "b", "c", "d"].iter().all(|item| places.contains(item)), "{places}");
 }
+
+#[test]
+fn a_closing_tag_of_what_has_no_scope_is_text() {
+    // M-011, M-012, M-013: it runs nothing, and is told
+    for (text, shown) in [
+        ("{{user}} hi {{/user}}", "Tom hi {{/user}}"),
+        ("x {{/char}}", "x {{/char}}"),
+        ("x {{/getvar}} {{getvar::x}}", "x {{/getvar}} ex"),
+        ("{{#user}} {{/random}}", "Tom {{/random}}"),
+        ("{{random::{{/char}}}}", "{{/char}}"),
+        ("{{if hp}}{{/user}}{{/if}}", "{{/user}}"),
+    ] {
+        assert_eq!(run(text), shown, "{text}");
+        let told = migrate(text).warnings;
+        assert!(told.iter().any(|warning| warning.code == "macro_unknown"), "{text}: {told:?}");
+    }
+}

@@ -81,3 +81,55 @@ fn a_preset_takes_a_card_and_a_book() {
     );
     assert_eq!(found.messages.last().map(|message| &*message.content), Some("Stay Mia."));
 }
+
+#[test]
+fn a_text_of_a_card_goes_around_the_text_that_it_replaces() {
+    // F-030: `{{original}}` in a main prompt or a last instruction is that of the preset, else the usual one; given once
+    let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Mia", "description": "", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
+        "system_prompt": "Slowly. {{original}} Or so.{{original}}", "post_history_instructions": "{{original}} Stay {{char}}."}}));
+    let mut prompt = from_preset(&read(&json!({"prompts": [
+        {"identifier": "main", "role": "system", "content": "Write as {{char}} to {{user}}. {% raw %}{{x}}"},
+        {"identifier": "chatHistory", "marker": true},
+        {"identifier": "jailbreak", "role": "system", "content": "Go on, {{char}}."}]})));
+    prompt.take(&from_card(&card));
+    let texts = |prompt: &Skein| {
+        let found = prompt.render(&context(), &RenderOptions::default()).expect("it renders");
+        found.messages.into_iter().map(|message| message.content).collect::<Vec<_>>()
+    };
+    let found = texts(&prompt);
+    assert_eq!(
+        found[0],
+        "<system_instruction>\nSlowly. Write as Mia to Ann. {% raw %}{{x}} Or so.\n</system_instruction>"
+    );
+    assert_eq!(found.last().map(String::as_str), Some("Go on, Mia. Stay Mia."));
+    let found = texts(&from_card(&card));
+    assert!(
+        found[0]
+            .contains("Slowly. Write the next reply of Mia in a fictional chat between Mia and Ann. Or so."),
+        "{found:?}"
+    );
+    assert_eq!(found.last().map(String::as_str), Some(" Stay Mia."));
+}
+
+#[test]
+fn entries_of_two_books_with_one_id_are_two() {
+    // F-030: what stays from the turn before is the entry that was active, not that of the other book
+    let book = |key: &str, text: &str| {
+        from_book(&read(&json!({"entries": {"0": {"uid": 0, "key": [key], "content": text, "sticky": 5}}})))
+    };
+    let mut prompt = book("wood", "Trees.");
+    prompt.take(&book("sea", "Waves."));
+    prompt.take(&book("sky", "Clouds."));
+    let turn = |said: &[&str], timed| {
+        let history: Vec<Value> = said.iter().map(|text| json!({"role": "user", "content": text})).collect();
+        let mut options = RenderOptions::default();
+        options.timed = timed;
+        prompt.render(&json!({"history": history}), &options).expect("it renders")
+    };
+    let first = turn(&["the sea"], Default::default());
+    assert!(first.text.contains("Waves.") && !first.text.contains("Trees."), "{}", first.text);
+    let second = turn(&["the sea", "a", "b", "c"], first.timed);
+    assert!(second.text.contains("Waves."), "{}", second.text);
+    assert!(!second.text.contains("Trees.") && !second.text.contains("Clouds."), "{}", second.text);
+}
