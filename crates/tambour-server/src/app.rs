@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::dialogues::UnderWay;
 use crate::http::Threads;
 use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub turns: Turns,
     /// Requests that may come again and are under way.
     pub claims: Arc<Claims>,
+    /// Turns of dialogues that may come again and are under way.
+    pub under_way: Arc<UnderWay>,
     /// Messages that run in conversations under names of clients.
     pub threads: Threads,
     /// Event streams that are open.
@@ -241,6 +244,7 @@ impl App {
             desks: Desks::default(),
             turns: Turns::default(),
             claims: Arc::default(),
+            under_way: Arc::default(),
             threads: Threads::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),

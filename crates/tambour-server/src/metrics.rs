@@ -135,7 +135,7 @@ impl Metrics {
             registry: Registry::default(),
         };
         for (name, help, gauge) in [
-            ("running", "Messages running", &metrics.running),
+            ("running", "Messages and turns of dialogues that run or wait in line", &metrics.running),
             ("streams_open", "Event streams open", &metrics.open),
             ("tool_waits", "Messages that wait for a confirmation or a client's result", &metrics.waits),
         ] {

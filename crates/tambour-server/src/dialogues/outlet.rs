@@ -10,14 +10,28 @@ use tambour::event::{Event, EventKind, Extension, Failure};
 use tambour::options::Language;
 use tambour::{End, Finding, Options, Pipeline, Sink};
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
-/// Frames on their way to the client.
-pub(crate) type Frames = UnboundedReceiver<Bytes>;
+/// The frames of a turn, as they come. Each reader begins with the first one.
+#[derive(Clone)]
+pub(crate) struct Frames {
+    all: watch::Receiver<Vec<Bytes>>,
+    next: usize,
+}
+
+impl Frames {
+    /// The next frame; none when the turn is over.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        let at = self.next;
+        let all = self.all.wait_for(|all| all.len() > at).await.ok()?;
+        self.next += 1;
+        all.get(at).cloned()
+    }
+}
 
 /// Where the events of a turn go. Without a client they go nowhere.
 pub(crate) struct Outlet {
-    client: Option<UnboundedSender<Bytes>>,
+    client: Option<watch::Sender<Vec<Bytes>>>,
     envelope: Envelope,
     number: u64,
     extensions: bool,
@@ -41,12 +55,13 @@ impl Outlet {
 
     /// An outlet for a client, and what it gets.
     pub(crate) fn open(turn: &str, request: &str, extensions: bool, findings: bool) -> (Outlet, Frames) {
-        let (sender, frames) = unbounded_channel();
-        (Outlet::new(Some(sender), &Envelope::new(turn, request), extensions, findings), frames)
+        let (sender, all) = watch::channel(Vec::new());
+        let outlet = Outlet::new(Some(sender), &Envelope::new(turn, request), extensions, findings);
+        (outlet, Frames { all, next: 0 })
     }
 
     fn new(
-        client: Option<UnboundedSender<Bytes>>,
+        client: Option<watch::Sender<Vec<Bytes>>>,
         envelope: &Envelope,
         extensions: bool,
         findings: bool,
@@ -175,10 +190,12 @@ impl Outlet {
         self.put(out);
     }
 
-    /// A client that has gone away is no reason to stop.
+    /// A client that has gone away is no reason to stop; nothing is kept for nobody.
     fn put(&mut self, out: Vec<u8>) {
-        if self.client.as_ref().is_some_and(|client| client.send(out.into()).is_err()) {
-            self.client = None;
+        match &self.client {
+            Some(client) if client.is_closed() => self.client = None,
+            Some(client) => client.send_modify(|all| all.push(out.into())),
+            None => {}
         }
     }
 }

@@ -7,13 +7,13 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
 
 use super::events;
-use super::idempotency::{claim, since};
+use super::idempotency::{claim, reused, since};
 use super::keys::Caller;
 use super::page;
 use super::problem::{Problem, body};
@@ -21,7 +21,7 @@ use super::repeats::{Repeated, once, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Frames, Input, Outlet};
+use crate::dialogues::{self, Frames, Guard, Input, Outlet};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
@@ -74,7 +74,7 @@ pub(crate) struct NewInput {
 }
 
 /// The client's answer to a request.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenAnswer {
     /// The request.
@@ -249,16 +249,22 @@ pub(super) async fn input(
     owned(&app, &caller, &id).await?;
     let input = what(&new)?;
     let repeat = word(&headers, new.request_id.as_deref())?;
-    let place = format!("POST dialogues/{id}/input");
-    let request = format!("{place} {}", String::from_utf8_lossy(&bytes));
-    let claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
+    // How it is answered is not what is asked for.
+    let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
+    let begun = match &repeat {
+        Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
+            Begun::First(guard) => Some((claim(&app, &caller, repeat)?, guard)),
+            Begun::Joined(frames) => return Ok(stream(frames, events::open(&app, &caller)?)),
+        },
+        None => None,
+    };
     let (owner, created, since) = (caller.owner.clone(), ids::now(), since());
     let once = repeat.map(|repeat| Once { owner, repeat, request, created, since });
     let running = running(&app, &caller)?;
     if !new.stream {
         let work = app.clone();
         let turn = app.undisturbed(async move {
-            let (_claim, _running) = (claim, running);
+            let (_begun, _running) = (begun, running);
             turn(&work, &caller, &id, input, once.as_ref(), &mut Outlet::closed()).await
         });
         return Ok(Json(turn.await?).into_response());
@@ -269,15 +275,46 @@ pub(super) async fn input(
         repeated(&app, &caller, &once.repeat, &once.request).await?;
     }
     let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
+    if let Some((_, guard)) = &begun {
+        guard.streams(&frames);
+    }
     outlet.status(&json!({ "state": "running" }));
     let work = app.clone();
     app.runs.spawn(async move {
-        let (_claim, _running) = (claim, running);
+        let (_begun, _running) = (begun, running);
         if let Err(problem) = turn(&work, &caller, &id, input, once.as_ref(), &mut outlet).await {
             outlet.refuse(&problem);
         }
     });
     Ok(stream(frames, opened))
+}
+
+/// What becomes of an input that may have come before.
+enum Begun {
+    /// No other is under way.
+    First(Guard),
+    /// It is under way, and its stream is joined from the beginning on.
+    Joined(Frames),
+}
+
+/// Begins an input under a word. One that is under way is waited for, unless its stream can be joined.
+async fn begin(
+    app: &App,
+    caller: &Caller,
+    repeat: &str,
+    request: &str,
+    stream: bool,
+) -> Result<Begun, Problem> {
+    loop {
+        match app.under_way.begin(&caller.owner, repeat, request) {
+            Ok(guard) => return Ok(Begun::First(guard)),
+            Err(other) if other.request != request => return Err(reused()),
+            Err(other) => match other.frames().filter(|_| stream) {
+                Some(frames) => return Ok(Begun::Joined(frames)),
+                None => other.over().await,
+            },
+        }
+    }
 }
 
 /// What an input holds.
@@ -336,7 +373,7 @@ async fn turn(
 /// Frames as they come.
 fn stream(frames: Frames, opened: Opened) -> Response {
     let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
-        let frame = frames.recv().await?;
+        let frame = frames.next().await?;
         Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
     });
     let mut response = Response::new(Body::from_stream(frames));

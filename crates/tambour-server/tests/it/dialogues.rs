@@ -267,6 +267,81 @@ async fn the_same_input_again_is_the_same_answer() {
     assert_eq!(mock.calls().begun, 2);
 }
 
+/// A reply that stops in the middle of its message until the gate is open.
+fn halting(message: &str, gate: &Gate) -> Vec<Step> {
+    let said = answer(30, false, message);
+    let at = said.find(message).unwrap() + message.chars().next().unwrap().len_utf8();
+    let mut steps = vec![delta(&said[..at]), Step::Wait(gate.clone()), delta(&said[at..])];
+    steps.extend(finish("stop"));
+    steps
+}
+
+#[tokio::test]
+async fn who_loses_a_stream_joins_its_turn_again() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![halting("一二三四", &gate)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "你好", "stream": true, "request_id": "r"}).to_string();
+    let open = || Stream::open(server.address, "POST", &path, &[], Some(&body));
+    let mut lost = open().await;
+    let seen = lost.until("final_delta").await;
+    drop(lost);
+    let mut joined = open().await;
+    let mut events = joined.until("final_delta").await;
+    assert_eq!(events, seen);
+    // Another input under the same word is refused at once.
+    let other = server.post(&path, &json!({"text": "别的", "stream": true, "request_id": "r"})).await;
+    assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
+    // Who wants no stream waits for the end; what has come by then is in it.
+    let plain = json!({"text": "你好", "request_id": "r"});
+    let (whole, ()) = tokio::join!(server.post(&path, &plain), async {
+        gate.open();
+        events.extend(joined.rest().await);
+    });
+    crate::client::check(&events);
+    assert_eq!(text(&events, "final_delta"), "一二三四");
+    assert_eq!((whole.status, &whole.json), (200, turn(&events)), "{}", whole.text);
+    assert_eq!(mock.calls().begun, 1);
+    assert_eq!(
+        server.get(&format!("/api/v1/dialogues/{id}/trace")).await.json["data"].as_array().unwrap().len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_under_way_is_waited_for() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![halting("一二", &gate)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "你好", "request_id": "r"});
+    let mut streaming = body.clone();
+    streaming["stream"] = true.into();
+    let streaming = streaming.to_string();
+    let (first, second, streamed, ()) = tokio::join!(
+        server.post(&path, &body),
+        async {
+            mock.until(|calls| calls.begun == 1).await;
+            server.post(&path, &body).await
+        },
+        async {
+            // It has no stream, so that of its end is made.
+            mock.until(|calls| calls.begun == 1).await;
+            Stream::open(server.address, "POST", &path, &[], Some(&streaming)).await.whole().await
+        },
+        async {
+            mock.until(|calls| calls.begun == 1).await;
+            gate.open();
+        }
+    );
+    assert_eq!((first.status, &first.json), (second.status, &second.json));
+    assert_eq!(&first.json, turn(&streamed));
+    assert_eq!(mock.calls().begun, 1);
+}
+
 #[tokio::test]
 async fn turns_of_a_dialogue_come_one_after_the_other() {
     let gate = Gate::new();
@@ -284,8 +359,8 @@ async fn turns_of_a_dialogue_come_one_after_the_other() {
             server.post(&path, &two).await
         },
         async {
-            mock.until(|calls| calls.begun == 1).await;
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            // Both are there.
+            server.until_metric("tambour_running", 2).await;
             gate.open();
         }
     );
