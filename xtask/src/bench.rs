@@ -6,7 +6,7 @@ use anyhow::Context;
 
 /// Benchmarks by the names of this command.
 const BENCHES: &[(&str, &str)] =
-    &[("lib", "stream"), ("stream", "stream"), ("json", "json"), ("state", "state")];
+    &[("lib", "stream"), ("stream", "stream"), ("json", "json"), ("state", "state"), ("prompt", "prompt")];
 
 /// Sizes between which instructions are counted, so that start-up does not count.
 const SIZES: [usize; 2] = [64 << 10, 256 << 10];

@@ -7,6 +7,7 @@ mod bare;
 mod client;
 mod measure;
 mod process;
+mod rounds;
 mod table;
 mod upstream;
 

@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     less: usize,
 }
 
-const PARTS: [&str; 4] = ["cpu", "first", "memory", "gone"];
+const PARTS: [&str; 5] = ["cpu", "first", "memory", "gone", "rounds"];
 
 impl Plan {
     pub(crate) fn of(words: &[&str]) -> anyhow::Result<Plan> {
@@ -98,6 +98,9 @@ pub(crate) async fn run(program: &Path, plan: &Plan) -> anyhow::Result<()> {
     }
     if plan.has("gone") {
         gone(program, upstream.address, &mut table).await?;
+    }
+    if plan.has("rounds") {
+        crate::rounds::run(program, upstream.address, plan.less, &mut table).await?;
     }
     table.end();
     Ok(())

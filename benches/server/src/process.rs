@@ -30,6 +30,15 @@ impl Process {
 
     /// The server with an empty database and its defaults; an upstream, and no grace where that is measured.
     pub(crate) fn tambour(program: &Path, upstream: SocketAddr, grace: bool) -> anyhow::Result<Process> {
+        Process::serve(program, upstream, if grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) })
+    }
+
+    /// The same with a model for those who name none.
+    pub(crate) fn tambour_with(program: &Path, upstream: SocketAddr, model: &str) -> anyhow::Result<Process> {
+        Process::serve(program, upstream, Some(("TAMBOUR_MODEL", model)))
+    }
+
+    fn serve(program: &Path, upstream: SocketAddr, setting: Option<(&str, &str)>) -> anyhow::Result<Process> {
         use std::sync::atomic::{AtomicUsize, Ordering};
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("tambour-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -38,9 +47,7 @@ impl Process {
         let mut command = Command::new(program.canonicalize()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
         command.arg("--upstream").arg(format!("openai=http://{upstream}/v1")).current_dir(&folder);
-        if !grace {
-            command.env("TAMBOUR_GRACE_MS", "0");
-        }
+        command.envs(setting);
         Process::start(command, Some(folder))
     }
 

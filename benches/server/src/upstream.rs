@@ -2,7 +2,7 @@
 //!
 //! `burst-N`: N chunks, one write each, as fast as the socket takes them. `blocks-N`: the same in large writes. `paced-N-MS`:
 //! one chunk every MS milliseconds. `hold-N-MS`: the same, then nothing until the client has gone; with 0 the chunks come in
-//! large writes. `GET /running` says how many calls are being answered.
+//! large writes. `round`: the answer of a round of a dialogue at once. `GET /running` says how many calls are being answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ enum Pace {
 /// What a model name asks for.
 struct Asked {
     pace: Pace,
-    chunks: usize,
+    text: String,
     hold: bool,
 }
 
@@ -84,6 +84,9 @@ async fn connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Res
 }
 
 fn asked_for(model: &str) -> Option<Asked> {
+    if model == "round" {
+        return Some(Asked { pace: Pace::Blocks, text: crate::rounds::reply(), hold: false });
+    }
     let mut words = model.split('-');
     let (name, chunks) = (words.next()?, words.next()?.parse().ok()?);
     let time = words.next().map(str::parse).transpose().ok()?;
@@ -93,11 +96,11 @@ fn asked_for(model: &str) -> Option<Asked> {
         ("paced" | "hold", Some(time)) => Pace::Every(Duration::from_millis(time)),
         _ => return None,
     };
-    Some(Asked { pace, chunks, hold: name == "hold" })
+    Some(Asked { pace, text: reply(chunks), hold: name == "hold" })
 }
 
 async fn answer(socket: &mut TcpStream, asked: &Asked) -> std::io::Result<()> {
-    let text = reply(asked.chunks);
+    let text = &asked.text;
     let mut pieces = (0..text.len()).step_by(CHUNK).map(|at| &text[at..text.len().min(at + CHUNK)]);
     let mut out = HEAD.as_bytes().to_vec();
     frame(pieces.next().unwrap_or(""), &mut out);

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
-use crate::dialogues::UnderWay;
+use crate::dialogues::{ReadTemplates, UnderWay};
 use crate::http::Threads;
 use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub turns: Turns,
     /// Requests that may come again and are under way.
     pub claims: Arc<Claims>,
+    /// Templates of dialogues that were read.
+    pub templates: Arc<ReadTemplates>,
     /// Turns of dialogues that may come again and are under way.
     pub under_way: Arc<UnderWay>,
     /// Messages that run in conversations under names of clients.
@@ -244,6 +246,10 @@ impl App {
             desks: Desks::default(),
             turns: Turns::default(),
             claims: Arc::default(),
+            templates: Arc::new(ReadTemplates::new(
+                metrics.template_hits.clone(),
+                metrics.template_misses.clone(),
+            )),
             under_way: Arc::default(),
             threads: Threads::default(),
             streams: Arc::default(),

@@ -31,6 +31,12 @@ pub(crate) struct Metrics {
     pub tool_loops: Counter,
     /// Messages that wait for a person or a client.
     pub tool_waits: AtomicU64,
+    /// Rounds of dialogues for which a model took long.
+    pub slow_rounds: Counter,
+    /// Templates of dialogues that had been read before.
+    pub template_hits: Counter,
+    /// Templates that were read.
+    pub template_misses: Counter,
     /// Calls of upstreams.
     pub upstreams: Calls,
     commits: Family<Of, Histogram, Seconds>,
@@ -123,6 +129,9 @@ impl Metrics {
                 "Messages that ended since their tool calls went on without end",
             ),
             tool_waits: AtomicU64::default(),
+            slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
+            template_hits: counter("template_hits", "Templates of dialogues that had been read before"),
+            template_misses: counter("template_misses", "Templates of dialogues that were read"),
             upstreams: Calls {
                 failures: Family::default(),
                 first_text: Family::new_with_constructor(LONG),

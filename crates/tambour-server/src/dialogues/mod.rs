@@ -6,6 +6,6 @@ mod turn;
 mod under_way;
 
 pub(crate) use outlet::{Frames, Outlet};
-pub(crate) use templates::{Prompts, hash};
+pub(crate) use templates::{Prompts, ReadTemplates, hash};
 pub(crate) use turn::{Input, machine, run};
 pub(crate) use under_way::{Guard, UnderWay};

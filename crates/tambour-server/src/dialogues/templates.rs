@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use prometheus_client::metrics::counter::Counter;
 use sha2::{Digest, Sha256};
 use tambour::dialogue::Templates;
 use tambour::prompt::template::{Files, Template};
@@ -16,6 +18,40 @@ use crate::store::DocumentKind;
 pub(crate) struct Prompts {
     stored: HashMap<String, String>,
     pub(crate) files: Files,
+    read: Arc<ReadTemplates>,
+}
+
+/// Templates that were read once, by their texts: one that changes is another one (S-104).
+pub(crate) struct ReadTemplates {
+    by_text: Mutex<HashMap<Arc<str>, Template>>,
+    hits: Counter,
+    misses: Counter,
+}
+
+/// Templates that are kept. All are forgotten when there are more: owners who change theirs all the time are rare.
+const KEPT: usize = 1000;
+
+impl ReadTemplates {
+    /// With the counters of what was there and what was read.
+    pub(crate) fn new(hits: Counter, misses: Counter) -> ReadTemplates {
+        ReadTemplates { by_text: Mutex::default(), hits, misses }
+    }
+
+    fn get(&self, text: &str) -> Template {
+        let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(template) = by_text.get(text) {
+            self.hits.inc();
+            return template.clone();
+        }
+        self.misses.inc();
+        if by_text.len() >= KEPT {
+            by_text.clear();
+        }
+        let text: Arc<str> = text.into();
+        let template = Template::parse(text.clone());
+        by_text.insert(text, template.clone());
+        template
+    }
 }
 
 impl Prompts {
@@ -28,16 +64,17 @@ impl Prompts {
             tracing::error!(%error, "the folder of templates cannot be used");
             Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "templates_unusable", error)
         })?;
-        Ok(Prompts { stored, files })
+        Ok(Prompts { stored, files, read: app.templates.clone() })
     }
 }
 
 impl Templates for Prompts {
     fn template(&self, id: &str) -> tambour::Result<Template> {
-        match self.stored.get(id) {
-            Some(text) => Ok(Template::parse(text.as_str())),
-            None => self.files.get(id),
-        }
+        let text = match self.stored.get(id) {
+            Some(text) => text,
+            None => self.files.text(id)?,
+        };
+        Ok(self.read.get(text))
     }
 }
 

@@ -14,8 +14,12 @@ use super::templates::Prompts;
 use crate::app::App;
 use crate::http::problem::Problem;
 use crate::ids;
+use crate::metrics::Metrics;
 use crate::store::{DialogueRow, Once, StoreError};
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
+
+/// Milliseconds after which a round is slow (S-102).
+const SLOW_MS: u64 = 3000;
 
 /// What comes in.
 pub(crate) enum Input {
@@ -156,6 +160,16 @@ impl Running<'_> {
     /// Asks the model, and takes what it says. The record of it, for the trace.
     async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
         let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
+        if elapsed_ms > SLOW_MS {
+            Metrics::count(&self.app.metrics.slow_rounds);
+            tracing::warn!(
+                dialogue = self.row.id,
+                upstream = &*self.upstream.name,
+                round = call.round,
+                elapsed_ms,
+                "a round took longer than 3 s"
+            );
+        }
         let mut record = json!({
             "created": ids::now(),
             "action_type": call.kind.name(),

@@ -27,7 +27,7 @@ pub use replay::Replay;
 
 /// A configured upstream.
 pub struct Upstream {
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     source: Source,
     calls: Calls,
 }

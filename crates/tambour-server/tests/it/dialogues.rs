@@ -463,3 +463,49 @@ async fn turns_count_among_what_runs() {
     assert_eq!(first.json["ai_message"], "一");
     assert_eq!(say(&server, &two, "乙").await["ai_message"], "二");
 }
+
+#[tokio::test]
+async fn a_template_is_read_once_for_a_hundred_rounds() {
+    // S-104: at least 95 of 100 are there; a file that changes counts from the next turn on
+    let replies = (0..101).map(|_| reply(&answer(30, false, "一"), 99)).collect();
+    let mock = Mock::start(replies).await;
+    let folder = crate::server::Folder::new();
+    let prompts = folder.0.join("config/prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    std::fs::write(prompts.join("mine.md"), "first {%chat_history%}").unwrap();
+    let mut config = config(&folder);
+    config.config_dir = folder.0.join("config");
+    config.add_upstream(&mock.url(), None).unwrap();
+    let server = Tambour::serve(folder, config).await;
+    let own = SAY.replace("max_rounds: 3", "max_rounds: 20, require_acknowledgment: false, template: mine");
+    let id = started(&server, &[own.as_str(); 6]).await;
+    for _ in 0..100 {
+        say(&server, &id, "嗯").await;
+    }
+    assert_eq!(mock.calls().begun, 100);
+    let hits = server.metric("tambour_template_hits_total").await;
+    let misses = server.metric("tambour_template_misses_total").await;
+    assert!(hits + misses >= 100 && hits * 100 >= (hits + misses) * 95, "{hits} of {}", hits + misses);
+    std::fs::write(prompts.join("mine.md"), "second {%chat_history%}").unwrap();
+    say(&server, &id, "嗯").await;
+    let asked = mock.asked();
+    let prompt = |at: usize| asked[at].body["messages"][0]["content"].as_str().unwrap();
+    assert!(prompt(99).starts_with("first") && prompt(100).starts_with("second"), "{}", prompt(100));
+}
+
+#[tokio::test]
+async fn a_slow_round_is_counted() {
+    // S-102
+    let gate = Gate::new();
+    let mock = Mock::start(vec![halting("一二", &gate), reply(&answer(30, false, "三"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    tokio::join!(say(&server, &id, "嗯"), async {
+        mock.until(|calls| calls.begun == 1).await;
+        // Longer than a round may take without being slow.
+        tokio::time::sleep(std::time::Duration::from_millis(3001)).await;
+        gate.open();
+    });
+    say(&server, &id, "嗯").await;
+    assert_eq!(server.metric("tambour_slow_rounds_total").await, 1);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BUILTIN, Builtin, Template, builtin};
+use super::{BUILTIN, Template, builtin};
 use crate::error::{Error, Result};
 
 /// The code of the error for an id that no template has (S-022).
@@ -24,7 +24,7 @@ pub fn id_of(path: &str) -> String {
 /// Files of a folder, and the shipped templates behind them.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
-    by_id: BTreeMap<String, (String, Template)>,
+    by_id: BTreeMap<String, (String, String)>,
 }
 
 impl Files {
@@ -51,20 +51,26 @@ impl Files {
                 "the templates `{other}` and `{path}` have the same id `{id}`; rename one of them"
             )));
         }
-        self.by_id.insert(id.clone(), (path, Template::parse(text)));
+        self.by_id.insert(id.clone(), (path, text));
         Ok(id)
     }
 
-    /// The template of this id: a file's, else the shipped one.
+    /// The template of this id, read from its text.
     ///
     /// # Errors
     /// There is none; the error's code is [`NOT_FOUND`].
     pub fn get(&self, id: &str) -> Result<Template> {
-        if let Some((_, template)) = self.by_id.get(id) {
-            return Ok(template.clone());
-        }
-        let shipped = builtin(id).map(Builtin::template);
-        shipped.ok_or_else(|| Error::unknown("template", id, self.ids()).coded(NOT_FOUND))
+        self.text(id).map(Template::parse)
+    }
+
+    /// The text of the template of this id: a file's, else the shipped one.
+    ///
+    /// # Errors
+    /// There is none; the error's code is [`NOT_FOUND`].
+    pub fn text(&self, id: &str) -> Result<&str> {
+        let file = self.by_id.get(id).map(|(_, text)| text.as_str());
+        let text = file.or_else(|| builtin(id).map(|shipped| shipped.text));
+        text.ok_or_else(|| Error::unknown("template", id, self.ids()).coded(NOT_FOUND))
     }
 
     /// All ids, sorted, none twice.

@@ -32,6 +32,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -56,11 +57,11 @@ pub enum Layer {
     System,
 }
 
-/// A template that was read.
+/// A template that was read. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Template {
-    source: String,
-    pieces: Vec<Piece>,
+    source: Arc<str>,
+    pieces: Arc<[Piece]>,
 }
 
 /// What was noticed while a template was filled.
@@ -107,9 +108,9 @@ enum Part<'t> {
 impl Template {
     /// Reads a template. Every text is one; linear in its length.
     #[must_use]
-    pub fn parse(source: impl Into<String>) -> Template {
+    pub fn parse(source: impl Into<Arc<str>>) -> Template {
         let source = source.into();
-        let pieces = scan::pieces(&source);
+        let pieces = scan::pieces(&source).into();
         Template { source, pieces }
     }
 

@@ -1,0 +1,87 @@
+//! What a round of a dialogue costs beside the model (S-102): whole turns over HTTP, with a model that answers at once.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::client;
+use crate::process::Process;
+use crate::table::{Table, Target, median, share};
+
+/// Rounds of one dialogue.
+const ROUNDS: usize = 20;
+
+/// The reply of each round.
+pub(crate) fn reply() -> String {
+    json!({
+        "assessment": {
+            "understanding_level": 40, "has_questions": true, "expressed_understanding": false,
+            "reasoning": "The user asks for an example.",
+        },
+        "response": {"guide": "Think of the last time you were late. What went through your mind, and what did you do then?"},
+        "should_exit": false,
+        "exit_reason": "",
+    })
+    .to_string()
+}
+
+const SCRIPT: &str = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
+                      actions:\n              - {type: ai_say, content: Explain the model., max_rounds: 20}\n";
+
+/// A connection on which one request follows the other.
+struct Caller {
+    socket: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Caller {
+    async fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = body.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        self.socket.write_all(format!("{head}{body}").as_bytes()).await?;
+        let answer = client::request(&mut self.socket, &mut self.read).await?;
+        let (head, body) = answer.context("the server closed the connection")?;
+        anyhow::ensure!(head.starts_with("HTTP/1.1 20"), "{path}: {head}{}", String::from_utf8_lossy(&body));
+        Ok(serde_json::from_slice(&body)?)
+    }
+}
+
+pub(crate) async fn run(
+    program: &Path,
+    upstream: SocketAddr,
+    less: usize,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    let server = Process::tambour_with(program, upstream, "round")?;
+    let socket = TcpStream::connect(server.address).await?;
+    socket.set_nodelay(true)?;
+    let mut caller = Caller { socket, read: Vec::new() };
+    let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
+    let mut times = Vec::new();
+    // What a first dialogue makes is made.
+    for number in 0..=50 / less {
+        let new = json!({"script_id": script["script_id"]});
+        let dialogue = caller.post("/api/v1/dialogues", &new).await?;
+        let path = format!("/api/v1/dialogues/{}/input", dialogue["dialogue_id"].as_str().context("an id")?);
+        for round in 1..=ROUNDS {
+            let start = Instant::now();
+            let turn = caller.post(&path, &json!({"text": "Can you give me an example?"})).await?;
+            if number > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+            anyhow::ensure!(turn["metadata"]["current_round"] == round, "not round {round}: {turn}");
+        }
+    }
+    table.line("round of a dialogue, median", "ms", None, median(&times), &Target::None);
+    let what = format!("round of a dialogue, p99 of {}", times.len());
+    table.line(&what, "ms", None, share(&times, 0.99), &Target::Most(10.0));
+    Ok(())
+}
