@@ -1,6 +1,7 @@
 //! `xtask-tools`: the developer commands that need the library. `cargo xtask` builds and runs it.
 
 mod bench;
+mod coverage;
 mod fixtures;
 mod mutants;
 mod peers;
@@ -21,6 +22,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("spec", spec::run),
     ("mutants", mutants::run),
     ("bench", bench::run),
+    ("coverage", coverage::run),
     ("work", work::run),
     ("fixtures", fixtures::run),
     ("peers", peers::run),

@@ -25,10 +25,11 @@ const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
     ("mutants", "[--list] [--sample N] [WORD...]", "breakages made on purpose, which tests must catch", None),
     (
         "bench",
-        "[lib | json | instructions | server]",
+        "[lib | json | state | prompt | instructions | server]",
         "speed, instructions under valgrind, or the server's costs",
         None,
     ),
+    ("coverage", "", "lines of the crates that tests run through", None),
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", None),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", None),

@@ -1,0 +1,123 @@
+//! `cargo xtask coverage`: lines of the crates that tests run through (S-100), counted by cargo-llvm-cov in one run whose seeded tests
+//! read as little as they may.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// Of a hundred lines of all crates together, so many are run through at least.
+const LEAST: f64 = 80.0;
+
+/// The version that is installed where there is none.
+const VERSION: &str = "0.9.1";
+
+/// Packages without code of the product.
+const OTHERS: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
+
+/// Inputs of the seeded tests, which are there to find faults and not to run through lines.
+const SEEDED: [(&str, &str); 2] = [("FUZZ_ITERATIONS", "20"), ("WORDS_ITERATIONS", "2")];
+
+/// Lines of one crate.
+#[derive(Clone, Copy, Default)]
+struct Lines {
+    all: u64,
+    run: u64,
+}
+
+impl Lines {
+    fn percent(self) -> f64 {
+        self.run as f64 * 100.0 / self.all.max(1) as f64
+    }
+}
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.is_empty(), "`coverage` takes no arguments");
+    tools()?;
+    let mut tests = cargo(&["llvm-cov", "--no-report", "--workspace", "--lib", "--bins", "--tests"]);
+    let others = OTHERS.iter().flat_map(|package| ["--exclude", package]);
+    let status = tests.args(others).envs(SEEDED).status()?;
+    anyhow::ensure!(status.success(), "the tests failed");
+    let report = cargo(&["llvm-cov", "report", "--json", "--summary-only"]).output()?;
+    anyhow::ensure!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let crates = lines(&serde_json::from_slice(&report.stdout)?)?;
+    println!("\n{:<20} {:>8} {:>8} {:>7}", "lines", "all", "run", "%");
+    let mut sum = Lines::default();
+    for (name, lines) in &crates {
+        println!("{name:<20} {:>8} {:>8} {:>7.1}", lines.all, lines.run, lines.percent());
+        (sum.all, sum.run) = (sum.all + lines.all, sum.run + lines.run);
+    }
+    println!("{:<20} {:>8} {:>8} {:>7.1}", "together", sum.all, sum.run, sum.percent());
+    anyhow::ensure!(sum.percent() >= LEAST, "fewer than {LEAST} % of the lines are run through (S-100)");
+    Ok(())
+}
+
+/// What counts: installed where it is missing.
+fn tools() -> anyhow::Result<()> {
+    if !crate::quiet(&mut cargo(&["llvm-cov", "--version"])) {
+        let install = ["install", "--locked", "--version", VERSION, "cargo-llvm-cov"];
+        println!("cargo-llvm-cov is missing: cargo {}", install.join(" "));
+        let installed = cargo(&install).status()?.success();
+        anyhow::ensure!(installed, "install it with `cargo {}`", install.join(" "));
+    }
+    // Where both are named, they need not be those of the toolchain.
+    let named = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
+    let add = ["component", "add", "llvm-tools"];
+    if !named && !crate::quiet(Command::new("rustup").args(add).current_dir(crate::root())) {
+        anyhow::bail!(
+            "the LLVM tools of the toolchain are missing: `rustup {}`, or LLVM_COV and LLVM_PROFDATA name those of a \
+             package of the same major version as `rustc --version --verbose` says",
+            add.join(" ")
+        );
+    }
+    Ok(())
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).current_dir(crate::root());
+    command
+}
+
+/// The lines of each crate, from a report as llvm-cov exports it. Tests are no lines to be tested.
+fn lines(report: &Value) -> anyhow::Result<BTreeMap<String, Lines>> {
+    let files = report["data"][0]["files"].as_array().context("the report has no files")?;
+    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+    for file in files {
+        let name = file["filename"].as_str().context("a file has no name")?.replace('\\', "/");
+        let Some((_, below)) = name.rsplit_once("/crates/") else { continue };
+        let Some((package, path)) = below.split_once('/') else { continue };
+        if !path.starts_with("src/") {
+            continue;
+        }
+        let counts = &file["summary"]["lines"];
+        let count = |key: &str| counts[key].as_u64().with_context(|| format!("{name} has no `{key}`"));
+        let lines = crates.entry(package.to_owned()).or_default();
+        lines.all += count("count")?;
+        lines.run += count("covered")?;
+    }
+    anyhow::ensure!(!crates.is_empty(), "the report names no file of a crate");
+    Ok(crates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+    use serde_json::json;
+
+    #[test]
+    fn lines_are_those_of_the_crates() {
+        // S-100
+        let file = |name: &str, count: u64, covered: u64| json!({"filename": name, "summary": {"lines": {"count": count, "covered": covered}}});
+        let report = json!({"data": [{"files": [
+            file("/x/crates/a/src/lib.rs", 10, 9), file("/x/crates/a/src/b/c.rs", 10, 0),
+            file("/x/crates/a/tests/it/main.rs", 99, 99), file("/x/xtask/src/main.rs", 99, 0),
+        ]}]});
+        let crates = lines(&report).expect("a report");
+        assert_eq!(crates.len(), 1);
+        assert_eq!((crates["a"].all, crates["a"].run, crates["a"].percent()), (20, 9, 45.0));
+        assert!(lines(&json!({"data": [{"files": [file("/x/a.rs", 1, 1)]}]})).is_err());
+        assert!(lines(&json!({"data": [{"files": [{"filename": "/x/crates/a/src/lib.rs"}]}]})).is_err());
+    }
+}
