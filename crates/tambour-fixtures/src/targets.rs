@@ -88,6 +88,9 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
         Event::Completed(completed) => completed.metadata.dialect == "filament",
         _ => false,
     });
+    // What has failed does not say as what it was read.
+    let is_filament =
+        is_filament || case.dialect == "auto" && tambour::dialect::detect(&text).name == "filament";
     if matches!(case.dialect, "filament" | "toolcall")
         || is_filament
         || CLOSING.iter().any(|mark| text.contains(mark))

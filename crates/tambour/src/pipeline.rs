@@ -179,7 +179,8 @@ impl Pipeline {
         utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), stages, sink, text, bad));
         let cut = end.cut();
         let failed = matches!(end, End::Failed(_));
-        dialect.finish(Ending { cut, failed }, &mut ToSink { stages, sink });
+        let calls = !self.beside.is_empty();
+        dialect.finish(Ending { cut, failed, calls }, &mut ToSink { stages, sink });
         for come in self.beside.end(cut) {
             match come {
                 Ok(action) => {
@@ -203,11 +204,15 @@ impl Pipeline {
     fn close(&mut self, end: &End, sink: &mut dyn Sink) {
         let stages = &mut self.stages;
         stages.reporter.finish(sink, stages.findings);
-        if let End::Failed(failure) = end {
+        let failed = match end {
+            End::Failed(failure) => Some(failure.clone()),
+            End::Finished(_) | End::Unknown => stages.failure.take(),
+        };
+        if let Some(failure) = failed {
             if stages.sequencer.begun() {
                 stages.sequencer.finish(&mut |event| sink.event(event));
             }
-            stages.send(Event::Error(failure.clone()), sink);
+            stages.send(Event::Error(failure), sink);
             return;
         }
         let truncated = end.cut();

@@ -52,6 +52,10 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     if trial.dialect == "toolcall" {
         whole.extend(calls(&trial.input));
     }
+    if trial.dialect == "json_value" {
+        // Nothing of it goes out before all of it is there.
+        whole.push(0..trial.input.len());
+    }
     let mut places: BTreeMap<Word, Vec<usize>> = BTreeMap::new();
     find(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
     for (word, places) in places {

@@ -31,6 +31,7 @@ const SOURCES: &[Source] = &[
         kinds: &[Summary, Title, Phase, Final, Query, Draft, Aside, Args, Assessment, Block],
     },
     Source { dialect: "toolcall", reply: toolcall, kinds: &[Phase, Final, Aside, Args] },
+    Source { dialect: "json_value", reply: json_value, kinds: &[Phase, Final] },
 ];
 
 fn source(dialect: &str) -> Option<&'static Source> {
@@ -472,6 +473,20 @@ fn ai_say(words: &mut Words) -> String {
         reply = commented(words, &reply);
     }
     let reply = fenced(words, reply, "json", 8);
+    let (draft, before, after) = (draft(words), outside(words), outside(words));
+    draft + &before + &reply + "\n" + &after
+}
+
+/// One object, as models write it when they are asked for JSON.
+fn json_value(words: &mut Words) -> String {
+    let mut writer = Writer::new(words, false);
+    let name = writer.words().word();
+    let fields = [("text", writer.any(0)), (name.as_str(), writer.any(0)), ("last", writer.any(1))];
+    let mut reply = writer.object(&fields);
+    if words.once_in(12) {
+        reply = commented(words, &reply);
+    }
+    let reply = fenced(words, reply, "json", 3);
     let (draft, before, after) = (draft(words), outside(words), outside(words));
     draft + &before + &reply + "\n" + &after
 }

@@ -43,11 +43,12 @@ fn texts(example: &str, options: &Arc<Options>, reader: fn(&Arc<Options>) -> Box
         fn act(&mut self, _: Action) {}
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
+        fn fail(&mut self, _: &'static str, _: &str) {}
     }
     let mut texts = Texts::default();
     let mut reader = reader(options);
     reader.text(example, &mut texts);
-    reader.finish(Ending { cut: false, failed: false }, &mut texts);
+    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut texts);
     texts.0
 }
 
@@ -110,6 +111,10 @@ impl Output for Watched<'_> {
 
     fn fall_back(&mut self, reason: &'static str) {
         self.out.fall_back(reason);
+    }
+
+    fn fail(&mut self, code: &'static str, message: &str) {
+        self.out.fail(code, message);
     }
 }
 

@@ -12,6 +12,7 @@ mod draft;
 mod echo;
 mod filament;
 mod front;
+mod json_value;
 mod jsonseq;
 mod marker;
 mod opening;
@@ -101,6 +102,9 @@ pub trait Output {
     /// The reply is not what was asked for, for this reason: the fallback text is the answer, unless text of the
     /// reply is.
     fn fall_back(&mut self, reason: &'static str);
+
+    /// The reply is of no use, and no text stands in for it: the stream ends with `error`.
+    fn fail(&mut self, code: &'static str, message: &str);
 }
 
 /// How the input of a dialect ended.
@@ -111,6 +115,8 @@ pub struct Ending {
     pub cut: bool,
     /// The connection broke or the stream ended with an error: nothing is decided (S-065).
     pub failed: bool,
+    /// Calls of tools came beside the reply, which needs no text then.
+    pub calls: bool,
 }
 
 /// A reader of one dialect.
@@ -208,6 +214,7 @@ pub static DIALECTS: &[Entry] = &[
     filament::ENTRY,
     ai_say::ENTRY,
     toolcall::ENTRY,
+    json_value::ENTRY,
     plain::ENTRY,
     auto::ENTRY,
 ];
@@ -236,10 +243,11 @@ pub fn detect(text: &str) -> &'static Entry {
         fn act(&mut self, _: Action) {}
         fn report(&mut self, _: Report) {}
         fn fall_back(&mut self, _: &'static str) {}
+        fn fail(&mut self, _: &'static str, _: &str) {}
     }
     let mut reader = (auto::ENTRY.reader)(&Arc::default());
     reader.text(text, &mut Deaf);
-    reader.finish(Ending { cut: false, failed: false }, &mut Deaf);
+    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut Deaf);
     let name = reader.name();
     DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

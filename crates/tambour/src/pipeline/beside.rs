@@ -38,6 +38,11 @@ impl Beside {
         Beside { written: Vec::new(), options: options.clone() }
     }
 
+    /// Whether none has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
     pub(super) fn push(&mut self, name: &str, arguments: &str) {
         self.written.push(Written { name: name.to_owned(), arguments: arguments.to_owned() });
     }

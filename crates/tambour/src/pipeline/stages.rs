@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use super::reporter::Reporter;
 use crate::dialect::{Action, Intent, Output, Written};
-use crate::event::{Event, EventKind, Extension, Sink};
+use crate::event::{Event, EventKind, Extension, Failure, Sink};
 use crate::finding::Report;
 use crate::options::Options;
 use crate::policy::Policy;
@@ -19,6 +19,8 @@ pub(super) struct Stages {
     pub(super) findings: bool,
     /// Why the reply is not what was asked for.
     pub(super) unused: Option<&'static str>,
+    /// Why it is of no use at all.
+    pub(super) failure: Option<Failure>,
     pub(super) outcome: Outcome,
     /// Whether what calls tools leaves the stream open, for their results, and whether it has.
     pub(super) looping: bool,
@@ -34,6 +36,7 @@ impl Stages {
             extensions: false,
             findings: false,
             unused: None,
+            failure: None,
             outcome: Outcome::default(),
             looping: options.tool_loop,
             waiting: false,
@@ -150,5 +153,13 @@ impl Output for ToSink<'_> {
 
     fn fall_back(&mut self, reason: &'static str) {
         self.stages.unused.get_or_insert(reason);
+    }
+
+    fn fail(&mut self, code: &'static str, message: &str) {
+        self.stages.failure.get_or_insert_with(|| Failure {
+            code: code.into(),
+            message: message.to_owned(),
+            retryable: false,
+        });
     }
 }

@@ -87,6 +87,18 @@ impl Schema {
         Schema { size: Size::of(&value), value, validator: Arc::default() }
     }
 
+    /// A schema that keeps the form of one, which is cheap to tell; it is compiled when it is first needed.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn checked(value: Value) -> Result<Schema> {
+        jsonschema::meta::validate(&value).map_err(|error| {
+            let place = place(&error.instance_path().to_string());
+            Error::invalid(format!("not a JSON Schema: {error} at {place}"))
+        })?;
+        Ok(Schema::trusted(value))
+    }
+
     /// The schema itself.
     #[must_use]
     pub fn value(&self) -> &Value {

@@ -249,7 +249,8 @@ fn held_tells_what_has_arrived_and_not_gone_out() {
     });
     for (name, (words, first)) in read {
         assert!(first.is_none(), "{name}: {first:?}");
-        assert!(words as u64 > iterations(), "{name}: only {words} words were timed");
+        // Of a JSON value nothing goes out before all of it is there.
+        assert!(words as u64 > iterations() || name == "json_value", "{name}: only {words} words were timed");
     }
 }
 

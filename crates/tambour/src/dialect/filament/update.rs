@@ -173,6 +173,10 @@ impl Output for Around<'_> {
     fn fall_back(&mut self, reason: &'static str) {
         self.out.fall_back(reason);
     }
+
+    fn fail(&mut self, code: &'static str, message: &str) {
+        self.out.fail(code, message);
+    }
 }
 
 /// Reads operations of a value.

@@ -288,6 +288,8 @@ fn of_items(items: &[StatusItem]) -> String {
         if name.is_empty() {
             return text.clone();
         }
+        // Keys of JSON may hold what a tag cannot.
+        let name = &name.replace(|c: char| c.is_whitespace() || "<>＜＞/\"'=".contains(c), "_");
         // Text without a name is that of the item around it.
         let unnamed = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
         let text: Vec<&str> =
@@ -305,7 +307,26 @@ fn of_choice(choice: &Choice) -> String {
     let options: String = choice
         .options
         .iter()
-        .map(|option| format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), option.text))
+        .map(|option| {
+            format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), untagged(&option.text))
+        })
         .collect();
-    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", choice.prompt)
+    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", untagged(&choice.prompt))
+}
+
+/// Text in which none of the tags around it begins, not even half of one.
+fn untagged(text: &str) -> String {
+    const NAMES: [&str; 3] = ["choice", "prompt", "option"];
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
+        let tag =
+            |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
+        if matches!(c, '<' | '＜') && NAMES.iter().any(|name| tag(&name)) {
+            out.push_str("&lt;");
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }

@@ -75,6 +75,10 @@ impl Output for KeptBack<'_> {
     fn fall_back(&mut self, reason: &'static str) {
         self.out.fall_back(reason);
     }
+
+    fn fail(&mut self, code: &'static str, message: &str) {
+        self.out.fail(code, message);
+    }
 }
 
 impl Frame {

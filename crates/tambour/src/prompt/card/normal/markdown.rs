@@ -228,7 +228,9 @@ fn nested(outer: Value, inner: Vec<Value>) -> Value {
             map.insert(key, inner.into());
         }
         Value::String(text) => {
-            map.insert(text.trim_end_matches([':', '：']).to_owned(), inner.into());
+            // A name stands on one line.
+            let name = text.trim_end_matches([':', '：']).split_whitespace().collect::<Vec<_>>().join(" ");
+            map.insert(name, inner.into());
         }
         other => {
             map.insert(other.to_string(), inner.into());

@@ -1,0 +1,48 @@
+//! Options of JSON replies.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::options::{Options, Set, Setting};
+use crate::schema::Schema;
+
+/// What the value of a reply has to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct JsonOptions {
+    /// Absent: any object.
+    pub(super) schema: Option<Arc<Schema>>,
+}
+
+pub(super) const SETTINGS: &[Setting] = &[Setting {
+    name: "json_value.schema",
+    about: "the JSON Schema of the value; any object where it is absent",
+    default: "",
+    set: Set::Json(|options, value| {
+        let schema = Schema::checked(value.clone())
+            .map_err(|error| Error::invalid(format!("json_value.schema: {error}")))?;
+        options.set_json_schema(Arc::new(schema));
+        Ok(())
+    }),
+}];
+
+impl Options {
+    /// Sets `json_value.schema` to a schema that was compiled before.
+    #[doc(hidden)]
+    pub fn set_json_schema(&mut self, schema: Arc<Schema>) {
+        self.change(|own: &mut JsonOptions| own.schema = Some(schema));
+    }
+
+    /// The schema that `json_value.schema` was set to.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn json_schema(&self) -> Option<Arc<Schema>> {
+        self.of::<JsonOptions>().schema
+    }
+}
+
+/// The schema of what a model writes.
+pub(super) fn schema(options: &Options) -> Value {
+    options.json_schema().map_or_else(|| json!({ "type": "object" }), |schema| schema.value().clone())
+}

@@ -1,0 +1,201 @@
+//! The value of a reply: found among the text, complete, the only one, and as the schema wants it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::options::JsonOptions;
+use super::rules;
+use crate::finding::{Report, Rule, clip};
+use crate::options::Options;
+use crate::repair::json::{self, find_text};
+use crate::repair::rules as json_rules;
+use crate::schema::Schema;
+use crate::span::Place;
+
+/// What was found in a text.
+pub(super) type Found = json::Found<String>;
+
+/// Values of a reply that are looked at.
+const SEVERAL: usize = 8;
+
+/// Places of a mismatch that are told.
+const MOST: usize = 8;
+
+/// What is wanted of a reply.
+pub(super) struct Wanted {
+    pub(super) options: Arc<Options>,
+    /// Without one, an object.
+    schema: Option<Arc<Schema>>,
+}
+
+/// Why a reply is no valid value.
+pub(super) struct Fault {
+    pub(super) rule: &'static Rule,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn new(rule: &'static Rule, message: impl Into<String>) -> Fault {
+        Fault { rule, message: message.into() }
+    }
+
+    pub(super) fn missing(message: &str) -> Fault {
+        Fault::new(rules::JSON_MISSING, message)
+    }
+}
+
+impl Wanted {
+    pub(super) fn new(options: &Arc<Options>) -> Wanted {
+        Wanted { schema: options.of::<JsonOptions>().schema, options: Arc::clone(options) }
+    }
+
+    pub(super) fn find(&self, text: &str) -> Found {
+        find_text(text, &self.options.limits)
+    }
+
+    /// The value that is complete and fits, of all that stand in the text from `from` on; before it stands reasoning. Reports are on what
+    /// was done to the value, and on the text around it. `cut`: the reply did not end by itself.
+    pub(super) fn judge(
+        &self,
+        text: &str,
+        from: usize,
+        first: Found,
+        cut: bool,
+    ) -> (Vec<Report>, Result<String, Fault>) {
+        let all = self.all(text, from, first);
+        let mut good: Option<usize> = None;
+        let mut wrong: Option<Fault> = None;
+        for (at, found) in all.iter().enumerate() {
+            let Some(value) = found.value.as_ref() else { continue };
+            let stands = || {
+                if is_part(&text[from.min(found.span.start)..found.span.start], &text[found.span.end..]) {
+                    Err(Fault::new(
+                        rules::JSON_INCOMPLETE,
+                        "the only value that can be read is a part of another",
+                    ))
+                } else {
+                    Ok(())
+                }
+            };
+            match self.complete(found, cut).and_then(|()| stands()).and_then(|()| self.fits(value)) {
+                Err(fault) => wrong = wrong.or(Some(fault)),
+                Ok(()) if good.is_some_and(|good| all[good].value != found.value) => {
+                    let message = "the reply holds several values, each of which could be the one";
+                    wrong = Some(Fault::new(rules::JSON_MISMATCH, message));
+                    good = None;
+                    break;
+                }
+                Ok(()) => good = good.or(Some(at)),
+            }
+        }
+        let bracket = |found: &Found| found.value.as_ref().map(|value| value.as_bytes()[0]);
+        if let Some(at) = good
+            && all.iter().any(|found| found.closed_by_us && bracket(found) == bracket(&all[at]))
+        {
+            // What has no end may have been the answer, and what has one an example, or a part of it.
+            wrong = Some(Fault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
+            good = None;
+        }
+        let chosen = &all[good.unwrap_or(0)];
+        let around = |report: &&Report| report.rule.code == json_rules::TEXT_AROUND.code;
+        let mut reports: Vec<Report> =
+            chosen.reports.iter().filter(|report| !around(report)).cloned().collect();
+        for (beside, what) in [(from..chosen.span.start, "before"), (chosen.span.end..text.len(), "behind")] {
+            let Some(told) = words(&text[beside.clone()]) else { continue };
+            let place = Place::START.after(&text[..beside.start + told.start]);
+            let message = format!("text {what} the value");
+            let report = Report::new(&json_rules::TEXT_AROUND, place, beside.start + told.end, message);
+            reports.push(report.repaired("left it out"));
+        }
+        let value = good.and_then(|at| all[at].value.clone());
+        (
+            reports,
+            value.ok_or_else(|| wrong.unwrap_or_else(|| Fault::missing("the reply holds no JSON value"))),
+        )
+    }
+
+    /// The values of a text, the likeliest first; of many some.
+    fn all(&self, text: &str, from: usize, first: Found) -> Vec<Found> {
+        let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
+        let mut all = vec![first];
+        while let Some(region) = regions.pop().filter(|_| all.len() < SEVERAL && all[0].candidates > 1) {
+            let mut found = self.find(&text[region.clone()]);
+            // A word between values is none.
+            if found.value.as_ref().is_none_or(|value| !value.starts_with(['{', '['])) {
+                continue;
+            }
+            let place = Place::START.after(&text[..region.start]);
+            found.reports = found.reports.into_iter().map(|report| moved(report, place)).collect();
+            (found.span.start, found.span.end) =
+                (found.span.start + region.start, found.span.end + region.start);
+            regions.extend([region.start..found.span.start, found.span.end..region.end]);
+            all.push(found);
+        }
+        all
+    }
+
+    /// Whether a value is there to its end.
+    fn complete(&self, found: &Found, cut: bool) -> Result<(), Fault> {
+        let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
+        let why = if found.closed_by_us || cut && scalar {
+            if cut { "the reply was cut within the value" } else { "the value has no end" }
+        } else if found.reports.iter().any(|report| report.rule.code == json_rules::ELLIPSIS.code) {
+            "the model left something of the value out: `...`"
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(rules::JSON_INCOMPLETE, why))
+    }
+
+    /// Whether a value is what is wanted.
+    fn fits(&self, text: &str) -> Result<(), Fault> {
+        let mismatch = |message: String| Fault::new(rules::JSON_MISMATCH, message);
+        let value = json::strict(text, &self.options.limits).map_err(|report| mismatch(report.message))?;
+        let Some(schema) = &self.schema else {
+            return match value {
+                Value::Object(_) => Ok(()),
+                other => {
+                    Err(mismatch(format!("the value is {}, not an object", crate::schema::type_name(&other))))
+                }
+            };
+        };
+        let wrong = schema.check(&value, MOST);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let wrong = wrong.iter().map(|one| match &*one.pointer {
+            "" => one.message.clone(),
+            pointer => format!("at `{}`: {}", clip(pointer, 80), one.message),
+        });
+        Err(mismatch(format!("the value breaks its schema: {}", wrong.collect::<Vec<_>>().join("; "))))
+    }
+}
+
+/// Whether what stands between these texts is a part of something larger that could not be read.
+fn is_part(before: &str, after: &str) -> bool {
+    let next = after.trim_start().strip_prefix(',').map(str::trim_start);
+    ["\":", "':", "[", "{"].iter().any(|end| before.trim_end().ends_with(end))
+        || next.is_some_and(|next| next.starts_with(['"', '{', '[']))
+}
+
+/// Where the words of a text stand, without white space and the marks of fences around them.
+fn words(text: &str) -> Option<Range<usize>> {
+    let mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
+    let start = text.len() - text.trim_start_matches(mark).len();
+    let end = text.trim_end_matches(mark).len();
+    let lone = matches!(text.get(start..end)?, "" | "json" | "JSON" | "jsonc" | "json5");
+    (!lone).then_some(start..end)
+}
+
+/// A report on a text that begins at a place.
+pub(super) fn moved(mut report: Report, from: Place) -> Report {
+    if report.place.line == 1 {
+        report.place.column += from.column - 1;
+    }
+    report.place.line += from.line - 1;
+    report.place.offset += from.offset;
+    report.end += from.offset;
+    report
+}

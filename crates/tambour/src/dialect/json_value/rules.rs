@@ -1,0 +1,55 @@
+//! The rules of JSON replies.
+
+use crate::dialect::{draft, marker};
+use crate::finding::rules;
+
+const GOOD: &str = "{\"city\": \"Bergen\", \"days\": 3}";
+const SCHEMA: &str = r#"json_value.schema={"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city","days"]}"#;
+
+macro_rules! thought {
+    ($before:literal) => {
+        concat!($before, "{\"city\": \"Bergen\", \"days\": 3}")
+    };
+}
+
+rules! {
+    JSON_MISSING = "json_missing" ["R-32"] Must "A reply holds a JSON value.",
+        broken "I would stay for three days.", correct GOOD;
+    JSON_INCOMPLETE = "json_incomplete" ["X-014", "P-027"] Must "The value is there to its end.",
+        broken "{\"city\": \"Bergen\", \"days\": 3", correct GOOD;
+    JSON_MISMATCH = "json_mismatch" ["R-33"] Must "The value satisfies its schema, and is the only one that does.",
+        with [SCHEMA],
+        broken "{\"city\": \"Bergen\", \"days\": \"three\"}", correct GOOD;
+    LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "The reply stays inside the limits.",
+        with ["limits.value=64"],
+        broken "{\"city\": \"Bergen\", \"days\": 3, \"why\": \"It rains on most of them, and nobody minds.\"}", correct GOOD;
+    EXAMPLE_ECHO = "example_echo" ["X-011"] Should "The value does not repeat an example of the instructions.",
+        with ["examples={\"city\": \"Bergen\", \"days\": 3}"],
+        broken GOOD, correct "{\"city\": \"Oslo\", \"days\": 1}";
+    PARSING_ERROR_MARKER = "parsing_error_marker" ["X-009"] Must "The model did not declare that it failed.",
+        broken "<<ParsingError>>", correct GOOD;
+    PARSING_ERROR_FORM = "parsing_error_form" ["R-72"] Should "The failure marker is written as it is, and nothing else.",
+        broken "<<ParsingError>>.", correct GOOD;
+    DRAFT_UNCLOSED = "draft_unclosed" ["X-012"] Must "A leading `<think>` is closed.",
+        broken thought!("<think>Rain or not?\n"), correct thought!("<think>Rain or not?</think>\n");
+    THINK_MISMATCHED = "think_mismatched" ["R-69"] Must "Reasoning is closed by the mark that opened it.",
+        broken thought!("<think>Rain or not?</thinking>\n"), correct thought!("<think>Rain or not?</think>\n");
+    THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
+        broken thought!("Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
+    THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
+        broken thought!("<think about=\"it\">Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
+}
+
+/// What reasoning may break.
+pub(super) const DRAFT: draft::Rules = draft::Rules {
+    unclosed: DRAFT_UNCLOSED,
+    mismatched: THINK_MISMATCHED,
+    unopened: THINK_UNOPENED,
+    late: THINK_UNOPENED,
+    attributes: THINK_ATTRIBUTES,
+    fields: &[],
+};
+
+/// What the failure marker breaks.
+pub(super) const MARKER: marker::Rules =
+    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
