@@ -25,7 +25,7 @@ use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
 use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
-use crate::upstream::{OpenAi, Replay, Source, Upstream};
+use crate::upstream::{Kind, Replay, Service, Source, Upstream};
 
 /// The state as handlers get it.
 pub(crate) type AppState = Arc<App>;
@@ -320,8 +320,8 @@ fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source,
         }
         "openai" => {
             let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
-            OpenAi::new(url, given.model.clone(), key, config.timeouts)
-                .map(Source::OpenAi)
+            Service::new(Kind::OpenAi, url, given.model.clone(), key, config.timeouts)
+                .map(Source::Service)
                 .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
         }
         other => Err(wrong(

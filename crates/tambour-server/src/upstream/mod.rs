@@ -3,11 +3,15 @@
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
 mod call;
+mod decode;
+mod kind;
 mod message;
 mod openai;
 mod redact;
 mod replay;
 mod retry;
+mod service;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +25,11 @@ use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
 use call::Call;
+pub use decode::Decoder;
+pub use kind::Kind;
 pub use message::{Content, Function, Message, NativeCall};
-pub use openai::OpenAi;
 pub use replay::Replay;
+pub use service::Service;
 
 /// A configured upstream.
 pub struct Upstream {
@@ -34,8 +40,8 @@ pub struct Upstream {
 
 /// Where its replies come from.
 pub enum Source {
-    /// A service with the chat completions interface.
-    OpenAi(OpenAi),
+    /// A service over HTTP.
+    Service(Service),
     /// Recorded replies.
     Replay(Replay),
 }
@@ -132,7 +138,7 @@ pub struct Reply {
 
 enum Arriving {
     /// From a model.
-    OpenAi(Box<openai::Stream>),
+    Service(Box<stream::Stream>),
     /// From a recording.
     Replay(replay::Playing),
 }
@@ -160,9 +166,9 @@ impl Upstream {
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
         let mut call = Call::begin(&self.name, &ask.message, &self.calls);
         let arriving = match &self.source {
-            Source::OpenAi(service) => {
+            Source::Service(service) => {
                 let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;
-                Arriving::OpenAi(Box::new(stream))
+                Arriving::Service(Box::new(stream))
             }
             Source::Replay(replay) => {
                 let playing = replay.open(ask).inspect_err(|failure| call.failed(failure, None))?;
@@ -178,7 +184,7 @@ impl Reply {
     pub async fn next(&mut self, items: &mut Vec<Item>) {
         let before = items.len();
         match &mut self.arriving {
-            Arriving::OpenAi(stream) => stream.next(items).await,
+            Arriving::Service(stream) => stream.next(items).await,
             Arriving::Replay(playing) => playing.next(items).await,
         }
         self.call.came(&items[before..]);

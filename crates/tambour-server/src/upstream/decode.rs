@@ -1,0 +1,185 @@
+//! The bytes of an answer to items: frames of a stream, lines of JSON, or one JSON body, whatever a service sends.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tambour::End;
+use tambour::lex::sse::{Frame, Frames};
+
+use super::kind::Kind;
+use super::{Item, NativeCall, failure};
+
+/// Bytes that one JSON body, and the calls of an answer, may have.
+pub(super) const WHOLE: usize = 16 << 20;
+
+/// Bytes of one frame.
+const FRAME: usize = 1 << 20;
+
+/// A byte order mark.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Reads the answer of a service, in pieces of any size.
+pub struct Decoder {
+    form: Form,
+    reading: Box<dyn Reading>,
+    ended: bool,
+}
+
+/// What the bytes are. Found out from the first of them, since content types are not to be trusted.
+enum Form {
+    /// Nothing but blanks and so many bytes of a byte order mark have come.
+    Unknown(usize),
+    /// Frames of a stream.
+    Frames(Frames),
+    /// One JSON body, although a stream was asked for.
+    Whole(Vec<u8>),
+}
+
+/// What the frames of a kind of service mean.
+pub(super) trait Reading: Send {
+    /// One frame to items. Comes for no frame without data, and none after the end.
+    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>);
+    /// What was learnt so far.
+    fn progress(&mut self) -> &mut Progress;
+    /// The calls, once all has come.
+    fn calls(&mut self) -> Vec<NativeCall>;
+}
+
+/// What every kind of service tells in its own words.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// The message it is for.
+    message: Arc<str>,
+    /// Why the model stopped.
+    pub(super) finish: Option<End>,
+    /// The service has said that nothing follows.
+    pub(super) done: bool,
+    /// Whether bytes have come, and whether a frame of them could be read.
+    some: bool,
+    understood: bool,
+    /// Bytes of the calls so far.
+    length: usize,
+}
+
+impl Progress {
+    /// Of the reply for that message.
+    pub(super) fn new(message: &Arc<str>) -> Progress {
+        Progress { message: message.clone(), ..Progress::default() }
+    }
+
+    /// The data of a frame. What cannot be read is passed over: the rest of the reply is still good.
+    pub(super) fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a [u8]) -> Option<T> {
+        match serde_json::from_slice(data) {
+            Ok(read) => {
+                self.understood = true;
+                Some(read)
+            }
+            Err(error) => {
+                let (message_id, bytes) = (&*self.message, data.len());
+                tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
+                None
+            }
+        }
+    }
+
+    /// Whether there is room for more bytes of calls; the end if there is not.
+    pub(super) fn room(&mut self, bytes: usize, items: &mut Vec<Item>) -> bool {
+        self.length += bytes;
+        let fits = self.length <= WHOLE;
+        if !fits {
+            let message = format!("the calls of the answer are longer than {WHOLE} bytes");
+            items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+        }
+        fits
+    }
+
+    /// The end of a clean stream.
+    fn end(&mut self) -> End {
+        if self.some && !self.understood && !self.done {
+            let message = "the upstream sent something that is no reply";
+            return End::Failed(failure("upstream_malformed", message, false));
+        }
+        match (self.finish.take(), self.done) {
+            (Some(end), _) => end,
+            (None, true) => End::stop(),
+            (None, false) => End::Unknown,
+        }
+    }
+}
+
+impl Decoder {
+    /// Of an answer for that message, by which lines of the log name it.
+    #[must_use]
+    pub fn new(kind: Kind, message: &Arc<str>) -> Decoder {
+        Decoder { form: Form::Unknown(0), reading: kind.reading(message), ended: false }
+    }
+
+    /// Reads bytes. Nothing counts after an [`Item::End`].
+    pub fn push(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
+        let Some(chunk) = self.begun(chunk) else { return };
+        let Decoder { form, reading, ended, .. } = self;
+        match form {
+            Form::Unknown(_) => {}
+            Form::Whole(whole) if whole.len() + chunk.len() > WHOLE => {
+                *ended = true;
+                let failure = failure("upstream_error", "the answer is too long", false);
+                items.push(Item::End(End::Failed(failure)));
+            }
+            Form::Whole(whole) => whole.extend_from_slice(chunk),
+            Form::Frames(frames) => frames.push(chunk, &mut |frame| one(reading, ended, &frame, items)),
+        }
+        if self.reading.progress().done {
+            // Nothing that counts follows.
+            self.close(items);
+        }
+    }
+
+    /// The bytes have ended well.
+    pub fn finish(&mut self, items: &mut Vec<Item>) {
+        let Decoder { form, reading, ended, .. } = self;
+        match form {
+            Form::Unknown(_) => {}
+            Form::Whole(whole) => one(reading, ended, &Frame { name: "", data: whole, cut: false }, items),
+            Form::Frames(frames) => frames.finish(&mut |frame| one(reading, ended, &frame, items)),
+        }
+        self.close(items);
+    }
+
+    /// What follows a byte order mark and blanks, which may come before anything; `None` while there is nothing else.
+    fn begun<'a>(&mut self, mut chunk: &'a [u8]) -> Option<&'a [u8]> {
+        let Form::Unknown(mark) = &mut self.form else { return Some(chunk) };
+        let first = loop {
+            match chunk.first()? {
+                byte if MARK.get(*mark) == Some(byte) => *mark += 1,
+                byte if byte.is_ascii_whitespace() => {}
+                byte => break *byte,
+            }
+            chunk = &chunk[1..];
+        };
+        self.form = match first {
+            b'{' | b'[' => Form::Whole(Vec::new()),
+            _ => Form::Frames(Frames::new(FRAME)),
+        };
+        self.reading.progress().some = true;
+        Some(chunk)
+    }
+
+    /// The calls, then the end of a clean stream.
+    fn close(&mut self, items: &mut Vec<Item>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        items.extend(self.reading.calls().into_iter().map(Item::Call));
+        items.push(Item::End(self.reading.progress().end()));
+    }
+}
+
+/// Reads one frame, unless the end was before it.
+fn one(reading: &mut Box<dyn Reading>, ended: &mut bool, frame: &Frame<'_>, items: &mut Vec<Item>) {
+    let data = frame.data.trim_ascii();
+    if *ended || reading.progress().done || data.is_empty() {
+        return;
+    }
+    reading.frame(&Frame { data, ..*frame }, items);
+    *ended = matches!(items.last(), Some(Item::End(_)));
+}
