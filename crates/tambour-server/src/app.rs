@@ -318,15 +318,16 @@ fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source,
             let read = Replay::file(given.url.as_ref()).map(Source::Replay);
             read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
         }
-        "openai" => {
-            let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
-            Service::new(Kind::OpenAi, url, given.model.clone(), key, config.timeouts)
+        other => {
+            let Some(kind) = Kind::named(other) else {
+                let known = Kind::ALL.map(Kind::name).join(", ");
+                let what = format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
+                return Err(wrong("kind", &what));
+            };
+            let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
+            Service::new(kind, url, given.model.clone(), key, config.timeouts)
                 .map(Source::Service)
                 .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
         }
-        other => Err(wrong(
-            "kind",
-            &format!("is `{other}`, and there is no such kind; known: openai, replay, demo"),
-        )),
     }
 }

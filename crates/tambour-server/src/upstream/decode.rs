@@ -3,24 +3,29 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tambour::End;
 use tambour::lex::sse::{Frame, Frames};
 
 use super::kind::Kind;
+use super::lines::Lines;
 use super::{Item, NativeCall, failure};
 
 /// Bytes that one JSON body, and the calls of an answer, may have.
 pub(super) const WHOLE: usize = 16 << 20;
-
-/// Bytes of one frame.
-const FRAME: usize = 1 << 20;
 
 /// A byte order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Reads the answer of a service, in pieces of any size.
 pub struct Decoder {
+    kind: Kind,
     form: Form,
+    reader: Reader,
+}
+
+/// What reads frames, up to the end.
+struct Reader {
     reading: Box<dyn Reading>,
     ended: bool,
 }
@@ -31,6 +36,8 @@ enum Form {
     Unknown(usize),
     /// Frames of a stream.
     Frames(Frames),
+    /// Lines of JSON.
+    Lines(Lines),
     /// One JSON body, although a stream was asked for.
     Whole(Vec<u8>),
 }
@@ -111,38 +118,40 @@ impl Decoder {
     /// Of an answer for that message, by which lines of the log name it.
     #[must_use]
     pub fn new(kind: Kind, message: &Arc<str>) -> Decoder {
-        Decoder { form: Form::Unknown(0), reading: kind.reading(message), ended: false }
+        let reader = Reader { reading: kind.reading(message), ended: false };
+        Decoder { kind, form: Form::Unknown(0), reader }
     }
 
     /// Reads bytes. Nothing counts after an [`Item::End`].
     pub fn push(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
         let Some(chunk) = self.begun(chunk) else { return };
-        let Decoder { form, reading, ended, .. } = self;
+        let Decoder { form, reader, .. } = self;
+        if reader.ended {
+            return;
+        }
         match form {
             Form::Unknown(_) => {}
-            Form::Whole(whole) if whole.len() + chunk.len() > WHOLE => {
-                *ended = true;
-                let failure = failure("upstream_error", "the answer is too long", false);
-                items.push(Item::End(End::Failed(failure)));
-            }
+            Form::Whole(whole) if whole.len() + chunk.len() > WHOLE => reader.too_long("the answer", items),
             Form::Whole(whole) => whole.extend_from_slice(chunk),
-            Form::Frames(frames) => frames.push(chunk, &mut |frame| one(reading, ended, &frame, items)),
+            Form::Frames(frames) => frames.push(chunk, &mut |frame| reader.frame(&frame, items)),
+            Form::Lines(lines) => lines.push(chunk, &mut |data, cut| reader.line(data, cut, items)),
         }
-        if self.reading.progress().done {
+        if reader.reading.progress().done {
             // Nothing that counts follows.
-            self.close(items);
+            reader.close(items);
         }
     }
 
     /// The bytes have ended well.
     pub fn finish(&mut self, items: &mut Vec<Item>) {
-        let Decoder { form, reading, ended, .. } = self;
+        let Decoder { form, reader, .. } = self;
         match form {
             Form::Unknown(_) => {}
-            Form::Whole(whole) => one(reading, ended, &Frame { name: "", data: whole, cut: false }, items),
-            Form::Frames(frames) => frames.finish(&mut |frame| one(reading, ended, &frame, items)),
+            Form::Whole(whole) => reader.line(whole, false, items),
+            Form::Frames(frames) => frames.finish(&mut |frame| reader.frame(&frame, items)),
+            Form::Lines(lines) => lines.finish(&mut |data, cut| reader.line(data, cut, items)),
         }
-        self.close(items);
+        reader.close(items);
     }
 
     /// What follows a byte order mark and blanks, which may come before anything; `None` while there is nothing else.
@@ -157,11 +166,33 @@ impl Decoder {
             chunk = &chunk[1..];
         };
         self.form = match first {
+            _ if self.kind.has_lines() => Form::Lines(Lines::new(self.kind.frame())),
             b'{' | b'[' => Form::Whole(Vec::new()),
-            _ => Form::Frames(Frames::new(FRAME)),
+            _ => Form::Frames(Frames::new(self.kind.frame())),
         };
-        self.reading.progress().some = true;
+        self.reader.reading.progress().some = true;
         Some(chunk)
+    }
+}
+
+impl Reader {
+    /// Reads one frame, unless the end was before it.
+    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+        let data = frame.data.trim_ascii();
+        if self.ended || self.reading.progress().done || data.is_empty() {
+            return;
+        }
+        if frame.cut && serde_json::from_slice::<IgnoredAny>(data).is_err() {
+            // What is missing may be the answer.
+            return self.too_long("a frame of the answer", items);
+        }
+        self.reading.frame(&Frame { data, ..*frame }, items);
+        self.ended = matches!(items.last(), Some(Item::End(_)));
+    }
+
+    /// Reads what has no name.
+    fn line(&mut self, data: &[u8], cut: bool, items: &mut Vec<Item>) {
+        self.frame(&Frame { name: "", data, cut }, items);
     }
 
     /// The calls, then the end of a clean stream.
@@ -172,14 +203,10 @@ impl Decoder {
         items.extend(self.reading.calls().into_iter().map(Item::Call));
         items.push(Item::End(self.reading.progress().end()));
     }
-}
 
-/// Reads one frame, unless the end was before it.
-fn one(reading: &mut Box<dyn Reading>, ended: &mut bool, frame: &Frame<'_>, items: &mut Vec<Item>) {
-    let data = frame.data.trim_ascii();
-    if *ended || reading.progress().done || data.is_empty() {
-        return;
+    fn too_long(&mut self, what: &str, items: &mut Vec<Item>) {
+        self.ended = true;
+        let failure = failure("upstream_error", format!("{what} is too long"), false);
+        items.push(Item::End(End::Failed(failure)));
     }
-    reading.frame(&Frame { data, ..*frame }, items);
-    *ended = matches!(items.last(), Some(Item::End(_)));
 }

@@ -2,16 +2,22 @@
 //!
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
+mod anthropic;
 mod call;
 mod decode;
+mod fields;
+mod gemini;
 mod kind;
+mod lines;
 mod message;
+mod ollama;
 mod openai;
 mod redact;
 mod replay;
 mod retry;
 mod service;
 mod stream;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +33,7 @@ use crate::metrics::{Calls, Metrics};
 use call::Call;
 pub use decode::Decoder;
 pub use kind::Kind;
-pub use message::{Content, Function, Message, NativeCall};
+pub use message::{Content, Function, Kept, Message, NativeCall};
 pub use replay::Replay;
 pub use service::Service;
 

@@ -146,8 +146,10 @@ impl Frames {
             None => {
                 let function = Function { name: name.unwrap_or_default().into_owned(), arguments };
                 let id = id.unwrap_or_default().into_owned();
-                self.calls
-                    .push(Calling { index, call: NativeCall { id, kind: "function".to_owned(), function } });
+                self.calls.push(Calling {
+                    index,
+                    call: NativeCall { id, kind: "function".to_owned(), function, kept: None },
+                });
             }
         }
         true

@@ -2,11 +2,18 @@
 
 mod frames;
 
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::Ask;
 use super::kind::Request;
 pub(super) use frames::Frames;
+
+/// The headers of a request.
+pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    let request = request.header("accept", "text/event-stream");
+    key.into_iter().fold(request, RequestBuilder::bearer_auth)
+}
 
 /// What is asked of a service below `base`.
 pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Request {
