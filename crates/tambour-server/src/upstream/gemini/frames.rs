@@ -32,17 +32,22 @@ impl Frames {
         if let Some(error) = error.filter(|error| !error.is_null()) {
             return items.push(Item::End(failed(&error)));
         }
-        let usage = usage_metadata.as_ref().map(Counts::value);
-        if usage.is_some() && usage != self.usage {
-            items.extend(usage.clone().map(Item::Usage));
-            self.usage = usage;
-        }
         if prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty())
         {
             // The prompt was refused: there is no answer.
             self.progress.finish = Some(End::Finished(FinishReason::ContentFilter));
         }
-        let Some(candidate) = candidates.and_then(|candidates| candidates.into_iter().next()) else { return };
+        if let Some(candidate) = candidates.and_then(|candidates| candidates.into_iter().next()) {
+            self.candidate(candidate, items);
+        }
+        let usage = usage_metadata.as_ref().map(Counts::value);
+        if usage.is_some() && usage != self.usage && !matches!(items.last(), Some(Item::End(_))) {
+            items.extend(usage.clone().map(Item::Usage));
+            self.usage = usage;
+        }
+    }
+
+    fn candidate(&mut self, candidate: Candidate<'_>, items: &mut Vec<Item>) {
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
             let Part { text, thought, function_call, thought_signature } = part;
             if let Some(text) = text.filter(|text| !text.is_empty()) {
