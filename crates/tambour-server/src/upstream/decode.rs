@@ -14,6 +14,9 @@ use super::{Item, NativeCall, failure};
 /// Bytes that one JSON body, and the calls of an answer, may have.
 pub(super) const WHOLE: usize = 16 << 20;
 
+/// Calls that an answer may have: each new part is looked up among them.
+const CALLS: usize = 1024;
+
 /// A byte order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -64,8 +67,9 @@ pub(super) struct Progress {
     /// Whether bytes have come, and whether a frame of them could be read.
     some: bool,
     understood: bool,
-    /// Bytes of the calls so far.
+    /// Bytes of the calls so far, and how many they are.
     length: usize,
+    count: usize,
 }
 
 impl Progress {
@@ -95,6 +99,17 @@ impl Progress {
         let fits = self.length <= WHOLE;
         if !fits {
             let message = format!("the calls of the answer are longer than {WHOLE} bytes");
+            items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+        }
+        fits
+    }
+
+    /// Whether there is room for one more call, or what goes back with one; the end if there is not.
+    pub(super) fn one_more(&mut self, items: &mut Vec<Item>) -> bool {
+        self.count += 1;
+        let fits = self.count <= CALLS;
+        if !fits {
+            let message = format!("the answer has more than {CALLS} calls");
             items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
         }
         fits

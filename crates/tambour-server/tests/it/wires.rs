@@ -129,25 +129,19 @@ fn kinds_say_the_same_in_their_own_words() {
         let folder = tambour_fixtures::folder().join("upstream").join(kind.name());
         let extension = if kind == Kind::Ollama { "ndjson" } else { "sse" };
         let bytes = std::fs::read(folder.join(format!("{case}.{extension}"))).unwrap();
-        let mut items = written(read(kind, &bytes, &[]));
-        let usage = items.iter().rev().find_map(|item| item.get("usage").cloned()).unwrap();
-        items.retain(|item| item.get("usage").is_none());
+        let (counts, items): (Vec<Item>, Vec<Item>) =
+            read(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, Item::Usage(_)));
+        let usage = written(counts).pop().unwrap()["usage"].clone();
+        let mut items = written(items);
         for item in &mut items {
             if let Some(call) = item.get_mut("call") {
                 let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
                 *item = json!({"name": call["name"], "arguments": arguments});
             }
         }
-        let mut joined: Vec<Value> = Vec::new();
-        for item in items {
-            match (joined.last_mut().and_then(|last| last.get_mut("text")), item.get("text")) {
-                (Some(Value::String(before)), Some(Value::String(text))) => before.push_str(text),
-                _ => joined.push(item),
-            }
-        }
         let tokens = ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| usage[name].clone());
-        joined.push(json!({ "tokens": tokens }));
-        joined
+        items.push(json!({ "tokens": tokens }));
+        items
     };
     for case in ["text", "reasoning", "calls", "length"] {
         for kind in Kind::ALL {
@@ -225,6 +219,25 @@ fn what_is_too_long_is_an_error() {
     }
     let items = written(read(Kind::Anthropic, arguments.as_bytes(), &[]));
     assert_eq!(items[0]["end"]["code"], "upstream_error");
+    // Calls without end.
+    let frames = [
+        (
+            Kind::OpenAi,
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":N,\"function\":{\"name\":\"f\"}}]}}]}\n\n",
+        ),
+        (
+            Kind::Anthropic,
+            "data: {\"type\":\"content_block_start\",\"index\":N,\"content_block\":{\"type\":\"tool_use\"}}\n\n",
+        ),
+        (Kind::Gemini, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n"),
+        (Kind::Ollama, "{\"message\":{\"tool_calls\":[{}]}}\n"),
+    ];
+    for (kind, frame) in frames {
+        let calls: String = (0..1025).map(|n| frame.replace('N', &n.to_string())).collect();
+        let items = written(read(kind, calls.as_bytes(), &[]));
+        assert_eq!(items.len(), 1, "{}", kind.name());
+        assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 calls"), "{}", items[0]);
+    }
     // A long comment is nothing.
     let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);
     assert_eq!(written(read(Kind::Anthropic, comment.as_bytes(), &[]))[0], json!({"text": "so"}));

@@ -48,6 +48,11 @@ impl Frames {
     /// What a block begins with, or is, in a reply that is no stream.
     fn start(&mut self, index: u64, given: Content<'_>, items: &mut Vec<Item>) {
         let Content { kind, text, thinking, signature, data, id, name, input } = given;
+        if matches!(kind.as_ref(), "thinking" | "redacted_thinking" | "tool_use")
+            && !self.progress.one_more(items)
+        {
+            return;
+        }
         match kind.as_ref() {
             "text" => push(Item::Text, text.unwrap_or_default(), items),
             "thinking" => {

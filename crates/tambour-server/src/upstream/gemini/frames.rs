@@ -75,7 +75,7 @@ impl Frames {
         let name = call.name.unwrap_or_default().into_owned();
         let arguments = Value::Object(call.args.unwrap_or_default()).to_string();
         let bytes = id.len() + name.len() + arguments.len() + signature.as_ref().map_or(0, String::len);
-        if !self.progress.room(bytes, items) {
+        if !self.progress.room(bytes, items) || !self.progress.one_more(items) {
             return false;
         }
         let kept = Some(Kept::Gemini { signature, named: !id.is_empty() });

@@ -36,7 +36,9 @@ impl Frames {
             Some(Value::String(text)) => text,
             Some(whole) => whole.to_string(),
         };
-        if !self.progress.room(id.len() + name.len() + arguments.len(), items) {
+        if !self.progress.room(id.len() + name.len() + arguments.len(), items)
+            || !self.progress.one_more(items)
+        {
             return false;
         }
         let function = Function { name, arguments };

@@ -144,6 +144,9 @@ impl Frames {
                 call.function.arguments.push_str(&arguments);
             }
             None => {
+                if !self.progress.one_more(items) {
+                    return false;
+                }
                 let function = Function { name: name.unwrap_or_default().into_owned(), arguments };
                 let id = id.unwrap_or_default().into_owned();
                 self.calls.push(Calling {
