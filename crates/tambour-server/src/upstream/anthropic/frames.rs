@@ -114,7 +114,7 @@ impl Frames {
 
     fn counted(&mut self, usage: Option<Counts>, items: &mut Vec<Item>) {
         let Some(usage) = usage else { return };
-        self.usage.add(usage);
+        self.usage.add(&usage);
         items.push(Item::Usage(self.usage.value()));
     }
 
@@ -303,7 +303,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, later: Counts) {
+    fn add(&mut self, later: &Counts) {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.cache_creation_input_tokens =
