@@ -16,6 +16,7 @@ use crate::descriptors;
 use crate::tools::ToolLimits;
 use crate::upstream::{Kind, Timeouts};
 pub use alias::AliasConfig;
+pub(crate) use alias::CHOICE;
 pub(crate) use origins::Origins;
 
 /// Everything that can be configured. The defaults work with no file at all.

@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
+use tambour::event::{Completed, EventKind, Extension, Failure, FinishReason, ToolCall};
 use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
-use super::{Log, Run, millis};
+use super::{Choice, Log, Run, millis};
 use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::states::State;
@@ -66,22 +66,21 @@ pub(super) struct Gather {
 impl Attempt {
     /// Reads on where the reply `before` has called tools.
     pub(super) fn new(
-        run: &Run,
+        choice: &Choice,
         attached: Option<&State>,
         dialect: &str,
         before: Option<&Pipeline>,
-        reasks: u32,
-        next: u64,
-        seq: u64,
+        (reasks, keeps): (u32, bool),
+        (next, seq): (u64, u64),
     ) -> Attempt {
         let options = match attached {
             // A reply that goes on with a message goes on with its state.
             Some(state) if before.is_none() => {
-                let mut options = run.options.clone();
+                let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
                 Cow::Owned(options)
             }
-            _ => Cow::Borrowed(&run.options),
+            _ => Cow::Borrowed(&choice.options),
         };
         let reader = |dialect: &str| match before {
             Some(before) => before.next_reply(dialect, &options),
@@ -100,17 +99,17 @@ impl Attempt {
                 unusable: false,
                 called: false,
                 raw: String::new(),
-                findings: (run.max_reasks > 0).then(Vec::new),
+                findings: keeps.then(Vec::new),
                 ended: false,
                 end: None,
             },
             start: attached.map_or(0, |state| state.start),
             applied: 0,
-            hold: run.options.hold,
+            hold: choice.options.hold,
             sent: false,
             usage: None,
             native: Vec::new(),
-            room: run.options.limits.input,
+            room: choice.options.limits.input,
             last: None,
             waits: false,
         }
@@ -120,6 +119,7 @@ impl Attempt {
     pub(super) async fn read(
         &mut self,
         run: &Run,
+        choice: &Choice,
         ask: &Ask,
         log: &mut Log,
         (started, timings): (Instant, &mut Timings),
@@ -127,7 +127,7 @@ impl Attempt {
     ) -> End {
         // In a box of its own: what asking takes is given back before the reply comes.
         let opened = tokio::select! {
-            opened = Box::pin(run.upstream.open(ask)) => opened,
+            opened = Box::pin(choice.upstream.open(ask)) => opened,
             end = stop.as_mut() => return end,
         };
         let mut reply = match opened {
@@ -155,7 +155,7 @@ impl Attempt {
                 match item {
                     Item::Text(text) => self.gather_text(&text, run),
                     Item::Reasoning(text) if text.len() > self.room => {
-                        let limit = run.options.limits.input;
+                        let limit = choice.options.limits.input;
                         let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
                         return End::Failed(failure("input_too_large", message, false));
                     }
@@ -196,7 +196,7 @@ impl Attempt {
     fn gather_text(&mut self, text: &str, run: &Run) {
         self.gather.seq += 1;
         self.gather.batch.raw(self.gather.seq, text);
-        if run.max_reasks > 0 || run.offer.is_some() {
+        if self.gather.findings.is_some() || run.offer.is_some() {
             self.gather.raw.push_str(text);
         }
         self.pipeline.push_str(text, &mut self.gather);
@@ -252,6 +252,18 @@ impl Attempt {
         !self.sent && self.gather.unusable
     }
 
+    /// Whether somebody else may be asked: the model gave nothing that can be used, and none of what it gave was delivered.
+    pub(super) fn may_be_given_up(&self, end: &End) -> bool {
+        let failed = match end {
+            End::Failed(Failure { code, .. }) => {
+                code.starts_with("upstream") || matches!(&**code, "recording_not_found" | "input_too_large")
+            }
+            End::Finished(FinishReason::Cancelled) => false,
+            _ => self.gather.unusable,
+        };
+        failed && !self.sent
+    }
+
     /// The reply and what was wrong with it, for the model to read (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
         let told =
@@ -294,6 +306,26 @@ impl Attempt {
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
         let status = json!({"state": "reasking", "reask": reask});
         batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+        log.append(batch).await;
+    }
+
+    /// Keeps what came of one who was asked in the record, and puts down that another one is asked.
+    pub(super) async fn give_up(&mut self, end: &End, choice: &Choice, next: &Choice, log: &mut Log) {
+        let (upstream, other) = (choice.upstream.name(), next.upstream.name());
+        tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
+        let mut kept = json!({
+            "upstream": upstream,
+            "raw": self.gather.raw,
+            "findings": self.gather.findings,
+        });
+        match end {
+            End::Failed(failure) => kept["error"] = json!(failure),
+            End::Finished(reason) => kept["finish_reason"] = json!(reason),
+            _ => {}
+        }
+        let mut batch = Batch::new(log.next);
+        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
+        record::choice(&next.fields(), &mut batch);
         log.append(batch).await;
     }
 

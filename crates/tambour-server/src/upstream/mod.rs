@@ -3,6 +3,7 @@
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
 mod anthropic;
+mod breaker;
 mod call;
 mod decode;
 mod fields;
@@ -30,6 +31,7 @@ use tambour::event::Failure;
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
+use breaker::Breaker;
 use call::Call;
 pub use decode::Decoder;
 pub use kind::Kind;
@@ -42,6 +44,7 @@ pub struct Upstream {
     name: Arc<str>,
     source: Source,
     calls: Calls,
+    breaker: Arc<Breaker>,
 }
 
 /// Where its replies come from.
@@ -81,6 +84,8 @@ pub struct Ask {
     pub tool_choice: Option<Value>,
     /// Further fields of the service's request, as they are.
     pub more: Map<String, Value>,
+    /// Whether somebody else can be asked instead, so that long waits are not worth it.
+    pub hurry: bool,
 }
 
 /// How long to wait for an upstream.
@@ -152,7 +157,7 @@ enum Arriving {
 impl Upstream {
     /// An upstream of that name, whose calls are counted.
     pub(crate) fn new(name: &str, source: Source, calls: &Calls) -> Upstream {
-        Upstream { name: name.into(), source, calls: calls.clone() }
+        Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default() }
     }
 
     /// The upstream that a configuration uses when nothing else is said, for who wants replies and no server.
@@ -165,12 +170,22 @@ impl Upstream {
         all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its calls went.
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
     /// Asks for a reply.
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
-        let mut call = Call::begin(&self.name, &ask.message, &self.calls);
+        let mut call = Call::begin(&self.name, &ask.message, &self.calls, &self.breaker);
         let arriving = match &self.source {
             Source::Service(service) => {
                 let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;

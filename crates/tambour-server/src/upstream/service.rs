@@ -71,7 +71,8 @@ impl Service {
                     let status = response.status();
                     let wait = retry::worth(status)
                         .then(|| retry::wait(attempt + 1, Some(response.headers()), &self.timeouts))
-                        .flatten();
+                        .flatten()
+                        .filter(|wait| !ask.hurry || *wait <= retry::SHORT);
                     (refused(status, response).await, wait)
                 }
                 Err(failure) => {

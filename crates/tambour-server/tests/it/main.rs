@@ -17,6 +17,7 @@ mod ends;
 mod events;
 mod every_route;
 mod example;
+mod fallback;
 mod foreign;
 mod heavy;
 mod history;
