@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn turns_are_spread_by_weight() {
         let rotation = Rotation::default();
-        let mut turns = |members: &[(&'static str, u32)], count: usize| -> String {
+        let turns = |members: &[(&'static str, u32)], count: usize| -> String {
             (0..count).map(|_| rotation.first("x", members).unwrap_or("-")).collect()
         };
         assert_eq!(turns(&[("a", 5), ("b", 1), ("c", 1)], 14), "aabacaaaabacaa");
