@@ -451,3 +451,6 @@ pub(crate) fn between(raw: &str, calls: &[ToolCall], told: &str, again: &Again, 
     batch.event(TURN, |out| out.extend_from_slice(json!(between).to_string().as_bytes()));
     between.history.unwrap_or_else(|| raw.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

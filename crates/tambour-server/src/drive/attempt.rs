@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, Extension, Failure, FinishReason, ToolCall};
+use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
 use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
@@ -19,7 +19,7 @@ use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 /// One call of the model.
 pub(super) struct Attempt {
     pipeline: Pipeline,
-    gather: Gather,
+    pub(super) gather: Gather,
     hold: Hold,
     /// Whether something of it is on the log.
     pub(super) sent: bool,
@@ -50,13 +50,13 @@ pub(super) struct Gather {
     begun: bool,
     answering: bool,
     /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
-    unusable: bool,
+    pub(super) unusable: bool,
     /// It calls tools, so that it need not have text.
     called: bool,
     /// The reply, where the model may have to be told of it.
-    raw: String,
-    /// What was wrong with it, where it may be asked for again.
-    findings: Option<Vec<Finding>>,
+    pub(super) raw: String,
+    /// What was wrong with it, where it may be thrown away.
+    pub(super) findings: Option<Vec<Finding>>,
     /// The end has come: nothing may follow it.
     ended: bool,
     /// The end, until what was applied to the state stands before it.
@@ -252,18 +252,6 @@ impl Attempt {
         !self.sent && self.gather.unusable
     }
 
-    /// Whether somebody else may be asked: the model gave nothing that can be used, and none of what it gave was delivered.
-    pub(super) fn may_be_given_up(&self, end: &End) -> bool {
-        let failed = match end {
-            End::Failed(Failure { code, .. }) => {
-                code.starts_with("upstream") || matches!(&**code, "recording_not_found" | "input_too_large")
-            }
-            End::Finished(FinishReason::Cancelled) => false,
-            _ => self.gather.unusable,
-        };
-        failed && !self.sent
-    }
-
     /// The reply and what was wrong with it, for the model to read (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
         let told =
@@ -306,26 +294,6 @@ impl Attempt {
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
         let status = json!({"state": "reasking", "reask": reask});
         batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
-        log.append(batch).await;
-    }
-
-    /// Keeps what came of one who was asked in the record, and puts down that another one is asked.
-    pub(super) async fn give_up(&mut self, end: &End, choice: &Choice, next: &Choice, log: &mut Log) {
-        let (upstream, other) = (choice.upstream.name(), next.upstream.name());
-        tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
-        let mut kept = json!({
-            "upstream": upstream,
-            "raw": self.gather.raw,
-            "findings": self.gather.findings,
-        });
-        match end {
-            End::Failed(failure) => kept["error"] = json!(failure),
-            End::Finished(reason) => kept["finish_reason"] = json!(reason),
-            _ => {}
-        }
-        let mut batch = Batch::new(log.next);
-        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
-        record::choice(&next.fields(), &mut batch);
         log.append(batch).await;
     }
 

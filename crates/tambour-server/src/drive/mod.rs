@@ -2,6 +2,7 @@
 //! place that waits for a model.
 
 mod attempt;
+mod given_up;
 mod repeats;
 mod tool_loop;
 
