@@ -25,6 +25,7 @@ mod imports;
 mod journal;
 mod keys;
 mod kinds;
+mod kinds_asked;
 mod listings;
 mod load;
 mod messages;
