@@ -46,8 +46,7 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn of(ask: &Ask) -> Fields {
-        let (chat, own) =
-            ask.more.clone().into_iter().partition(|(name, _)| CHAT.binary_search(&name.as_str()).is_ok());
+        let (chat, own) = ask.more.clone().into_iter().partition(|(name, _)| CHAT.contains(&name.as_str()));
         Fields { chat, own }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use reqwest::RequestBuilder;
+use reqwest::header::HeaderValue;
 use serde_json::Value;
 use tambour::event::Failure;
 
@@ -20,6 +21,13 @@ pub enum Kind {
     Gemini,
     /// The interface of Ollama.
     Ollama,
+}
+
+/// Puts a key into a header of its own, which is shown nowhere.
+pub(super) fn secret(request: RequestBuilder, name: &'static str, key: Option<&str>) -> RequestBuilder {
+    let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
+    value.set_sensitive(true);
+    request.header(name, value)
 }
 
 /// A request as it is sent.

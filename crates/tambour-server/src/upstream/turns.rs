@@ -61,9 +61,9 @@ pub(super) fn unsendable(what: impl Into<String>) -> Failure {
 
 /// The turns of what is said.
 pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
-    let calls = calls(messages);
-    let (mut system, mut turns) = (String::new(), Vec::<Turn<'_>>::new());
+    let (mut system, mut turns, mut calls) = (String::new(), Vec::<Turn<'_>>::new(), Calls::default());
     for message in messages {
+        calls.pass(message);
         let parts = match message.role.as_str() {
             "system" | "developer" => {
                 add(&mut system, &message.text());
@@ -71,7 +71,7 @@ pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
             }
             "tool" => {
                 let id = message.tool_call_id.as_deref().unwrap_or_default();
-                vec![Part::Result { id, call: calls.get(id).copied(), text: message.text() }]
+                vec![Part::Result { id, call: calls.of(message), text: message.text() }]
             }
             _ => parts(message)?,
         };
@@ -95,9 +95,20 @@ pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
     Ok(Said { system, turns })
 }
 
-/// The calls among what is said, by their ids.
-pub(super) fn calls(messages: &[Message]) -> HashMap<&str, &NativeCall> {
-    messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), call)).collect()
+/// The calls that were made up to a message, by their ids. An id may come again, in a later message: the last one counts.
+#[derive(Default)]
+pub(super) struct Calls<'a>(HashMap<&'a str, &'a NativeCall>);
+
+impl<'a> Calls<'a> {
+    /// The call that a message of role `tool` is about.
+    pub(super) fn of(&self, message: &Message) -> Option<&'a NativeCall> {
+        self.0.get(message.tool_call_id.as_deref()?).copied()
+    }
+
+    /// Goes on behind a message.
+    pub(super) fn pass(&mut self, message: &'a Message) {
+        self.0.extend(message.tool_calls.iter().map(|call| (call.id.as_str(), call)));
+    }
 }
 
 /// What a user or a model says in one message.

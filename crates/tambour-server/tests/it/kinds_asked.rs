@@ -354,3 +354,23 @@ async fn what_a_kind_cannot_be_sent_is_told() {
         ])
     );
 }
+
+#[tokio::test]
+async fn results_are_of_the_call_before_them() {
+    // A service that gives no ids gets the same ones in each round.
+    let call = |name: &str| {
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}},
+        ]})
+    };
+    let result = |text: &str| json!({"role": "tool", "content": text, "tool_call_id": "call_1"});
+    let said = json!([
+        {"role": "user", "content": "Go."}, call("look"), result("a cat"), call("count"), result("1"),
+    ]);
+    let body = asked(Kind::Gemini, "", &json!({ "messages": said })).await.body;
+    let name = |at: usize| body["contents"][at]["parts"][0]["functionResponse"]["name"].clone();
+    assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
+    let body = asked(Kind::Ollama, "", &json!({ "messages": said })).await.body;
+    let name = |at: usize| body["messages"][at]["tool_name"].clone();
+    assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
+}

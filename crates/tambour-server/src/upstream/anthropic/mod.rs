@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
 use super::fields::{Choice, Fields, Format, choice, format, functions, named, some, stops};
-use super::kind::Request;
+use super::kind::{Request, secret};
 use super::turns::{Image, Part, Said, Turn, arguments, turns};
 use super::{Ask, Kept};
 pub(super) use frames::Frames;
@@ -20,7 +20,7 @@ const TOKENS: u32 = 8192;
 /// The headers of a request.
 pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
     let request = request.header("accept", "text/event-stream").header("anthropic-version", VERSION);
-    key.into_iter().fold(request, |request, key| request.header("x-api-key", key))
+    secret(request, "x-api-key", key)
 }
 
 /// What is asked of a service below `base`, with or without the version of the interface.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
 use super::fields::{Choice, Fields, Format, choice, format, functions, named, some, stops};
-use super::kind::Request;
+use super::kind::{Request, secret};
 use super::turns::{Image, Part, Said, Turn, arguments, turns, unsendable};
 use super::{Ask, Kept, NativeCall};
 pub(super) use frames::Frames;
@@ -20,8 +20,7 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The headers of a request.
 pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
-    let request = request.header("accept", "text/event-stream");
-    key.into_iter().fold(request, |request, key| request.header("x-goog-api-key", key))
+    secret(request.header("accept", "text/event-stream"), "x-goog-api-key", key)
 }
 
 /// What is asked of a service below `base`, with or without the version of the interface.

@@ -38,7 +38,7 @@ pub(super) fn is_plain(schema: &Value) -> bool {
             }
             "items" => is_plain(value),
             "anyOf" => value.as_array().is_some_and(|all| all.iter().all(is_plain)),
-            keyword => PLAIN.binary_search(&keyword).is_ok(),
+            keyword => PLAIN.contains(&keyword),
         })
 }
 

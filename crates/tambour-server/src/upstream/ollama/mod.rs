@@ -2,16 +2,14 @@
 
 mod frames;
 
-use std::collections::HashMap;
-
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tambour::event::Failure;
 
 use super::fields::{Choice, Fields, Format, choice, format, named, some, stops};
 use super::kind::Request;
-use super::turns::{Image, Part, arguments, calls, parts, unsendable};
-use super::{Ask, Message, NativeCall};
+use super::turns::{Calls, Image, Part, arguments, parts, unsendable};
+use super::{Ask, Message};
 pub(super) use frames::Frames;
 
 /// The headers of a request.
@@ -27,9 +25,12 @@ pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Requ
 }
 
 fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
-    let made = calls(&ask.messages);
-    let messages: Vec<Value> =
-        ask.messages.iter().map(|said| message(said, &made)).collect::<Result<_, _>>()?;
+    let mut made = Calls::default();
+    let mut messages = Vec::with_capacity(ask.messages.len());
+    for said in &ask.messages {
+        made.pass(said);
+        messages.push(message(said, &made)?);
+    }
     let mut fields = Fields::of(ask);
     let top_k = fields.take("top_k");
     let options = some([
@@ -59,7 +60,7 @@ fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
     Ok(fields.finish(Value::Object(body)))
 }
 
-fn message(said: &Message, made: &HashMap<&str, &NativeCall>) -> Result<Value, Failure> {
+fn message(said: &Message, made: &Calls<'_>) -> Result<Value, Failure> {
     let role = if said.role == "developer" { "system" } else { said.role.as_str() };
     let (mut texts, mut images, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts(said)? {
@@ -82,13 +83,12 @@ fn message(said: &Message, made: &HashMap<&str, &NativeCall>) -> Result<Value, F
             Part::Result { .. } => {}
         }
     }
-    let called = said.tool_call_id.as_deref().and_then(|id| made.get(id));
     Ok(Value::Object(some([
         ("role", Some(role.into())),
         ("content", Some(texts.concat().into())),
         ("thinking", said.reasoning_content.as_deref().map(Value::from)),
         ("images", (!images.is_empty()).then(|| images.into())),
         ("tool_calls", (!calls.is_empty()).then(|| calls.into())),
-        ("tool_name", called.map(|call| call.function.name.as_str().into())),
+        ("tool_name", made.of(said).map(|call| call.function.name.as_str().into())),
     ])))
 }
