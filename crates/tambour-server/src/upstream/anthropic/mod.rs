@@ -14,7 +14,7 @@ pub(super) use frames::Frames;
 
 /// The interface as it is spoken here.
 const VERSION: &str = "2023-06-01";
-/// Most tokens of a reply where nothing is said of it: the interface wants a number. All models that are served have at least as many.
+/// Most tokens of a reply where nothing is said of it: the interface wants a number.
 const TOKENS: u32 = 8192;
 
 /// The headers of a request.
