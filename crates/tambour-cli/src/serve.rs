@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// The database: `sqlite:FILE`; `tambour.sqlite` in the data folder if absent
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Where replies come from: `openai=URL`, `replay=FILE` or `demo`
+    /// Where replies come from: `openai=URL`, `anthropic=URL`, `gemini=URL`, `ollama=URL`, `replay=FILE` or `demo`
     #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM")]
     upstream: Option<String>,
     /// Model to ask the upstream for

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use serde_json::Value;
 use tambour::Options;
@@ -22,11 +23,12 @@ use crate::ids;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::reading::Own;
+use crate::rotation::Rotation;
 use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
 use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
-use crate::upstream::{OpenAi, Replay, Source, Upstream};
+use crate::upstream::{Kind, Replay, Service, Source, Upstream};
 
 /// The state as handlers get it.
 pub(crate) type AppState = Arc<App>;
@@ -83,6 +85,8 @@ pub(crate) struct Loaded {
     pub webhooks: Webhooks,
     /// Prompts of blocks by their alias.
     pub skeins: BTreeMap<String, Value>,
+    /// Whose turn it is among aliases that share their work.
+    rotation: Rotation,
 }
 
 impl Loaded {
@@ -92,13 +96,41 @@ impl Loaded {
         let upstreams = upstreams(&config, metrics)?;
         let webhooks = Webhooks::new(&config.tools);
         let skeins = config.skeins()?;
-        Ok(Loaded { config, upstreams, webhooks, skeins })
+        Ok(Loaded { config, upstreams, webhooks, skeins, rotation: Rotation::default() })
     }
 
     /// The upstream of that name, or the default one.
     #[must_use]
     pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
         self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
+    }
+
+    /// The aliases that are asked for an alias, in order, until one gives something that can be used. Those whose upstreams failed
+    /// again and again come last.
+    pub(crate) fn order<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
+        let mut chain = self.config.chain(alias);
+        if chain.len() < 2 {
+            return chain;
+        }
+        let upstream = |name: &str| self.upstream(self.config.aliases[name].upstream.as_deref());
+        let well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
+        // Stable: the order of the configuration is kept within both.
+        chain.sort_by_key(|name| !well(name));
+        let weight = |name: &str| self.config.aliases[name].weight.filter(|weight| *weight > 0);
+        let first = if weight(alias).is_some() {
+            let weighed = |name: &&'a str| well(name).then(|| Some((*name, weight(name)?))).flatten();
+            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighed).collect();
+            self.rotation.first(alias, &members)
+        } else {
+            None
+        };
+        // One that has rested long enough shows how it is, before others are asked.
+        let rested = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_again(now));
+        let first = chain.iter().copied().find(rested).or(first);
+        if let Some(at) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
+            chain[..=at].rotate_right(1);
+        }
+        chain
     }
 }
 
@@ -328,15 +360,16 @@ fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source,
             let read = Replay::file(given.url.as_ref()).map(Source::Replay);
             read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
         }
-        "openai" => {
-            let (url, key) = (config.base_url(name, given)?, config.upstream_key(name, given)?);
-            OpenAi::new(url, given.model.clone(), key, config.timeouts)
-                .map(Source::OpenAi)
+        other => {
+            let Some(kind) = Kind::named(other) else {
+                let known = Kind::ALL.map(Kind::name).join(", ");
+                let what = format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
+                return Err(wrong("kind", &what));
+            };
+            let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
+            Service::new(kind, url, given.model.clone(), key, config.timeouts)
+                .map(Source::Service)
                 .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
         }
-        other => Err(wrong(
-            "kind",
-            &format!("is `{other}`, and there is no such kind; known: openai, replay, demo"),
-        )),
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tambour::Options;
 use tambour::prompt::lore::Timed;
 
 use crate::app::App;
-use crate::drive::{self, Offer, Run};
+use crate::drive::{self, Choice, Offer, Run};
 use crate::history::{self, Sent};
 use crate::http::problem::Problem;
 use crate::ids;
@@ -17,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::store::live::Reading;
 use crate::store::{Live, Log as _, MessageRow, StoreError};
 use crate::turns::Place;
-use crate::upstream::{Ask, Message, Upstream};
+use crate::upstream::Message;
 use tokio::sync::OwnedMutexGuard;
 
 /// What is asked for.
@@ -29,10 +28,9 @@ pub(crate) struct Asked {
     pub(crate) conversation_id: Option<String>,
     /// What is said now; earlier messages of the conversation go before `text`.
     pub(crate) prompt: Sent,
-    pub(crate) upstream: Arc<Upstream>,
-    /// How the model is asked; its messages are put in when it is the message's turn.
-    pub(crate) ask: Ask,
-    pub(crate) options: Options,
+    /// Who is asked, first and when nothing that can be used came of those before; the messages are put in when it is the message's
+    /// turn. There is one at least.
+    pub(crate) choices: Vec<Choice>,
     pub(crate) offer: Option<Offer>,
     /// The reader sees raw text.
     pub(crate) legacy: bool,
@@ -132,14 +130,16 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
             return Err(error.into());
         }
     };
-    tracing::info!(message_id = row.id, request = row.request_id, dialect = asked.ask.dialect, "message");
+    tracing::info!(
+        message_id = row.id,
+        request = row.request_id,
+        dialect = asked.choices[0].ask.dialect,
+        "message"
+    );
     let run = Run {
         row: row.clone(),
         live: live.clone(),
         removed: asked.caller.removed,
-        upstream: asked.upstream,
-        ask: Ask { message: row.id.as_str().into(), ..asked.ask },
-        options: asked.options,
         offer: asked.offer,
         legacy: asked.legacy,
         max_reasks: asked.max_reasks,
@@ -147,7 +147,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     };
     let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
     let prompt = Prompt { sent: asked.prompt, goes_on, known: asked.conversation_id.is_some(), place };
-    app.runs.spawn(drive::run(app.clone(), run, prompt));
+    app.runs.spawn(drive::run(app.clone(), run, asked.choices, prompt));
     let written = written.await;
     app.metrics.committed("message", started.elapsed());
     if let Err(error) = written {

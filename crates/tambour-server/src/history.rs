@@ -10,7 +10,6 @@ use tambour::tool::{Tool, Tools};
 use tambour::{End, Event, Options, Pipeline, Profile, Sink};
 
 use crate::app::App;
-use crate::reading::Own;
 use crate::record::{self, Timings};
 use crate::store::{MessageRow, StoreError, Turn};
 use crate::upstream::{Content, Message};
@@ -32,12 +31,6 @@ impl Again {
         // Repeating an example changes nothing of what a reply is.
         let _ = options.set("examples", "[]");
         Again { dialect: dialect.to_owned(), options, looping }
-    }
-
-    /// For a message that is stored.
-    pub(crate) fn of(row: &MessageRow, own: &Own) -> Again {
-        let (dialect, options) = own.of_request(&row.request);
-        Again::new(&dialect, &options)
     }
 
     /// What stands for a reply that made these calls; `None` when nothing of it was used. `cut`: it did not end by itself.
@@ -259,9 +252,8 @@ async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreErro
         return Ok(Some((status, Said::new(&request, &serde_json::from_str(&summary).unwrap_or_default()))));
     }
     // Its end may be on the log already, and the record not yet made.
-    let (dialect, options) = app.own().of_request(&request);
     let fold = record::fold(&app.store, &id).await?;
-    let (status, record) = fold.into_record(Timings::default(), &Again::new(&dialect, &options));
+    let (status, record) = fold.into_record(Timings::default(), &request, &app.own());
     Ok(Some((status.to_owned(), Said::new(&request, &record))))
 }
 

@@ -21,6 +21,7 @@ pub mod prompts;
 mod reading;
 mod record;
 mod reload;
+mod rotation;
 mod serve;
 mod skeins;
 mod states;

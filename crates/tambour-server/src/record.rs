@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tambour::Event;
 use tambour::event::{Failure, ToolCall, ToolResult};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
+use tambour::{Event, Options};
 
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
@@ -35,6 +35,10 @@ pub(crate) const TURN: &str = "turn";
 /// is sent them.
 pub(crate) const STATE: &str = "state";
 
+/// Name of the log's entry of who is asked now, and how that one writes, since nothing that can be used came before. No client is
+/// sent it.
+const CHOICE: &str = "upstream";
+
 /// Name of the log's entry that keeps the prompt as it was sent. No client is sent it.
 const PROMPT: &str = "prompt";
 
@@ -43,6 +47,11 @@ pub(crate) fn prompt(number: u64, sent: &Sent) -> Batch {
     let mut batch = Batch::new(number);
     batch.event(PROMPT, |out| out.extend_from_slice(json!(sent).to_string().as_bytes()));
     batch
+}
+
+/// Puts down who is asked now, and how that one writes: fields of the request in the place of what it says.
+pub(crate) fn choice(chosen: &Value, batch: &mut Batch) {
+    batch.event(CHOICE, |out| out.extend_from_slice(chosen.to_string().as_bytes()));
 }
 
 /// A log folded.
@@ -65,6 +74,8 @@ pub(crate) struct Fold {
     seq: u64,
     /// The prompt as it was sent.
     prompt: Value,
+    /// Who was asked in the end, where it was not who was to be asked first.
+    choice: Map<String, Value>,
     /// What was applied to the state of the conversation.
     updates: Vec<Update>,
     /// Bytes of the log.
@@ -152,6 +163,7 @@ impl Fold {
         match name {
             "finding" => return self.findings.push(data),
             PROMPT => return self.prompt = data,
+            CHOICE => return self.choice = serde_json::from_value(data).unwrap_or_default(),
             ATTEMPT => return self.attempts.push(data),
             TURN => {
                 let Ok(Between { told, history }) = serde_json::from_value(data) else { return };
@@ -182,6 +194,22 @@ impl Fold {
             return;
         }
         self.events.push(json!({"event": name, "data": data}));
+    }
+
+    /// How the reply is written again that came in the end.
+    fn again(&self, request: &str, own: &Own) -> Again {
+        let (dialect, options) = self.reading(request, own);
+        Again::new(&dialect, &options)
+    }
+
+    /// Dialect and options of the reply that came in the end.
+    fn reading(&self, request: &str, own: &Own) -> (String, Options) {
+        if self.choice.is_empty() {
+            return own.of_request(request);
+        }
+        let mut request: Map<String, Value> = serde_json::from_str(request).unwrap_or_default();
+        request.extend(self.choice.clone());
+        own.of_request(&Value::Object(request).to_string())
     }
 
     /// How the message ended.
@@ -266,10 +294,10 @@ impl Fold {
         result.ok_or_else(|| of_call.any(|event| event["event"] == "tool_start"))
     }
 
-    /// The record, without what the row has.
-    pub(crate) fn into_record(self, timings: Timings, again: &Again) -> (&'static str, Value) {
+    /// The record of what was asked for by `request`, without what the row has.
+    pub(crate) fn into_record(self, timings: Timings, request: &str, own: &Own) -> (&'static str, Value) {
         let status = self.status();
-        let history = if self.ended() { self.history(again) } else { None };
+        let history = if self.ended() { self.history(&self.again(request, own)) } else { None };
         let (said, history) =
             if self.turns.is_empty() { (Vec::new(), history) } else { (self.said(history), None) };
         let answer = self.answer();
@@ -318,7 +346,7 @@ pub(crate) async fn materialise(
     let mut fold = fold(store, &row.id).await?;
     let size = fold.size;
     let updates = std::mem::take(&mut fold.updates);
-    let (status, record) = fold.into_record(timings, &Again::of(row, own));
+    let (status, record) = fold.into_record(timings, &row.request, own);
     // A log without an end is closed at the next start.
     if status != "running" {
         let mut outcome = outcome(row, record, size);
@@ -375,7 +403,7 @@ pub(crate) async fn close(
 /// The events that close a stream that was cut off, in the language of its request.
 fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
-    let (_, options) = own.of_request(&row.request);
+    let (_, options) = folded.reading(&row.request, own);
     let mut sequencer = Sequencer::new(&options);
     for event in &folded.events {
         let name = event["event"].as_str().unwrap_or("");
@@ -398,7 +426,7 @@ fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> B
         // The next message of the conversation is told what is known of the calls.
         let calls: Vec<ToolCall> = done.iter().map(|(call, _)| call.clone()).collect();
         let told = tools::told(options.texts.language, &done, own.max_shown);
-        between(folded.last(), &calls, &told, &Again::of(row, own), &mut batch);
+        between(folded.last(), &calls, &told, &folded.again(&row.request, own), &mut batch);
     }
     let mut send = |event: Event<'_>| batch.event(event.name(), |out| tambour::encode::data(&event, out));
     if sequencer.begun() {
@@ -423,3 +451,6 @@ pub(crate) fn between(raw: &str, calls: &[ToolCall], told: &str, again: &Again, 
     batch.event(TURN, |out| out.extend_from_slice(json!(between).to_string().as_bytes()));
     between.history.unwrap_or_else(|| raw.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,14 +42,26 @@ pub struct AliasConfig {
     /// Registered tools, which the server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Aliases that are asked when this one gives nothing that can be used, one after the other. Of each counts who is asked and how
+    /// that one writes; prompt and tools are those of the alias that was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// How often it is asked first, beside other aliases of `fallback` that have a weight; without one they are asked in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
+
+/// Fields of an alias that say who is asked and how that one writes.
+pub(crate) const CHOICE: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
     /// Its fields as those of a message, but the prompt, which is in a file.
     pub(crate) fn fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {
-                fields.shift_remove("skein");
+                for name in ["skein", "fallback", "weight"] {
+                    fields.shift_remove(name);
+                }
                 fields
             }
             _ => Map::new(),
@@ -58,6 +70,17 @@ impl AliasConfig {
 }
 
 impl Config {
+    /// An alias, and all that are asked in its place, each once: those of its `fallback` in order, each followed by those of its own.
+    pub(crate) fn chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
+        let (mut chain, mut next) = (Vec::new(), vec![alias]);
+        while let Some(name) = next.pop() {
+            let Some(given) = self.aliases.get(name).filter(|_| !chain.contains(&name)) else { continue };
+            chain.push(name);
+            next.extend(given.fallback.iter().rev().map(String::as_str));
+        }
+        chain
+    }
+
     /// The prompts of blocks of the aliases that have one, by the alias.
     ///
     /// # Errors
@@ -97,6 +120,17 @@ impl Config {
                 let what =
                     format!("names `{upstream}`, and there is no such upstream; known: {}", known.join(", "));
                 return Err(self.wrong(&field("upstream"), &what));
+            }
+            for other in &alias.fallback {
+                if other == name || !self.aliases.contains_key(other) {
+                    let known: Vec<&str> =
+                        self.aliases.keys().filter(|one| *one != name).map(String::as_str).collect();
+                    let what = format!(
+                        "names `{other}`, and there is no such other alias; known: {}",
+                        known.join(", ")
+                    );
+                    return Err(self.wrong(&field("fallback"), &what));
+                }
             }
             if let Some(Err(error)) = alias.dialect.as_deref().map(tambour::dialect::entry) {
                 return Err(self.wrong(&field("dialect"), &format!("cannot be used: {error}")));

@@ -5,6 +5,7 @@ use std::path::Path;
 use reqwest::Url;
 
 use super::{Config, ConfigError, UPSTREAM_KEY, UpstreamConfig, without_secrets};
+use crate::upstream::Kind;
 
 /// Fewest characters of a key that somebody thinks up.
 const KEY: usize = 16;
@@ -48,11 +49,16 @@ impl Config {
     ///
     /// # Errors
     /// It has no scheme, another one than `http` and `https`, or no host.
-    pub(crate) fn base_url<'a>(&self, name: &str, given: &'a UpstreamConfig) -> Result<&'a str, ConfigError> {
+    pub(crate) fn base_url<'a>(
+        &self,
+        name: &str,
+        kind: Kind,
+        given: &'a UpstreamConfig,
+    ) -> Result<&'a str, ConfigError> {
         let shown = without_secrets(&given.url);
         let wrong = |what: String| Err(self.wrong(&format!("upstreams.{name}.url"), &what));
         if given.url.trim().is_empty() {
-            return wrong("is missing; it takes a base URL such as `http://127.0.0.1:9100/v1`".to_owned());
+            return wrong(format!("is missing; it takes a base URL such as `{}`", kind.example()));
         }
         if !["http://", "https://"].iter().any(|scheme| given.url.to_ascii_lowercase().starts_with(scheme)) {
             let advice = if given.url.contains("://") { "" } else { &format!("; perhaps `http://{shown}`") };
@@ -60,9 +66,9 @@ impl Config {
         }
         match Url::parse(&given.url) {
             Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&given.url),
-            Ok(_) => wrong(format!(
-                "takes a base URL, without a query: `/chat/completions` is put behind `{shown}`"
-            )),
+            Ok(_) => {
+                wrong(format!("takes a base URL, without a query: `{}` is put behind `{shown}`", kind.path()))
+            }
             Err(error) => wrong(format!("takes a base URL, and `{shown}` is none: {error}")),
         }
     }

@@ -14,8 +14,9 @@ use tambour::limits::Limits;
 
 use crate::descriptors;
 use crate::tools::ToolLimits;
-use crate::upstream::Timeouts;
+use crate::upstream::{Kind, Timeouts};
 pub use alias::AliasConfig;
+pub(crate) use alias::CHOICE;
 pub(crate) use origins::Origins;
 
 /// Everything that can be configured. The defaults work with no file at all.
@@ -107,7 +108,7 @@ pub struct Retention {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
-    /// `openai`, `replay` or `demo`.
+    /// `openai`, `anthropic`, `gemini`, `ollama`, `replay` or `demo`.
     pub kind: String,
     /// Base URL, or the file of the recordings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -186,18 +187,20 @@ impl Config {
         }
     }
 
-    /// Adds an upstream given as `KIND=WHERE` (`openai=URL`, `replay=FILE`, `demo`) and makes it the default.
+    /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`, `demo`) and makes it the default.
     ///
     /// # Errors
     /// There is no such kind.
     pub fn add_upstream(&mut self, given: &str, model: Option<String>) -> Result<(), ConfigError> {
         let (kind, url) = given.split_once('=').unwrap_or((given, ""));
-        if !matches!((kind, url.is_empty()), ("openai" | "replay", false) | ("demo", _)) {
+        let service = Kind::named(kind).is_some();
+        if kind != "demo" && (url.is_empty() || !(service || kind == "replay")) {
+            let services = Kind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
             return Err(ConfigError(format!(
-                "`{given}` is no upstream; give openai=URL, replay=FILE or demo"
+                "`{given}` is no upstream; give {services}, replay=FILE or demo"
             )));
         }
-        let key_env = (kind == "openai").then(|| UPSTREAM_KEY.to_owned());
+        let key_env = service.then(|| UPSTREAM_KEY.to_owned());
         let upstream = UpstreamConfig { kind: kind.into(), url: url.into(), model, key_env, key_file: None };
         self.upstreams.insert(kind.to_owned(), upstream);
         self.default_upstream = Some(kind.to_owned());

@@ -9,7 +9,7 @@ use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
 use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
-use super::{Log, Run, millis};
+use super::{Choice, Log, Run, millis};
 use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::states::State;
@@ -19,7 +19,7 @@ use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 /// One call of the model.
 pub(super) struct Attempt {
     pipeline: Pipeline,
-    gather: Gather,
+    pub(super) gather: Gather,
     hold: Hold,
     /// Whether something of it is on the log.
     pub(super) sent: bool,
@@ -50,13 +50,13 @@ pub(super) struct Gather {
     begun: bool,
     answering: bool,
     /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
-    unusable: bool,
+    pub(super) unusable: bool,
     /// It calls tools, so that it need not have text.
     called: bool,
     /// The reply, where the model may have to be told of it.
-    raw: String,
-    /// What was wrong with it, where it may be asked for again.
-    findings: Option<Vec<Finding>>,
+    pub(super) raw: String,
+    /// What was wrong with it, where it may be thrown away.
+    pub(super) findings: Option<Vec<Finding>>,
     /// The end has come: nothing may follow it.
     ended: bool,
     /// The end, until what was applied to the state stands before it.
@@ -66,22 +66,21 @@ pub(super) struct Gather {
 impl Attempt {
     /// Reads on where the reply `before` has called tools.
     pub(super) fn new(
-        run: &Run,
+        choice: &Choice,
         attached: Option<&State>,
         dialect: &str,
         before: Option<&Pipeline>,
-        reasks: u32,
-        next: u64,
-        seq: u64,
+        (reasks, keeps): (u32, bool),
+        (next, seq): (u64, u64),
     ) -> Attempt {
         let options = match attached {
             // A reply that goes on with a message goes on with its state.
             Some(state) if before.is_none() => {
-                let mut options = run.options.clone();
+                let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
                 Cow::Owned(options)
             }
-            _ => Cow::Borrowed(&run.options),
+            _ => Cow::Borrowed(&choice.options),
         };
         let reader = |dialect: &str| match before {
             Some(before) => before.next_reply(dialect, &options),
@@ -100,17 +99,17 @@ impl Attempt {
                 unusable: false,
                 called: false,
                 raw: String::new(),
-                findings: (run.max_reasks > 0).then(Vec::new),
+                findings: keeps.then(Vec::new),
                 ended: false,
                 end: None,
             },
             start: attached.map_or(0, |state| state.start),
             applied: 0,
-            hold: run.options.hold,
+            hold: choice.options.hold,
             sent: false,
             usage: None,
             native: Vec::new(),
-            room: run.options.limits.input,
+            room: choice.options.limits.input,
             last: None,
             waits: false,
         }
@@ -120,6 +119,7 @@ impl Attempt {
     pub(super) async fn read(
         &mut self,
         run: &Run,
+        choice: &Choice,
         ask: &Ask,
         log: &mut Log,
         (started, timings): (Instant, &mut Timings),
@@ -127,7 +127,7 @@ impl Attempt {
     ) -> End {
         // In a box of its own: what asking takes is given back before the reply comes.
         let opened = tokio::select! {
-            opened = Box::pin(run.upstream.open(ask)) => opened,
+            opened = Box::pin(choice.upstream.open(ask)) => opened,
             end = stop.as_mut() => return end,
         };
         let mut reply = match opened {
@@ -155,7 +155,7 @@ impl Attempt {
                 match item {
                     Item::Text(text) => self.gather_text(&text, run),
                     Item::Reasoning(text) if text.len() > self.room => {
-                        let limit = run.options.limits.input;
+                        let limit = choice.options.limits.input;
                         let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
                         return End::Failed(failure("input_too_large", message, false));
                     }
@@ -196,7 +196,7 @@ impl Attempt {
     fn gather_text(&mut self, text: &str, run: &Run) {
         self.gather.seq += 1;
         self.gather.batch.raw(self.gather.seq, text);
-        if run.max_reasks > 0 || run.offer.is_some() {
+        if self.gather.findings.is_some() || run.offer.is_some() {
             self.gather.raw.push_str(text);
         }
         self.pipeline.push_str(text, &mut self.gather);

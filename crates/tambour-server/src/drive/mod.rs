@@ -2,6 +2,7 @@
 //! place that waits for a model.
 
 mod attempt;
+mod given_up;
 mod repeats;
 mod tool_loop;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::event::{Failure, FinishReason};
 use tambour::{End, Options};
 use tokio::sync::OwnedMutexGuard;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::ask::Prompt;
 use crate::fail;
-use crate::history::Sent;
+use crate::history::{Again, Sent};
 use crate::metrics::Metrics;
 use crate::record::{self, Timings};
 use crate::states::{self, State};
@@ -35,9 +36,6 @@ pub(crate) struct Run {
     pub(crate) live: Arc<Live>,
     /// Ends when the key is removed that asked.
     pub(crate) removed: CancellationToken,
-    pub(crate) upstream: Arc<Upstream>,
-    pub(crate) ask: Ask,
-    pub(crate) options: Options,
     /// Tools that replies may call; none without a tool loop.
     pub(crate) offer: Option<Offer>,
     /// Raw text counts as delivered as soon as it is on the log.
@@ -47,6 +45,46 @@ pub(crate) struct Run {
     pub(crate) grace: Duration,
 }
 
+/// Who is asked, how, and how the reply is read.
+pub(crate) struct Choice {
+    pub(crate) upstream: Arc<Upstream>,
+    /// How the model is asked, without the messages.
+    pub(crate) ask: Ask,
+    pub(crate) options: Options,
+    /// What goes before all messages.
+    pub(crate) system: Option<String>,
+    /// The contract as the request says it.
+    pub(crate) contract: Value,
+}
+
+impl Choice {
+    /// How the model is asked, `others` being asked when nothing comes of it.
+    fn ask(&self, run: &Run, others: usize) -> Ask {
+        Ask { message: run.row.id.as_str().into(), hurry: others > 0, ..self.ask.clone() }
+    }
+
+    /// What is said to it: the messages as they were sent to another one, but for what goes before them.
+    fn said(&self, sent: &mut Sent, messages: &mut Vec<Message>) -> Vec<Message> {
+        messages.drain(..usize::from(sent.system.is_some()));
+        sent.system.clone_from(&self.system);
+        messages.splice(0..0, self.system.iter().map(|text| Message::new("system", text)));
+        messages.clone()
+    }
+
+    /// The fields of a request that say this.
+    fn fields(&self) -> Value {
+        json!({
+            "upstream": self.upstream.name(), "model": self.ask.model, "dialect": self.ask.dialect,
+            "contract": self.contract,
+        })
+    }
+
+    /// How a reply of it is written again.
+    fn again(&self) -> Again {
+        Again::new(&self.ask.dialect, &self.options)
+    }
+}
+
 /// What the replies of a message may call.
 pub(crate) struct Offer {
     pub(crate) tools: Vec<Offered>,
@@ -54,13 +92,15 @@ pub(crate) struct Offer {
     pub(crate) caller: Option<String>,
 }
 
-/// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`.
-pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
+/// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`. The choices, of which there is one at
+/// least, are asked in order until one gives something that can be used.
+pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: Prompt) {
     let (row, live) = (run.row.clone(), run.live.clone());
     let mut timings = Timings::default();
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
-    let reading = AssertUnwindSafe(read(&app, run, prompt, &mut turn, &mut timings)).catch_unwind().await;
+    let reading =
+        AssertUnwindSafe(read(&app, run, choices, prompt, &mut turn, &mut timings)).catch_unwind().await;
     let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
@@ -86,16 +126,22 @@ pub(crate) async fn run(app: Arc<App>, run: Run, prompt: Prompt) {
 /// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
 async fn read(
     app: &Arc<App>,
-    mut run: Run,
+    run: Run,
+    choices: Vec<Choice>,
     prompt: Prompt,
     turn: &mut Option<OwnedMutexGuard<()>>,
     timings: &mut Timings,
 ) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
-    let mut ask = std::mem::take(&mut run.ask);
+    let mut others = choices.into_iter();
+    let mut choice = others.next().expect("somebody is asked");
+    let mut ask = choice.ask(&run, others.len());
+    // What is thrown away is kept in the record.
+    let keeps = run.max_reasks > 0 || others.len() > 0;
     let (mut reasks, mut usage, mut before) = (0, Value::Null, None);
-    let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer));
+    let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer, &choice));
+    let known = prompt.known;
     // One wait while the model writes: the time of grace goes on meanwhile.
     let mut stop = std::pin::pin!(stopped(app, &run));
     let reached = tokio::select! {
@@ -105,20 +151,22 @@ async fn read(
             End::Failed(failure("store_unavailable", error.to_string(), true))
         }),
     };
-    let (mut not_asked, state) = match reached {
+    let (mut not_asked, mut told, mut state) = match reached {
         Ok((sent, messages, state)) => {
-            ask.messages = messages;
             log.append(record::prompt(log.next, &sent)).await;
-            (None, state)
+            let told = (others.len() > 0).then(|| (sent, messages.clone()));
+            ask.messages = messages;
+            (None, told, state)
         }
-        Err(end) => (Some(end), None),
+        Err(end) => (Some(end), None, None),
     };
     loop {
+        let place = (log.next, log.seq);
         let mut attempt =
-            Attempt::new(&run, state.as_ref(), &ask.dialect, before.as_ref(), reasks, log.next, log.seq);
+            Attempt::new(&choice, state.as_ref(), &ask.dialect, before.as_ref(), (reasks, keeps), place);
         let end = match not_asked.take() {
             Some(end) => end,
-            None => attempt.read(&run, &ask, &mut log, (started, timings), stop.as_mut()).await,
+            None => attempt.read(&run, &choice, &ask, &mut log, (started, timings), stop.as_mut()).await,
         };
         fail::point("run");
         add_usage(&mut usage, attempt.usage.take());
@@ -131,7 +179,24 @@ async fn read(
         {
             reasks += 1;
             attempt.throw_away(reason, reasks, &mut log).await;
-            ask.messages.extend(attempt.complaint(&run.options));
+            ask.messages.extend(attempt.complaint(&choice.options));
+            continue;
+        }
+        let given_up = before.is_none() && attempt.may_be_given_up(&end) && !run.live.cancel.is_cancelled();
+        if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
+            attempt.give_up(&end, &choice, &next, &mut log).await;
+            choice = next;
+            ask = choice.ask(&run, others.len());
+            ask.messages = choice.said(sent, messages);
+            log.append(record::prompt(log.next, sent)).await;
+            state = states::attached(app, &run.row, known, &ask.dialect).await.unwrap_or_else(|error| {
+                not_asked = Some(End::Failed(failure("store_unavailable", error.to_string(), true)));
+                None
+            });
+            if let Some(tools) = &mut tools {
+                tools.read_as(&choice);
+            }
+            reasks = 0;
             continue;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {

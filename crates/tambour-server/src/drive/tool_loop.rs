@@ -15,7 +15,7 @@ use tambour::options::Language;
 
 use super::attempt::Attempt;
 use super::repeats::Repeats;
-use super::{Log, Offer, Run, interrupted, millis};
+use super::{Choice, Log, Offer, Run, interrupted, millis};
 use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
@@ -36,6 +36,7 @@ pub(super) struct ToolLoop<'a> {
     iterations: u32,
     repeats: Repeats,
     again: Again,
+    language: Language,
 }
 
 /// How far the calls of one reply have come.
@@ -51,10 +52,15 @@ struct Round<'r> {
 }
 
 impl<'a> ToolLoop<'a> {
-    pub(super) fn new(app: &'a Arc<App>, run: &'a Run, offer: &'a Offer) -> ToolLoop<'a> {
+    pub(super) fn new(app: &'a Arc<App>, run: &'a Run, offer: &'a Offer, choice: &Choice) -> ToolLoop<'a> {
         let desk = app.desks.open(&run.live.id);
-        let again = Again::new(&run.ask.dialect, &run.options);
-        ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default(), again }
+        let (again, language) = (choice.again(), choice.options.texts.language);
+        ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default(), again, language }
+    }
+
+    /// Another one is asked, before anything was called.
+    pub(super) fn read_as(&mut self, choice: &Choice) {
+        (self.again, self.language) = (choice.again(), choice.options.texts.language);
     }
 
     /// Runs the calls of a reply, and gives that reply and what the model is to be told of them. `None` when the message has
@@ -62,7 +68,7 @@ impl<'a> ToolLoop<'a> {
     pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<Vec<Message>> {
         let calls = attempt.calls().to_vec();
         let loaded = self.app.loaded();
-        let language = self.run.options.texts.language;
+        let language = self.language;
         let mut round = Round {
             calls: &calls,
             begun: vec![None; calls.len()],

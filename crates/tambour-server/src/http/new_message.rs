@@ -15,12 +15,12 @@ use super::problem::Problem;
 use super::tools::{ToolChoice, offered};
 use crate::app::App;
 use crate::ask::Asked;
-use crate::drive::Offer;
+use crate::drive::{Choice, Offer};
 use crate::history::Sent;
 use crate::reading::Contract;
 use crate::skeins::{self, How, Parts};
 use crate::store::MessageRow;
-use crate::tools;
+use crate::tools::{self, Offered};
 use crate::upstream::{Ask, Content, Message};
 
 /// What is asked of `POST /api/v1/messages`.
@@ -138,6 +138,9 @@ pub(crate) struct NewMessage {
     /// What came by the route of another protocol.
     #[serde(skip)]
     pub(super) foreign: Option<Foreign>,
+    /// The same asked of others, one after the other, where nothing that can be used comes.
+    #[serde(skip)]
+    pub(super) others: Vec<NewMessage>,
 }
 
 /// What happens while another message of the conversation runs.
@@ -257,7 +260,7 @@ impl NewMessage {
             self.max_tokens.get_or_insert(1000);
             self.max_reasks.get_or_insert(1);
         }
-        Ok(())
+        self.others.iter_mut().try_for_each(|other| other.settle(app))
     }
 
     /// What is to begin, once the fields are settled.
@@ -268,38 +271,26 @@ impl NewMessage {
         request_id: String,
         repeat: Option<String>,
     ) -> Result<Asked, Problem> {
-        let mut options = options(app, self.contract.as_ref())?;
-        self.expected(&mut options)?;
-        options.caller.clone_from(&self.caller);
-        let mut ask = self.ask();
         let offer = offer(app, caller, self).await?;
-        if let Some(offer) = &offer {
-            if !CALLING.contains(&self.dialect.as_str()) {
-                ask.tools = tools::functions(&offer.tools, options.texts.language);
-            }
-            options.tools = Some(tools::registry(&offer.tools));
-            options.tool_loop = true;
-        }
-        if let Some(foreign) = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty()) {
-            if offer.is_some() {
+        let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
+        let brought = match foreign {
+            Some(_) if offer.is_some() => {
                 let detail =
                     "the tools of this model run on the server, so that a request brings none of its own";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
             }
-            let offered = offered(app, caller, &foreign.tools).await?;
-            ask.tools = tools::functions(&offered, options.texts.language);
-            options.tools = Some(tools::registry(&offered));
+            Some(foreign) => Some(offered(app, caller, &foreign.tools).await?),
+            None => None,
+        };
+        let mut choices = Vec::with_capacity(1 + self.others.len());
+        for new in [self].into_iter().chain(&self.others) {
+            choices.push(new.choice(app, offer.as_ref(), brought.as_deref())?);
         }
-        let upstream = app.loaded().upstream(self.upstream.as_deref()).ok_or_else(|| {
-            let name = self.upstream.as_deref().unwrap_or("any");
-            Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
-                .with("field", "upstream")
-        })?;
         let (said, timed) = match self.has_skein() {
             true => rendered(app, caller, self).await?,
             false => (said(self)?, None),
         };
-        let prompt = Sent { system: system(self, &mut options)?, ..said };
+        let prompt = Sent { system: choices[0].system.clone(), ..said };
         let legacy = self.output_protocol.as_deref() == Some(Protocol::Legacy.name());
         let ends_with_client = self.foreign.as_ref().is_some_and(|foreign| foreign.ends_with_client);
         Ok(Asked {
@@ -307,9 +298,7 @@ impl NewMessage {
             request_id,
             conversation_id: self.conversation_id.clone(),
             prompt,
-            upstream,
-            ask,
-            options,
+            choices,
             offer,
             legacy,
             max_reasks: self.max_reasks.unwrap_or(0),
@@ -321,6 +310,39 @@ impl NewMessage {
             timed,
             instead: None,
         })
+    }
+}
+
+impl NewMessage {
+    /// Who is asked, how, and how the reply is read.
+    fn choice(
+        &self,
+        app: &App,
+        offer: Option<&Offer>,
+        brought: Option<&[Offered]>,
+    ) -> Result<Choice, Problem> {
+        let mut options = options(app, self.contract.as_ref())?;
+        self.expected(&mut options)?;
+        options.caller.clone_from(&self.caller);
+        let mut ask = self.ask();
+        if let Some(offer) = offer {
+            if !CALLING.contains(&self.dialect.as_str()) {
+                ask.tools = tools::functions(&offer.tools, options.texts.language);
+            }
+            options.tools = Some(tools::registry(&offer.tools));
+            options.tool_loop = true;
+        }
+        if let Some(brought) = brought {
+            ask.tools = tools::functions(brought, options.texts.language);
+            options.tools = Some(tools::registry(brought));
+        }
+        let upstream = app.loaded().upstream(self.upstream.as_deref()).ok_or_else(|| {
+            let name = self.upstream.as_deref().unwrap_or("any");
+            Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
+                .with("field", "upstream")
+        })?;
+        let system = system(self, &mut options)?;
+        Ok(Choice { upstream, ask, options, system, contract: json!(self.contract) })
     }
 }
 

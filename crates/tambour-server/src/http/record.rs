@@ -11,7 +11,7 @@ use super::keys::Caller;
 use super::messages::owned;
 use super::problem::Problem;
 use crate::app::App;
-use crate::history::{Again, Sent};
+use crate::history::Sent;
 use crate::record::{Timings, fold};
 use crate::store::{MessageRow, StoreError};
 
@@ -55,10 +55,7 @@ pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError>
             (row.status.as_str(), record)
         }
         // The end may be on the log already: a client that has seen it is told the same here.
-        None => {
-            let again = Again::of(row, &app.own());
-            fold(&app.store, &row.id).await?.into_record(Timings::default(), &again)
-        }
+        None => fold(&app.store, &row.id).await?.into_record(Timings::default(), &row.request, &app.own()),
     };
     if let Some(sent) = record.get_mut("prompt") {
         let kept: Sent = serde_json::from_value(sent.take()).unwrap_or_default();

@@ -7,11 +7,13 @@ use tambour::End;
 use tambour::event::Failure;
 
 use super::Item;
+use super::breaker::Breaker;
 use crate::metrics::Calls;
 
 /// A call that goes on as long as this lives.
 pub(super) struct Call {
     calls: Calls,
+    breaker: Arc<Breaker>,
     upstream: Arc<str>,
     message: Arc<str>,
     attempt: u32,
@@ -22,9 +24,15 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn begin(upstream: &Arc<str>, message: &Arc<str>, calls: &Calls) -> Call {
+    pub(super) fn begin(
+        upstream: &Arc<str>,
+        message: &Arc<str>,
+        calls: &Calls,
+        breaker: &Arc<Breaker>,
+    ) -> Call {
         Call {
             calls: calls.clone(),
+            breaker: breaker.clone(),
             upstream: upstream.clone(),
             message: message.clone(),
             attempt: 1,
@@ -48,6 +56,10 @@ impl Call {
             None => {
                 tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
+                // What is refused may be the fault of who asks.
+                if !matches!(&**code, "upstream_refused" | "recording_not_found") {
+                    self.breaker.failed(Instant::now());
+                }
             }
         }
     }
@@ -58,7 +70,10 @@ impl Call {
             match item {
                 Item::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
                 Item::End(End::Failed(failure)) => self.failed(failure, None),
-                Item::End(_) => self.outcome = "completed",
+                Item::End(_) => {
+                    self.outcome = "completed";
+                    self.breaker.succeeded();
+                }
                 Item::Text(_) | Item::Reasoning(_) | Item::Call(_) | Item::Usage(_) => {}
             }
         }

@@ -50,6 +50,23 @@ pub struct NativeCall {
     pub kind: String,
     /// What is called.
     pub function: Function,
+    /// What the service that made the call wants back with it. It is known as long as the message runs.
+    #[serde(skip)]
+    pub kept: Option<Kept>,
+}
+
+/// What belongs to a call beside its name and arguments: only the service that gave it can read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The blocks of signed reasoning before the call.
+    Anthropic(Vec<Value>),
+    /// What stood beside the call: the signature of the reasoning that led to it, and whether the call's id is the service's own.
+    Gemini {
+        /// Signature of the reasoning.
+        signature: Option<String>,
+        /// Whether the service gave the call its id.
+        named: bool,
+    },
 }
 
 /// What a call calls.

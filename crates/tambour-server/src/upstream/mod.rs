@@ -2,12 +2,23 @@
 //!
 //! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
 
+mod anthropic;
+mod breaker;
 mod call;
+mod decode;
+mod fields;
+mod gemini;
+mod kind;
+mod lines;
 mod message;
+mod ollama;
 mod openai;
 mod redact;
 mod replay;
 mod retry;
+mod service;
+mod stream;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +31,26 @@ use tambour::event::Failure;
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
+use breaker::Breaker;
 use call::Call;
-pub use message::{Content, Function, Message, NativeCall};
-pub use openai::OpenAi;
+pub use decode::Decoder;
+pub use kind::Kind;
+pub use message::{Content, Function, Kept, Message, NativeCall};
 pub use replay::Replay;
+pub use service::Service;
 
 /// A configured upstream.
 pub struct Upstream {
     pub(crate) name: Arc<str>,
     source: Source,
     calls: Calls,
+    breaker: Arc<Breaker>,
 }
 
 /// Where its replies come from.
 pub enum Source {
-    /// A service with the chat completions interface.
-    OpenAi(OpenAi),
+    /// A service over HTTP.
+    Service(Service),
     /// Recorded replies.
     Replay(Replay),
 }
@@ -69,6 +84,8 @@ pub struct Ask {
     pub tool_choice: Option<Value>,
     /// Further fields of the service's request, as they are.
     pub more: Map<String, Value>,
+    /// Whether somebody else can be asked instead, so that long waits are not worth it.
+    pub hurry: bool,
 }
 
 /// How long to wait for an upstream.
@@ -132,7 +149,7 @@ pub struct Reply {
 
 enum Arriving {
     /// From a model.
-    OpenAi(Box<openai::Stream>),
+    Service(Box<stream::Stream>),
     /// From a recording.
     Replay(replay::Playing),
 }
@@ -140,7 +157,7 @@ enum Arriving {
 impl Upstream {
     /// An upstream of that name, whose calls are counted.
     pub(crate) fn new(name: &str, source: Source, calls: &Calls) -> Upstream {
-        Upstream { name: name.into(), source, calls: calls.clone() }
+        Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default() }
     }
 
     /// The upstream that a configuration uses when nothing else is said, for who wants replies and no server.
@@ -153,16 +170,26 @@ impl Upstream {
         all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its calls went.
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
     /// Asks for a reply.
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
-        let mut call = Call::begin(&self.name, &ask.message, &self.calls);
+        let mut call = Call::begin(&self.name, &ask.message, &self.calls, &self.breaker);
         let arriving = match &self.source {
-            Source::OpenAi(service) => {
+            Source::Service(service) => {
                 let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;
-                Arriving::OpenAi(Box::new(stream))
+                Arriving::Service(Box::new(stream))
             }
             Source::Replay(replay) => {
                 let playing = replay.open(ask).inspect_err(|failure| call.failed(failure, None))?;
@@ -178,7 +205,7 @@ impl Reply {
     pub async fn next(&mut self, items: &mut Vec<Item>) {
         let before = items.len();
         match &mut self.arriving {
-            Arriving::OpenAi(stream) => stream.next(items).await,
+            Arriving::Service(stream) => stream.next(items).await,
             Arriving::Replay(playing) => playing.next(items).await,
         }
         self.call.came(&items[before..]);

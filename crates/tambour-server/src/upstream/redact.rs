@@ -37,7 +37,7 @@ const KIND: &str = "access_key";
 struct Tokens;
 
 /// Prefixes of keys: whatever follows is one.
-const KEYS: [&str; 2] = ["sk-", "sk_"];
+const KEYS: [&str; 3] = ["sk-", "sk_", "AIza"];
 /// Prefixes of ids, which are beginnings of words too.
 const IDS: [&str; 8] = ["org-", "org_", "proj-", "proj_", "acct_", "user-", "key-", "key_"];
 

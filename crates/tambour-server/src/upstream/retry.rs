@@ -10,6 +10,9 @@ use super::Timeouts;
 /// The longest wait that is worth it.
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// The longest wait that is worth it where somebody else can be asked.
+pub(super) const SHORT: Duration = Duration::from_secs(1);
+
 /// Whether a refusal may be different next time.
 pub(super) fn worth(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)

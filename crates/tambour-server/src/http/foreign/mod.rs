@@ -13,11 +13,13 @@ mod threads;
 pub(crate) use threads::Threads;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tambour::dialect;
 use tambour::encode::{About, Encoder, Entry, EntryKind, Whole};
 use tambour::event::Failure;
 
@@ -28,6 +30,7 @@ use super::problem::Problem;
 use super::tools::ToolChoice;
 use crate::app::App;
 use crate::ask::{self, Started};
+use crate::config::{AliasConfig, CHOICE};
 use crate::store::{Log as _, MessageRow};
 
 /// A request on its way to a message.
@@ -36,6 +39,8 @@ pub(super) struct Wanted {
     model: String,
     /// Fields of `POST /api/v1/messages` by their names.
     fields: Map<String, Value>,
+    /// Who is asked, and how that one writes, where nothing that can be used comes: fields in the place of those above.
+    others: Vec<Map<String, Value>>,
     foreign: Foreign,
 }
 
@@ -62,9 +67,14 @@ impl Wanted {
             }
         };
         let loaded = app.loaded();
-        let mut fields = Map::new();
+        let (mut fields, mut others) = (Map::new(), Vec::new());
         if let Some(alias) = loaded.config.aliases.get(&model) {
             fields = alias.fields();
+            let order = loaded.order(&model, Instant::now());
+            others.extend(order.iter().map(|name| choice(&loaded.config.aliases[*name])));
+            if !others.is_empty() {
+                choose(&mut fields, others.remove(0));
+            }
             if let Some(skein) = loaded.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
             }
@@ -83,7 +93,7 @@ impl Wanted {
                 fields.insert("model".to_owned(), name.into());
             }
         }
-        Ok(Wanted { model, fields, foreign: Foreign::default() })
+        Ok(Wanted { model, fields, others, foreign: Foreign::default() })
     }
 
     /// The same where a model need not be named: the alias `default`, else the default upstream.
@@ -138,35 +148,70 @@ impl Wanted {
     /// Reads calls that the model writes as text, where nothing says how it writes and there is something to call: what stands
     /// in front of a model that hands them on as they are needs not know its form.
     pub(super) fn reads_calls(&mut self) {
-        if !self.foreign.tools.is_empty() && !self.fields.contains_key("dialect") {
-            self.set("dialect", CALLS);
+        if self.foreign.tools.is_empty() {
+            return;
+        }
+        for fields in self.others.iter_mut().chain([&mut self.fields]) {
+            fields.entry("dialect").or_insert_with(|| CALLS.into());
         }
     }
 
     /// The message that is asked for. What the object `tambour` of the body says goes before what the protocol says.
     pub(super) fn message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
-        match more {
-            None | Some(Value::Null) => {}
+        let more = match more {
+            None | Some(Value::Null) => Map::new(),
             Some(Value::Object(more)) => {
                 if let Some(name) = NOT_HERE.iter().find(|name| more.contains_key(**name)) {
                     let detail = format!("`tambour.{name}` is said by fields of the protocol itself");
                     return Err(Problem::invalid("unknown_field", detail).with("field", *name));
                 }
-                self.fields.extend(more);
+                more
             }
             Some(_) => {
                 let detail = "`tambour` is an object with fields of POST /api/v1/messages";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tambour"));
             }
+        };
+        if more.contains_key("upstream") || more.contains_key("model") {
+            // Who says who is asked wants nobody else.
+            self.others.clear();
         }
         // Extensions are on the log anyway; what of them a client sees is the protocol's matter.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
         self.set(if stream { "stream" } else { "wait" }, true);
-        let mut new: NewMessage = super::problem::body(&Value::Object(self.fields).to_string().into())?;
-        new.foreign = Some(self.foreign);
+        let read = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
+            fields.extend(more.clone());
+            let mut new: NewMessage = super::problem::body(&Value::Object(fields).to_string().into())?;
+            new.foreign = Some(self.foreign.clone());
+            Ok(new)
+        };
+        let other = |other: Map<String, Value>| {
+            let mut fields = self.fields.clone();
+            choose(&mut fields, other);
+            let mut new = read(fields)?;
+            // Not every dialect has any; who is asked first has.
+            new.instructions &= dialect::entry(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
+            Ok::<_, Problem>(new)
+        };
+        let others = self.others.iter().cloned().map(other).collect::<Result<_, _>>()?;
+        let mut new = read(self.fields.clone())?;
+        new.others = others;
         Ok(new)
     }
+}
+
+/// Who an alias asks, and how that one writes.
+fn choice(alias: &AliasConfig) -> Map<String, Value> {
+    let mut fields = alias.fields();
+    fields.retain(|name, _| CHOICE.contains(&name.as_str()));
+    fields
+}
+
+/// Puts a choice in the place of the one that is in the fields.
+fn choose(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
+    fields.retain(|name, _| !CHOICE.contains(&name.as_str()));
+    fields.extend(choice);
 }
 
 /// Begins a message and streams what an encoder makes of it.

@@ -10,24 +10,15 @@ use tambour::End;
 use tambour::event::FinishReason;
 use tambour::lex::sse::Frame;
 
-use super::error_text;
+use crate::upstream::decode::{Progress, Reading};
+use crate::upstream::service::error_text;
 use crate::upstream::{Function, Item, NativeCall, failure};
 
-/// What was learnt from the frames so far.
-#[derive(Default)]
-pub(super) struct Reading {
-    /// The message it is for.
-    message: Arc<str>,
-    finish: Option<FinishReason>,
-    /// `[DONE]` has come.
-    pub(super) done: bool,
-    /// Whether bytes have come, and whether a frame of them could be read.
-    pub(super) some: bool,
-    understood: bool,
+/// Reads the frames.
+pub(in crate::upstream) struct Frames {
+    progress: Progress,
     /// Calls as far as they have come.
     calls: Vec<Calling>,
-    /// Bytes of their names and arguments.
-    length: usize,
 }
 
 /// A call that is arriving.
@@ -36,58 +27,29 @@ struct Calling {
     call: NativeCall,
 }
 
-/// Bytes that the calls of an answer may have.
-const CALLS: usize = 16 << 20;
-
-/// Whether the end is among the items.
-pub(super) fn ended(items: &[Item]) -> bool {
-    items.iter().any(|item| matches!(item, Item::End(_)))
+impl Frames {
+    /// Of the reply for that message.
+    pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
+        Frames { progress: Progress::new(message), calls: Vec::new() }
+    }
 }
 
-impl Reading {
-    /// Of the reply for that message.
-    pub(super) fn new(message: &Arc<str>) -> Reading {
-        Reading { message: message.clone(), ..Reading::default() }
+impl Reading for Frames {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
     }
 
-    /// The calls, then the end of a clean stream.
-    pub(super) fn close(&mut self, items: &mut Vec<Item>) {
-        let calls = std::mem::take(&mut self.calls);
-        items.extend(calls.into_iter().map(|calling| Item::Call(calling.call)));
-        items.push(Item::End(self.end()));
+    fn calls(&mut self) -> Vec<NativeCall> {
+        std::mem::take(&mut self.calls).into_iter().map(|calling| calling.call).collect()
     }
 
-    fn end(&self) -> End {
-        if self.some && !self.understood && !self.done {
-            let message = "the upstream sent something that is no reply";
-            return End::Failed(failure("upstream_malformed", message, false));
-        }
-        match (self.finish, self.done) {
-            (Some(reason), _) => End::Finished(reason),
-            (None, true) => End::stop(),
-            (None, false) => End::Unknown,
-        }
-    }
-
-    /// One frame to items. A frame that is no JSON is passed over: the rest of the reply is still good.
-    pub(super) fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
-        let data = frame.data.trim_ascii();
-        if self.done || ended(items) || data.is_empty() {
-            return;
-        }
+    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+        let data = frame.data;
         if data == b"[DONE]" {
-            self.done = true;
+            self.progress.done = true;
             return;
         }
-        let chunk: Chunk<'_> = match serde_json::from_slice(data) {
-            Ok(chunk) => chunk,
-            Err(error) => {
-                let (message_id, bytes) = (&*self.message, data.len());
-                tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
-                return;
-            }
-        };
-        self.understood = true;
+        let Some(chunk) = self.progress.read::<Chunk<'_>>(data) else { return };
         let error = chunk.error.filter(|error| error.get() != "null");
         if error.is_some() || frame.name == "error" {
             // It stays an error whatever follows, `[DONE]` too.
@@ -128,27 +90,25 @@ impl Reading {
         }
         let old = function_call.map(|function| Fragment { function: Some(function), ..Fragment::default() });
         for fragment in tool_calls.unwrap_or_default().into_iter().chain(old) {
-            if !self.call(fragment) {
-                let message = format!("the calls of the answer are longer than {CALLS} bytes");
-                items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+            if !self.call(fragment, items) {
                 return;
             }
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.finish = Some(match reason.as_ref() {
+            self.progress.finish = Some(End::Finished(match reason.as_ref() {
                 "length" | "max_tokens" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 "tool_calls" | "function_call" => FinishReason::ToolCalls,
                 _ => FinishReason::Stop,
-            });
+            }));
         }
     }
 }
 
-impl Reading {
+impl Frames {
     /// Takes a part of a call. Some services number calls, some send each whole, some give all of them the same number.
     /// Whether there is room for it.
-    fn call(&mut self, Fragment { index, id, function }: Fragment<'_>) -> bool {
+    fn call(&mut self, Fragment { index, id, function }: Fragment<'_>, items: &mut Vec<Item>) -> bool {
         let Named { name, arguments } = function.unwrap_or_default();
         let name = name.filter(|name| !name.is_empty());
         let arguments = match arguments {
@@ -157,10 +117,10 @@ impl Reading {
             Some(whole) => whole.to_string(),
         };
         let id = id.filter(|id| !id.is_empty());
-        self.length += name.as_ref().map_or(0, |name| name.len())
+        let bytes = name.as_ref().map_or(0, |name| name.len())
             + arguments.len()
             + id.as_ref().map_or(0, |id| id.len());
-        if self.length > CALLS {
+        if !self.progress.room(bytes, items) {
             return false;
         }
         let same = |calling: &&mut Calling| match (index, &id) {
@@ -184,10 +144,15 @@ impl Reading {
                 call.function.arguments.push_str(&arguments);
             }
             None => {
+                if !self.progress.one_more(items) {
+                    return false;
+                }
                 let function = Function { name: name.unwrap_or_default().into_owned(), arguments };
                 let id = id.unwrap_or_default().into_owned();
-                self.calls
-                    .push(Calling { index, call: NativeCall { id, kind: "function".to_owned(), function } });
+                self.calls.push(Calling {
+                    index,
+                    call: NativeCall { id, kind: "function".to_owned(), function, kept: None },
+                });
             }
         }
         true

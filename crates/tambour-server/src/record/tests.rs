@@ -1,0 +1,58 @@
+//! Logs that name who was asked in the end.
+
+use serde_json::{Value, json};
+use tambour::limits::Limits;
+
+use super::*;
+use crate::app::Settings;
+use crate::tools::ToolLimits;
+
+fn own() -> Own {
+    Own::new(&Limits::default(), &ToolLimits::default(), &Settings::default())
+}
+
+fn folded(chosen: Option<Value>, more: impl FnOnce(&mut Batch)) -> Fold {
+    let mut batch = Batch::new(1);
+    if let Some(chosen) = chosen {
+        choice(&chosen, &mut batch);
+    }
+    more(&mut batch);
+    let mut fold = Fold::default();
+    fold.add(&batch);
+    fold
+}
+
+fn event(batch: &mut Batch, name: &'static str, data: &Value) {
+    batch.event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
+}
+
+#[test]
+fn a_reply_is_written_again_as_it_was_read() {
+    let request = json!({"dialect": "jsonseq"}).to_string();
+    let reply = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
+    let history = |chosen: Option<Value>| {
+        let fold = folded(chosen, |batch| {
+            batch.raw(1, reply);
+            event(batch, "completed", &json!({"finish_reason": "stop"}));
+        });
+        fold.into_record(Timings::default(), &request, &own()).1["history"].clone()
+    };
+    let written = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
+    assert!(written.as_str().is_some_and(|text| text.contains("</final>")), "{written}");
+    // Read as the first would have written it, it would be something else.
+    assert_ne!(history(None), written);
+}
+
+#[test]
+fn what_closes_a_log_is_in_the_language_of_who_was_asked() {
+    let row = MessageRow { request: json!({"tools": ["lint"]}).to_string(), ..MessageRow::default() };
+    let closed = |chosen: Option<Value>| {
+        let call = json!({"id": 1, "call_id": "a", "name": "lint", "args": {}});
+        let fold = folded(chosen, |batch| event(batch, "tool_call", &call));
+        let batch = closing(fold, &row, &own(), interrupted());
+        batch.entries().map(|entry| entry.json.to_owned()).collect::<String>()
+    };
+    let english = closed(Some(json!({"contract": {"options": {"text_language": "en"}}})));
+    assert!(english.contains("\"call_id\":\"a\"") && english.contains("interrupted"), "{english}");
+    assert!(english.is_ascii() && !closed(None).is_ascii(), "{english}");
+}

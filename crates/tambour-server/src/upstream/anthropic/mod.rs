@@ -1,0 +1,146 @@
+//! Services with the Messages interface of Anthropic.
+
+mod frames;
+
+use reqwest::RequestBuilder;
+use serde_json::{Map, Value, json};
+use tambour::event::Failure;
+
+use super::fields::{Choice, Fields, Format, choice, format, functions, named, some, stops};
+use super::kind::{Request, secret};
+use super::turns::{Image, Part, Said, Turn, arguments, turns};
+use super::{Ask, Kept};
+pub(super) use frames::Frames;
+
+/// The interface as it is spoken here.
+const VERSION: &str = "2023-06-01";
+/// Most tokens of a reply where nothing is said of it: the interface wants a number.
+const TOKENS: u32 = 8192;
+
+/// The headers of a request.
+pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    let request = request.header("accept", "text/event-stream").header("anthropic-version", VERSION);
+    secret(request, "x-api-key", key)
+}
+
+/// What is asked of a service below `base`, with or without the version of the interface.
+pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
+    let version = if base.ends_with("/v1") { "" } else { "/v1" };
+    Ok(Request { url: format!("{base}{version}/messages"), body: body(model, ask)? })
+}
+
+fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
+    let Said { system, turns } = turns(&ask.messages)?;
+    let last = turns.len().saturating_sub(1);
+    let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
+    let mut fields = Fields::of(ask);
+    // One that is given in the service's own words goes before ours.
+    let most = fields.max_tokens(ask).or_else(|| fields.take("max_tokens")).unwrap_or_else(|| TOKENS.into());
+    let body = some([
+        ("model", Some(named(model, "anthropic")?.into())),
+        ("max_tokens", Some(most)),
+        ("system", (!system.is_empty()).then(|| system.into())),
+        ("messages", Some(messages.into())),
+        ("stream", Some(true.into())),
+        ("temperature", ask.temperature.map(Value::from)),
+        ("top_p", ask.top_p.map(Value::from)),
+        ("stop_sequences", stops(ask)),
+        ("tools", (!ask.tools.is_empty()).then(|| functions(ask).map(tool).collect())),
+        ("tool_choice", tool_choice(ask, &fields)),
+        ("output_config", output(ask)),
+    ]);
+    Ok(fields.finish(Value::Object(body)))
+}
+
+fn tool(function: &Value) -> Value {
+    let schema = function.get("parameters").filter(|schema| schema.is_object()).cloned();
+    let mut schema = schema.unwrap_or_else(|| json!({}));
+    if schema.get("type").is_none() {
+        schema["type"] = "object".into();
+    }
+    Value::Object(some([
+        ("name", Some(function["name"].clone())),
+        ("description", function.get("description").cloned()),
+        ("input_schema", Some(schema)),
+    ]))
+}
+
+fn tool_choice(ask: &Ask, fields: &Fields) -> Option<Value> {
+    let one_at_a_time = fields.chat("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
+    let mut chosen = match choice(ask) {
+        None if one_at_a_time => json!({"type": "auto"}),
+        None => return None,
+        Some(Choice::Auto) => json!({"type": "auto"}),
+        Some(Choice::Any) => json!({"type": "any"}),
+        Some(Choice::One(name)) => json!({"type": "tool", "name": name}),
+        Some(Choice::None) => return Some(json!({"type": "none"})),
+    };
+    if one_at_a_time {
+        chosen["disable_parallel_tool_use"] = true.into();
+    }
+    Some(chosen)
+}
+
+/// A schema that was made to be held to. Others are refused by the service for what they leave open; our own reading holds the
+/// reply to them.
+fn output(ask: &Ask) -> Option<Value> {
+    match format(ask)? {
+        Format::Schema(schema, true) => Some(json!({"format": {"type": "json_schema", "schema": schema}})),
+        _ => None,
+    }
+}
+
+/// A turn as a message, of which nothing may end in blanks if it is the last and the model's.
+fn message(Turn { model, parts }: &Turn<'_>, last: bool) -> Value {
+    let mut blocks = Vec::new();
+    // The reasoning that led to the calls goes before everything.
+    blocks.extend(parts.iter().filter_map(reasoning).flatten().cloned());
+    blocks.extend(parts.iter().map(block));
+    if *model
+        && last
+        && let Some(Value::Object(block)) = blocks.last_mut()
+        && let Some(Value::String(text)) = block.get_mut("text")
+    {
+        text.truncate(text.trim_end().len());
+    }
+    json!({"role": if *model { "assistant" } else { "user" }, "content": blocks})
+}
+
+/// The signed reasoning that the service wants back with a call.
+fn reasoning<'a>(part: &Part<'a>) -> Option<&'a Vec<Value>> {
+    match part {
+        Part::Call(call) => match &call.kept {
+            Some(Kept::Anthropic(blocks)) => Some(blocks),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn block(part: &Part<'_>) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image(Image::At(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        Part::Image(Image::Here { kind, data }) => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
+        }
+        // Blocks of its own that we do not know are the caller's affair.
+        Part::Other(block) => (*block).clone(),
+        Part::Call(call) => json!({
+            "type": "tool_use", "id": id(&call.id), "name": call.function.name, "input": arguments(call),
+        }),
+        Part::Result { id: of, text, .. } => {
+            let mut result = Map::from_iter([("type".to_owned(), "tool_result".into())]);
+            result.insert("tool_use_id".to_owned(), id(of).into());
+            if !text.trim().is_empty() {
+                result.insert("content".to_owned(), text.as_str().into());
+            }
+            Value::Object(result)
+        }
+    }
+}
+
+/// An id of a call as the service takes it, which knows letters, digits, `_` and `-` in them.
+fn id(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
+}

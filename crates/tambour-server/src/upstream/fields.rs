@@ -1,0 +1,163 @@
+//! Fields of the chat completions interface for services that have others: what clients of that interface send must not be refused
+//! by a service that does not know it.
+
+use serde_json::{Map, Value, json};
+use tambour::event::Failure;
+
+use super::Ask;
+use super::turns::unsendable;
+
+/// Fields that clients of the chat completions interface send along. Those that a kind has under a name of its own it takes; the
+/// others are left out.
+const CHAT: [&str; 24] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "modalities",
+    "moderation",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream_options",
+    "top_logprobs",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
+/// The further fields of a request.
+pub(super) struct Fields {
+    /// Those of the chat completions interface.
+    chat: Map<String, Value>,
+    /// Those of the service itself.
+    own: Map<String, Value>,
+}
+
+impl Fields {
+    pub(super) fn of(ask: &Ask) -> Fields {
+        let (chat, own) = ask.more.clone().into_iter().partition(|(name, _)| CHAT.contains(&name.as_str()));
+        Fields { chat, own }
+    }
+
+    /// A field of the chat completions interface.
+    pub(super) fn chat(&self, name: &str) -> Option<Value> {
+        self.chat.get(name).filter(|value| !value.is_null()).cloned()
+    }
+
+    /// A field that the service has elsewhere than where it was given.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.own.remove(name)
+    }
+
+    /// Most tokens of the reply.
+    pub(super) fn max_tokens(&self, ask: &Ask) -> Option<Value> {
+        ask.max_tokens.map(Value::from).or_else(|| self.chat("max_completion_tokens"))
+    }
+
+    /// Adds the fields of the service to a request, which they do not change.
+    pub(super) fn finish(self, mut body: Value) -> Value {
+        if let Value::Object(body) = &mut body {
+            merge(body, self.own);
+        }
+        body
+    }
+}
+
+/// Adds what is not there, in objects within it too. What we rest on is not theirs to change.
+fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(into)), Value::Object(more)) => merge(into, more),
+            (Some(_), _) => {}
+            (None, value) => {
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+/// An object of the fields that have a value.
+pub(super) fn some<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Where the model stops, as a list.
+pub(super) fn stops(ask: &Ask) -> Option<Value> {
+    match ask.stop.clone()? {
+        Value::Null => None,
+        list @ Value::Array(_) => Some(list),
+        one => Some(json!([one])),
+    }
+}
+
+/// The functions that are offered, in the form of the chat completions interface.
+pub(super) fn functions(ask: &Ask) -> impl Iterator<Item = &Value> {
+    ask.tools.iter().map(|tool| &tool["function"])
+}
+
+/// What the model has to call.
+pub(super) enum Choice<'a> {
+    /// What it wants.
+    Auto,
+    /// Nothing.
+    None,
+    /// Something.
+    Any,
+    /// This.
+    One(&'a str),
+}
+
+/// What the model has to call, if something is said of it.
+pub(super) fn choice(ask: &Ask) -> Option<Choice<'_>> {
+    let choice = ask.tool_choice.as_ref().filter(|_| !ask.tools.is_empty())?;
+    match (choice.as_str(), choice["function"]["name"].as_str()) {
+        (Some("none"), _) => Some(Choice::None),
+        (Some("required"), _) => Some(Choice::Any),
+        (_, Some(name)) => Some(Choice::One(name)),
+        (Some("auto"), _) => Some(Choice::Auto),
+        _ => None,
+    }
+}
+
+/// What the service holds the reply to.
+pub(super) enum Format<'a> {
+    /// JSON of any shape.
+    Json,
+    /// JSON of this schema, which was made for services that hold a model to it (`strict`) or not.
+    Schema(&'a Value, bool),
+}
+
+/// What the service holds the reply to, if anything.
+pub(super) fn format(ask: &Ask) -> Option<Format<'_>> {
+    let format = ask.response_format.as_ref()?;
+    let given = &format["json_schema"];
+    match format["type"].as_str()? {
+        "json_object" => Some(Format::Json),
+        "json_schema" if given["schema"].is_object() => {
+            Some(Format::Schema(&given["schema"], given["strict"] == true))
+        }
+        _ => None,
+    }
+}
+
+/// The model, for services that choose none by themselves.
+pub(super) fn named<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
+    let missing = || {
+        let advice = "name one in the request or in `model` of the upstream";
+        unsendable(format!(
+            "a service of the kind `{kind}` is asked for a model, and there is none; {advice}"
+        ))
+    };
+    model.filter(|model| !model.trim().is_empty()).ok_or_else(missing)
+}

@@ -1,0 +1,47 @@
+//! Schemas in the older form of the service, which knows a part of JSON Schema and refuses the rest.
+
+use serde_json::Value;
+
+/// Keywords of that form whose values are no schemas.
+const PLAIN: [&str; 16] = [
+    "default",
+    "description",
+    "enum",
+    "example",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "nullable",
+    "pattern",
+    "title",
+];
+
+/// Whether a schema is one in that form too; else it has to be sent as JSON Schema. Schemas are as deep as requests, which are bounded.
+pub(super) fn is_plain(schema: &Value) -> bool {
+    let Value::Object(schema) = schema else { return false };
+    schema.contains_key("type")
+        && schema.iter().all(|(keyword, value)| match keyword.as_str() {
+            "type" => value.is_string(),
+            "enum" => texts(value),
+            "format" => {
+                matches!(value.as_str(), Some("date-time" | "enum" | "int32" | "int64" | "float" | "double"))
+            }
+            "required" | "propertyOrdering" => texts(value),
+            "properties" => {
+                value.as_object().is_some_and(|all| !all.is_empty() && all.values().all(is_plain))
+            }
+            "items" => is_plain(value),
+            "anyOf" => value.as_array().is_some_and(|all| all.iter().all(is_plain)),
+            keyword => PLAIN.contains(&keyword),
+        })
+}
+
+fn texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
+}

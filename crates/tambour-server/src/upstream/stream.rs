@@ -1,0 +1,81 @@
+//! A reply that is arriving over HTTP: its bytes, and how long they are waited for.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use tambour::End;
+use tokio::time::{Instant, Sleep};
+
+use super::decode::Decoder;
+use super::kind::Kind;
+use super::{Item, Timeouts, failure};
+
+/// A reply that is arriving.
+pub(super) struct Stream {
+    bytes: BoxStream<'static, reqwest::Result<Bytes>>,
+    timeouts: Timeouts,
+    /// Whether the first byte has come.
+    begun: bool,
+    /// When something came last.
+    last: Instant,
+    /// Ends when nothing has come for too long. Set anew only when it ends, not for each chunk.
+    alarm: Pin<Box<Sleep>>,
+    decoder: Decoder,
+}
+
+impl Stream {
+    pub(super) fn new(
+        kind: Kind,
+        response: reqwest::Response,
+        timeouts: Timeouts,
+        deadline: Instant,
+        message: &Arc<str>,
+    ) -> Stream {
+        Stream {
+            bytes: response.bytes_stream().boxed(),
+            timeouts,
+            begun: false,
+            last: Instant::now(),
+            alarm: Box::pin(tokio::time::sleep_until(deadline)),
+            decoder: Decoder::new(kind, message),
+        }
+    }
+
+    pub(super) async fn next(&mut self, items: &mut Vec<Item>) {
+        while items.is_empty() {
+            let next = tokio::select! {
+                biased;
+                next = self.bytes.next() => next,
+                () = self.alarm.as_mut() => {
+                    let until = self.last + self.timeouts.silence();
+                    if self.begun && until > Instant::now() {
+                        self.alarm.as_mut().reset(until);
+                        continue;
+                    }
+                    let message =
+                        if self.begun { "the upstream fell silent" } else { "the upstream sent nothing in time" };
+                    items.push(Item::End(End::Failed(failure("upstream_timeout", message, true))));
+                    return;
+                }
+            };
+            match next {
+                Some(Ok(chunk)) => {
+                    self.last = Instant::now();
+                    if !self.begun {
+                        self.begun = true;
+                        self.alarm.as_mut().reset(self.last + self.timeouts.silence());
+                    }
+                    self.decoder.push(&chunk, items);
+                }
+                Some(Err(_)) => {
+                    let broken = failure("upstream_closed", "the connection to the upstream broke", true);
+                    items.push(Item::End(End::Failed(broken)));
+                }
+                None => self.decoder.finish(items),
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Recorded answers of each kind of service, in the form it documents: what is read of them, however they are cut.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tambour::End;
+use tambour_fixtures::fixture::updating;
+use tambour_fixtures::random::Random;
+use tambour_server::upstream::{Decoder, Item, Kept, Kind, NativeCall};
+
+/// One answer.
+struct Answer {
+    kind: Kind,
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// The answers of all kinds: `<kind>/<case>.sse`, `.ndjson`, or `.json` for one that is no stream.
+fn answers() -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for kind in Kind::ALL {
+        let folder = tambour_fixtures::folder().join("upstream").join(kind.name());
+        for extension in ["sse", "ndjson", "json"] {
+            for path in tambour_fixtures::files(&folder, extension).unwrap() {
+                if !path.to_string_lossy().ends_with(".items.json") {
+                    answers.push(Answer { kind, bytes: std::fs::read(&path).unwrap(), path });
+                }
+            }
+        }
+    }
+    answers
+}
+
+/// What is read of an answer that is cut at these places.
+fn read(kind: Kind, bytes: &[u8], cuts: &[usize]) -> Vec<Item> {
+    let mut decoder = Decoder::new(kind, &Arc::from("msg"));
+    let (mut items, mut from) = (Vec::new(), 0);
+    for &at in cuts.iter().chain([&bytes.len()]) {
+        decoder.push(&bytes[from..at], &mut items);
+        from = at;
+    }
+    decoder.finish(&mut items);
+    items
+}
+
+/// Items as JSON, neighbouring texts joined.
+fn written(items: Vec<Item>) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for item in items {
+        let (name, value) = match item {
+            Item::Text(text) => ("text", text.into()),
+            Item::Reasoning(text) => ("reasoning", text.into()),
+            Item::Call(call) => ("call", written_call(call)),
+            Item::Usage(usage) => ("usage", usage),
+            Item::End(End::Finished(reason)) => ("end", json!(reason)),
+            Item::End(End::Failed(failure)) => ("end", json!(failure)),
+            Item::End(_) => ("end", "unknown".into()),
+        };
+        match all.last_mut().and_then(|last| last.get_mut(name)) {
+            Some(Value::String(before)) if name != "end" => before.push_str(value.as_str().unwrap()),
+            _ => all.push(json!({ name: value })),
+        }
+    }
+    all
+}
+
+fn written_call(NativeCall { id, function, kept, .. }: NativeCall) -> Value {
+    let mut call = json!({"id": id, "name": function.name, "arguments": function.arguments});
+    match kept {
+        None => {}
+        Some(Kept::Anthropic(blocks)) => call["kept"] = blocks.into(),
+        Some(Kept::Gemini { signature, named }) => {
+            call["kept"] = json!({"signature": signature, "named": named});
+        }
+    }
+    call
+}
+
+fn expectations(path: &Path) -> PathBuf {
+    path.with_extension("items.json")
+}
+
+#[test]
+fn answers_give_what_they_say() {
+    let answers = answers();
+    for kind in Kind::ALL {
+        assert!(answers.iter().filter(|answer| answer.kind == kind).count() >= 5, "{}", kind.name());
+    }
+    let mut complaints = Vec::new();
+    for Answer { kind, path, bytes } in answers {
+        let items = Value::Array(written(read(kind, &bytes, &[])));
+        let expected = expectations(&path);
+        if updating() {
+            let lines: Vec<String> =
+                items.as_array().unwrap().iter().map(|item| format!("  {item}")).collect();
+            std::fs::write(expected, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
+            continue;
+        }
+        let wanted: Value = match std::fs::read_to_string(&expected) {
+            Ok(text) => serde_json::from_str(&text).unwrap(),
+            Err(error) => panic!("{}: {error} (UPDATE_FIXTURES=1 writes it)", expected.display()),
+        };
+        if items != wanted {
+            complaints.push(format!("{}:\n{items:#}\ninstead of\n{wanted:#}", path.display()));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+#[test]
+fn answers_read_the_same_under_every_cutting() {
+    for Answer { kind, path, bytes } in answers() {
+        let whole = written(read(kind, &bytes, &[]));
+        let same = |cuts: &[usize]| {
+            assert_eq!(written(read(kind, &bytes, cuts)), whole, "{} cut at {cuts:?}", path.display()); // J-038
+        };
+        same(&(1..bytes.len()).collect::<Vec<_>>());
+        (1..bytes.len()).for_each(|at| same(&[at]));
+        let mut random = Random::new(bytes.len() as u64);
+        (0..32).for_each(|_| same(&random.cuts(bytes.len())));
+    }
+}
+
+#[test]
+fn kinds_say_the_same_in_their_own_words() {
+    // What is said of calls but their ids, and of tokens but the details.
+    let said = |kind: Kind, case: &str| -> Vec<Value> {
+        let folder = tambour_fixtures::folder().join("upstream").join(kind.name());
+        let extension = if kind == Kind::Ollama { "ndjson" } else { "sse" };
+        let bytes = std::fs::read(folder.join(format!("{case}.{extension}"))).unwrap();
+        let (counts, items): (Vec<Item>, Vec<Item>) =
+            read(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, Item::Usage(_)));
+        let usage = written(counts).pop().unwrap()["usage"].clone();
+        let mut items = written(items);
+        for item in &mut items {
+            if let Some(call) = item.get_mut("call") {
+                let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+                *item = json!({"name": call["name"], "arguments": arguments});
+            }
+        }
+        let tokens = ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| usage[name].clone());
+        items.push(json!({ "tokens": tokens }));
+        items
+    };
+    for case in ["text", "reasoning", "calls", "length"] {
+        for kind in Kind::ALL {
+            assert_eq!(said(kind, case), said(Kind::OpenAi, case), "{case} of {}", kind.name());
+        }
+    }
+}
+
+#[test]
+fn nothing_that_a_service_sends_breaks_the_reading() {
+    let answers = answers();
+    let mut random = Random::new(14);
+    for Answer { kind, path, bytes } in &answers {
+        for _ in 0..60 {
+            let mut broken = bytes.clone();
+            for _ in 0..=random.below(6) {
+                let at = random.below(broken.len());
+                match random.below(4) {
+                    0 => broken[at] = random.bits() as u8,
+                    1 => drop(broken.drain(at..(at + random.below(40)).min(broken.len()))),
+                    2 => broken.insert(at, *random.pick(b"{}[]\",:\n\r\\0")),
+                    _ => {
+                        let other = &random.pick(&answers).bytes;
+                        let piece = &other[random.below(other.len())..];
+                        broken.splice(at..at, piece.iter().copied());
+                    }
+                }
+                if broken.is_empty() {
+                    break;
+                }
+            }
+            let whole = written(read(*kind, &broken, &[]));
+            let ends = whole.iter().filter(|item| item.get("end").is_some()).count();
+            assert_eq!((ends, whole.last().is_some_and(|last| last.get("end").is_some())), (1, true));
+            let cuts = random.cuts(broken.len());
+            assert_eq!(written(read(*kind, &broken, &cuts)), whole, "{} broken", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_is_an_error() {
+    let long = "x".repeat(17 << 20);
+    let quoted = json!(long).to_string();
+    let call = |text: &str| {
+        [
+            (
+                Kind::Anthropic,
+                format!(
+                    "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":{text}}}}}\n\n"
+                ),
+            ),
+            (Kind::OpenAi, format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n")),
+            (
+                Kind::Gemini,
+                format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":{text}}}]}}}}]}}\n\n"),
+            ),
+            (Kind::Ollama, format!("{{\"message\":{{\"content\":{text}}}}}\n")),
+        ]
+    };
+    for (kind, frame) in call(&quoted) {
+        let cuts: Vec<usize> = (1..frame.len() >> 16).map(|piece| piece << 16).collect();
+        for cuts in [&[][..], &cuts] {
+            let items = written(read(kind, frame.as_bytes(), cuts));
+            assert_eq!(items.len(), 1, "{}", kind.name());
+            assert_eq!(items[0]["end"]["code"], "upstream_error", "{}", kind.name());
+            assert!(items[0]["end"]["message"].as_str().unwrap().contains("too long"), "{}", items[0]);
+        }
+    }
+    // Arguments in pieces.
+    let piece = json!("x".repeat(1 << 19)).to_string();
+    let mut arguments = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\n".to_owned();
+    for _ in 0..40 {
+        arguments.push_str(&format!("data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{piece}}}}}\n\n"));
+    }
+    let items = written(read(Kind::Anthropic, arguments.as_bytes(), &[]));
+    assert_eq!(items[0]["end"]["code"], "upstream_error");
+    // Calls without end.
+    let frames = [
+        (
+            Kind::OpenAi,
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":N,\"function\":{\"name\":\"f\"}}]}}]}\n\n",
+        ),
+        (
+            Kind::Anthropic,
+            "data: {\"type\":\"content_block_start\",\"index\":N,\"content_block\":{\"type\":\"tool_use\"}}\n\n",
+        ),
+        (Kind::Gemini, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n"),
+        (Kind::Ollama, "{\"message\":{\"tool_calls\":[{}]}}\n"),
+    ];
+    for (kind, frame) in frames {
+        let calls: String = (0..1025).map(|n| frame.replace('N', &n.to_string())).collect();
+        let items = written(read(kind, calls.as_bytes(), &[]));
+        assert_eq!(items.len(), 1, "{}", kind.name());
+        assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 calls"), "{}", items[0]);
+    }
+    // A long comment is nothing.
+    let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);
+    assert_eq!(written(read(Kind::Anthropic, comment.as_bytes(), &[]))[0], json!({"text": "so"}));
+}
