@@ -322,7 +322,7 @@ fn untagged(text: &str) -> String {
         let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
         let tag =
             |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
-        if matches!(c, '<' | '＜') && NAMES.iter().any(|name| tag(&name)) {
+        if matches!(c, '<' | '＜') && NAMES.iter().any(tag) {
             out.push_str("&lt;");
         } else {
             out.push(c);

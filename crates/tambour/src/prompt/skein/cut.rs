@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Priority;
 use super::pieces::Piece;
-use super::render::text_of;
+use super::render::{text_alone, text_of};
 
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,8 +56,12 @@ pub struct Cut {
 /// the newest message of the user. Within a level world info goes first, the lowest order first, then messages, the oldest first,
 /// then blocks, the last first.
 pub(super) fn cut(pieces: &mut [Piece], max: usize, count: &dyn Fn(&str) -> usize) -> Vec<Cut> {
+    let over = count(&text_of(pieces)).saturating_sub(max);
+    if over == 0 {
+        return Vec::new();
+    }
     for piece in pieces.iter_mut() {
-        piece.tokens = count(&piece.text);
+        piece.tokens = count(&text_alone(piece));
     }
     let mut order: Vec<usize> = (0..pieces.len())
         .filter(|&at| !pieces[at].keep && pieces[at].priority != Priority::Critical && pieces[at].tokens > 0)
@@ -72,24 +76,64 @@ pub(super) fn cut(pieces: &mut [Piece], max: usize, count: &dyn Fn(&str) -> usiz
         };
         (piece.priority, within)
     });
-    let mut order = order.into_iter();
-    let mut cut = Vec::new();
-    loop {
-        // Tokens of pieces do not add up exactly, so that the whole is counted again.
-        let mut over = count(&text_of(pieces)).saturating_sub(max);
-        if over == 0 {
-            return cut;
+    let out = fewest(pieces, &order, (max, over), count);
+    order[..out]
+        .iter()
+        .map(|&at| {
+            let piece = &pieces[at];
+            Cut { what: piece.what.clone(), priority: piece.priority, tokens: piece.tokens }
+        })
+        .collect()
+}
+
+/// Leaves out as few of the first in `order` as it takes, and says how many. Tokens of pieces do not add up exactly, so that their sum
+/// only says where to look, and the whole is counted again.
+fn fewest(
+    pieces: &mut [Piece],
+    order: &[usize],
+    (max, over): (usize, usize),
+    count: &dyn Fn(&str) -> usize,
+) -> usize {
+    let tokens: Vec<usize> = order.iter().map(|&at| pieces[at].tokens).collect();
+    let mut fits = |out: usize| {
+        for (number, &at) in order.iter().enumerate() {
+            pieces[at].dropped = number < out;
         }
-        let before = cut.len();
-        while over > 0 {
-            let Some(at) = order.next() else { break };
-            let piece = &mut pieces[at];
-            piece.dropped = true;
-            over = over.saturating_sub(piece.tokens);
-            cut.push(Cut { what: piece.what.clone(), priority: piece.priority, tokens: piece.tokens });
+        count(&text_of(pieces)) <= max
+    };
+    let mut sum = 0;
+    let short = |tokens: &&usize| {
+        let short = sum < over;
+        sum += **tokens;
+        short
+    };
+    let guess = tokens.iter().take_while(short).count();
+    // `low` is too few, or nothing is known of it; `high` is enough, or all.
+    let (mut low, mut high, mut step) = (0, order.len(), 1);
+    if fits(guess) {
+        high = guess;
+        while low < high {
+            let next = high.saturating_sub(step);
+            if next == 0 || !fits(next) {
+                low = next;
+                break;
+            }
+            (high, step) = (next, step * 2);
         }
-        if cut.len() == before {
-            return cut;
+    } else {
+        low = guess;
+        while low + step < order.len() {
+            if fits(low + step) {
+                high = low + step;
+                break;
+            }
+            (low, step) = (low + step, step * 2);
         }
     }
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        if fits(middle) { high = middle } else { low = middle }
+    }
+    fits(high);
+    high
 }

@@ -253,6 +253,14 @@ pub(super) fn text_of(pieces: &[Piece]) -> String {
     text_in(pieces, &Boundaries::new([]))
 }
 
+/// What a piece adds to the text.
+pub(super) fn text_alone(piece: &Piece) -> String {
+    match &piece.line {
+        Some(_) => yaml::print(&vec![said(piece, &Boundaries::new([]))].into()),
+        None => text_of(std::slice::from_ref(piece)) + "\n\n",
+    }
+}
+
 fn text_in(pieces: &[Piece], boundaries: &Boundaries) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut left = pieces.iter().filter(|piece| !piece.dropped).peekable();

@@ -1,7 +1,7 @@
 //! What is left out when a prompt is too long (F-006).
 
 use serde_json::{Value, json};
-use tambour::prompt::skein::{RenderOptions, Rendered, What};
+use tambour::prompt::skein::{RenderOptions, Rendered, Skein, What};
 use tambour::prompt::tokens::estimate;
 
 use super::skein;
@@ -77,4 +77,49 @@ fn the_estimate_is_above_what_tokenizers_give() {
     assert_eq!(estimate("The quick brown fox jumps over the lazy dog."), 11);
     assert_eq!(estimate("灰魂会出现"), 5);
     assert_eq!(estimate(""), 0);
+}
+
+#[test]
+fn a_long_chat_loses_no_more_than_it_must() {
+    // F-006: whatever a message costs beside its text, as many of the newest are left as there is room for
+    let prompt = Skein::from_yaml(
+        "p",
+        "blocks: [{tag: system_instruction, text: Stay in the scene.}, {tag: conversation_history, slot: history}]",
+    )
+    .expect("a prompt");
+    // A count that sees what stands around each message, as real ones do.
+    let count = |text: &str| text.split(|c: char| !c.is_alphanumeric()).count();
+    for words in [1, 5, 60] {
+        for most in [100, 300, 2000] {
+            let history: Vec<Value> = (0..201)
+                .map(|at| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": vec!["word"; words].join(" ")}))
+                .collect();
+            let mut options = RenderOptions::default();
+            options.count = &count;
+            let all = prompt.render(&json!({"history": history}), &options).expect("it renders");
+            options.max_context = Some(most);
+            let found = prompt.render(&json!({"history": history}), &options).expect("it renders");
+            if all.tokens <= most {
+                assert_eq!((found.dropped.len(), &found.text), (0, &all.text));
+                continue;
+            }
+            assert!(!found.over && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
+            assert!(found.text.contains("Stay in the scene."), "{words} words, {most}");
+            // One message more would have been too much.
+            let each = (all.tokens - found.tokens).div_ceil(found.dropped.len());
+            assert!(
+                found.tokens + each > most,
+                "{words} words, {most}: {} left out of {}",
+                found.dropped.len(),
+                all.tokens
+            );
+            // What each is said to have cost is about what it has.
+            let told: usize = found.dropped.iter().map(|cut| cut.tokens).sum();
+            assert!(
+                told.abs_diff(all.tokens - found.tokens) <= found.dropped.len() * 2,
+                "{told} of {}",
+                all.tokens - found.tokens
+            );
+        }
+    }
 }
