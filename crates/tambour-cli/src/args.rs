@@ -62,6 +62,19 @@ pub(crate) struct StructureArgs {
     pub(crate) structure: Option<PathBuf>,
 }
 
+impl StructureArgs {
+    /// The dialect that a reply is read as, where `named` was asked for: a structure is one of Filament.
+    pub(crate) fn dialect<'a>(&self, named: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
+        match (&self.structure, named) {
+            (None, _) => Ok(named),
+            (Some(_), None | Some("auto" | "filament")) => Ok(Some("filament")),
+            (Some(_), Some(other)) => bail!(
+                "`--structure` says which tags a reply of `filament` has; give `{flag} filament` with it, not `{other}`"
+            ),
+        }
+    }
+}
+
 /// Most values that a file of YAML may hold, so that its aliases are no flood.
 const NODES: usize = 10_000;
 

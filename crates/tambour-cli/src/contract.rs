@@ -9,7 +9,7 @@ use tambour::Profile;
 use tambour::dialect::{self, DIALECTS, Entry};
 
 use crate::Outcome;
-use crate::args::{self, OptionArgs};
+use crate::args::{self, OptionArgs, StructureArgs};
 
 /// Show what a dialect asks of a model
 #[derive(Subcommand)]
@@ -34,6 +34,8 @@ pub(crate) struct Show {
     lang: Option<Lang>,
     #[command(flatten)]
     options: OptionArgs,
+    #[command(flatten)]
+    structure: StructureArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -55,7 +57,8 @@ enum Lang {
 pub(crate) fn run(command: &Command) -> Result<Outcome> {
     let Command::Show(show) = command;
     let entry = dialect::entry(&show.name)?;
-    let mut options = show.options.options(Profile::default())?;
+    show.structure.dialect(Some(&show.name), "the dialect")?;
+    let mut options = show.options.structured(Profile::default(), show.structure.structure.as_deref())?;
     if let Some(lang) = show.lang {
         if show.options.sets("text_language") {
             bail!("give `--lang` or the option `text_language`, not both");

@@ -88,8 +88,9 @@ enum Finish {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
-    options.round = args.round.round(&args.from)?;
-    let pipeline = Pipeline::new(&args.from, &options)?;
+    let from = args.structure.dialect(Some(&args.from), "--from")?.unwrap_or(&args.from);
+    options.round = args.round.round(from)?;
+    let pipeline = Pipeline::new(from, &options)?;
     let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);
     let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
     let mut end = match args.finish {

@@ -9,7 +9,7 @@ use tambour::dialect;
 use tambour::event::{Event, Joined};
 use tambour::{End, Pipeline, Profile};
 
-use crate::args::{self, OptionArgs};
+use crate::args::{self, OptionArgs, StructureArgs};
 use crate::input::{self, Input};
 use crate::{Outcome, output};
 
@@ -25,14 +25,17 @@ pub(crate) struct Args {
     from: String,
     #[command(flatten)]
     options: OptionArgs,
+    #[command(flatten)]
+    structure: StructureArgs,
     /// File with the reply; standard input if absent or `-`
     file: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let options = args.options.options(Profile::Lenient)?;
+    let options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
+    let from = args.structure.dialect(Some(&args.from), "--from")?.unwrap_or(&args.from);
     // What a dialect holds beside its contract, such as a draft, is part of the reply.
-    let mut pipeline = Pipeline::new(&args.from, &options)?.with_extensions(true);
+    let mut pipeline = Pipeline::new(from, &options)?.with_extensions(true);
     let mut read = Joined::default();
     let mut input = Input::open(args.file.as_deref())?;
     while let Some(bytes) = input.next()? {

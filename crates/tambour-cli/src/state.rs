@@ -25,7 +25,7 @@ pub(crate) enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json\n\n\
-    Operations are a JSON array of arrays: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
+    Operations are a JSON array of arrays, or the events that `decode --extensions` prints: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
     POP and DELETE without. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
 pub(crate) struct ApplyArgs {
     /// JSON file with the state; it is not written
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
         .map(|path| Schema::new(read(Some(path))?).with_context(|| input::name_of(Some(path))));
     let schema = schema.transpose()?;
     let path = args.operations.as_deref();
-    let operations = Operation::list(&read(path)?).with_context(|| input::name_of(path))?;
+    let operations = operations(path).with_context(|| input::name_of(path))?;
     let options = ApplyOptions { atomic: args.atomic, schema: schema.as_ref(), ..ApplyOptions::default() };
     let results = apply(&mut state, &operations, &options);
 
@@ -72,6 +72,36 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     writeln!(stdout, "{state}")?;
     stdout.flush()?;
     Ok(if results.iter().all(|result| result.ok) { Outcome::Fine } else { Outcome::Refused })
+}
+
+/// Operations as they are written, as the data of a `state_update` event has them, or those of all such events of a stream.
+fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
+    let bytes = input::read(path)?;
+    let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+    let values: Vec<Value> =
+        values.collect::<serde_json::Result<_>>().context("the operations are not JSON")?;
+    let events = values.len() > 1 || values.first().is_some_and(|value| value["event"].is_string());
+    let mut all = Vec::new();
+    for mut value in values {
+        if events {
+            if value["event"] != "state_update" {
+                continue;
+            }
+            value = value["data"].take();
+        }
+        let list = match value {
+            Value::Object(mut update) => update.remove("operations").unwrap_or(Value::Object(update)),
+            other => other,
+        };
+        let mut operations = Operation::list(&list)?;
+        for (operation, written) in operations.iter_mut().zip(list.as_array().into_iter().flatten()) {
+            if let (Some(op), Some(path)) = (written["op"].as_str(), written["path"].as_str()) {
+                *operation = Operation::stored(op.to_owned(), path.to_owned(), written.get("value").cloned());
+            }
+        }
+        all.extend(operations);
+    }
+    Ok(all)
 }
 
 fn read(path: Option<&Path>) -> Result<Value> {

@@ -142,9 +142,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         Strictness::Strict => Profile::Strict,
         Strictness::Lenient => Profile::Lenient,
     };
+    let named = args.structure.dialect(args.contract.as_deref(), "--contract")?;
     let plan = texts::Plan {
-        contract: Contract::named(args.contract.as_deref().unwrap_or(dialect::AUTO))?,
-        named: args.contract.is_some(),
+        contract: Contract::named(named.unwrap_or(dialect::AUTO))?,
+        named: named.is_some(),
         options: args.options.structured(profile, args.structure.structure.as_deref())?,
         examples: args.examples,
         field: args.field.as_deref(),

@@ -69,3 +69,24 @@ fn wrong_use_is_told() {
     let schema = write(&folder, "schema.json", r#"{"type":3}"#);
     assert_eq!(code(&["--state", &state, "--schema", &schema], "[]"), Some(2));
 }
+
+#[test]
+fn what_decode_prints_can_be_applied() {
+    // F-110, F-116
+    let folder = folder("state-event");
+    let state = write(&folder, "state.json", r#"{"gold":5}"#);
+    let reply = r#"<content>x</content><variable_update>[["ADD","gold",2],["SET","at","inn"],["JUMP","a"]]</variable_update>"#;
+    let events = run(&["decode", "--from", "filament", "--extensions"], reply).stdout;
+    let update: Value = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("an event"))
+        .find(|event| event["event"] == "state_update")
+        .expect("an update");
+    let ran = run(&["state", "apply", "--state", &state], &update["data"].to_string());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"gold\":7,\"at\":\"inn\"}\n"), "{ran:?}");
+    assert_eq!(results(&ran)[2]["reason"], json!("operation_unknown"));
+    let ran = run(&["state", "apply", "--state", &state], &events);
+    assert!(ran.stdout.contains("\"gold\":7"), "{ran:?}");
+    let ran = run(&["state", "apply", "--state", &state], &update["data"]["operations"].to_string());
+    assert!(ran.stdout.contains("\"gold\":7"), "{ran:?}");
+}

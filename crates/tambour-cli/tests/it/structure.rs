@@ -151,3 +151,52 @@ fn protocols_make_the_structure_and_policies_adjust_it() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("`never`") && ran.stderr.contains("mandatory"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_structure_is_one_of_filament() {
+    // F-200, F-234: a reply that is held against it is never passed as plain text
+    let file = example("report.yaml");
+    let bad = "<scene>There.</scene>";
+    let ran = run(&["check", "--structure", &file, "--format", "json", "-"], bad);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(codes(&ran).contains(&"tag_missing".to_owned()), "{ran:?}");
+    assert_eq!(run(&["check", "--contract", "auto", "--structure", &file, "-"], bad).code, Some(1));
+    for arguments in [
+        &["check", "--contract", "plain", "--structure", &file, "-"][..],
+        &["decode", "--from", "aiplan", "--structure", &file, "-"],
+        &["contract", "show", "aiplan", "--structure", &file],
+    ] {
+        let ran = run(arguments, bad);
+        assert!(ran.code == Some(2) && ran.stderr.contains("filament"), "{arguments:?}: {ran:?}");
+    }
+    // Read by it without more words, and written by it.
+    let reply = std::fs::read_to_string(example("report.txt")).expect("it is there");
+    assert_eq!(
+        run(&["decode", "--extensions", "--structure", &file, "-"], &reply).stdout,
+        decode(&file, &reply).stdout
+    );
+    let ran = run(&["repair", "--structure", &file, "-"], &reply);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(check(&file, &ran.stdout).code, Some(0), "{}", ran.stdout);
+    // What a tag must follow is told to the model.
+    let own = write(
+        &folder("structure-after"),
+        "s.yaml",
+        "mandatory: [content, roll, scene]\noptional: [variable_update]\ndependency: {variable_update: [roll, scene]}\n",
+    );
+    let ran = run(&["contract", "show", "filament", "--lang", "en", "--structure", &own], "");
+    assert!(ran.stdout.contains("- <variable_update> stands behind <roll> and <scene>"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_reply_without_content_is_a_warning_where_repairs_are() {
+    // F-209, X-006
+    for reply in ["<thought>a</thought>", ""] {
+        assert_eq!(
+            run(&["check", "--contract", "filament", "--profile", "lenient", "-"], reply).code,
+            Some(0),
+            "{reply}"
+        );
+        assert_eq!(run(&["check", "--contract", "filament", "-"], reply).code, Some(1), "{reply}");
+    }
+}

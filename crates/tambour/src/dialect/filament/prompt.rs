@@ -6,7 +6,7 @@ use super::tags::{Kind, Tags};
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 use crate::protocol::{CORE, Registry};
-use crate::structure::{Body, Element, Expected};
+use crate::structure::{Body, Element, Expected, Name};
 
 /// The instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
@@ -46,6 +46,18 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         for at in others {
             rules += &part(at).rule(words);
             rules += &part(at).example(views);
+        }
+    }
+    for element in &expected.elements {
+        // What must only follow the thought or the content is told with its tag.
+        let usual = |first: &Name| {
+            let kind =
+                expected.elements.iter().position(|element| element.name == *first).map(|at| tags.kind(at));
+            matches!(kind, Some(Kind::Thought | Kind::Content))
+        };
+        if element.after.iter().any(|first| !usual(first)) {
+            let first: Vec<String> = element.after.iter().map(|name| format!("<{name}>")).collect();
+            rules += &words.after.replace("{tag}", &element.name).replace("{tags}", &first.join(words.and));
         }
     }
     let tools = options.tools.iter().flat_map(|tools| tools.iter());
@@ -194,6 +206,7 @@ struct Words {
     rules: &'static str,
     own: &'static str,
     must: &'static str,
+    after: &'static str,
     and: &'static str,
     close: &'static str,
     others: &'static str,
@@ -214,6 +227,7 @@ Rules:
 ",
     own: "- <{tag}>: as its name says.\n",
     must: "- {tags} must be there.\n",
+    after: "- <{tag}> stands behind {tags}, of those that are there.\n",
     and: " and ",
     close: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
     others: "
@@ -238,6 +252,7 @@ const ZH: Words = Words {
 ",
     own: "- <{tag}>：内容如其名。\n",
     must: "- {tags} 必须有。\n",
+    after: "- <{tag}> 写在 {tags} 之后（有哪个就在哪个之后）。\n",
     and: "、",
     close: "- 每个标签都要闭合，只有 <media /> 是自闭合的；不要用代码围栏包住回复。\n",
     others: "

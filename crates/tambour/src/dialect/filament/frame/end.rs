@@ -95,6 +95,7 @@ impl Frame {
                 Kind::Content if self.content.filled() => {
                     found.repaired("text outside of tags is the content")
                 }
+                Kind::Content => found.repaired("something stands in for it"),
                 _ => found,
             });
         }
