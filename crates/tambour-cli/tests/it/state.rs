@@ -82,11 +82,11 @@ fn what_decode_prints_can_be_applied() {
         .map(|line| serde_json::from_str::<Value>(line).expect("an event"))
         .find(|event| event["event"] == "state_update")
         .expect("an update");
-    let ran = run(&["state", "apply", "--state", &state], &update["data"].to_string());
+    let ran = run(&["state", "apply", "--state", &state], update["data"].to_string());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"gold\":7,\"at\":\"inn\"}\n"), "{ran:?}");
     assert_eq!(results(&ran)[2]["reason"], json!("operation_unknown"));
     let ran = run(&["state", "apply", "--state", &state], &events);
     assert!(ran.stdout.contains("\"gold\":7"), "{ran:?}");
-    let ran = run(&["state", "apply", "--state", &state], &update["data"]["operations"].to_string());
+    let ran = run(&["state", "apply", "--state", &state], update["data"]["operations"].to_string());
     assert!(ran.stdout.contains("\"gold\":7"), "{ran:?}");
 }

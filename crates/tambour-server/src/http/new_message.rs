@@ -7,9 +7,11 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::encode::Protocol;
+use tambour::options::Hold;
 use tambour::prompt::lore::Timed;
 use tambour::{Options, dialect};
 
+use super::foreign::JSON;
 use super::keys::Caller;
 use super::problem::Problem;
 use super::tools::{ToolChoice, offered};
@@ -284,7 +286,7 @@ impl NewMessage {
         };
         let mut choices = Vec::with_capacity(1 + self.others.len());
         for new in [self].into_iter().chain(&self.others) {
-            choices.push(new.choice(app, offer.as_ref(), brought.as_deref())?);
+            choices.push(new.choice(app, offer.as_ref(), brought.as_deref()).await?);
         }
         let (said, timed) = match self.has_skein() {
             true => rendered(app, caller, self).await?,
@@ -315,7 +317,7 @@ impl NewMessage {
 
 impl NewMessage {
     /// Who is asked, how, and how the reply is read.
-    fn choice(
+    async fn choice(
         &self,
         app: &App,
         offer: Option<&Offer>,
@@ -323,6 +325,15 @@ impl NewMessage {
     ) -> Result<Choice, Problem> {
         let mut options = options(app, self.contract.as_ref())?;
         self.expected(&mut options)?;
+        if let Some(schema) = options.json_schema() {
+            // Of somebody who is not trusted: within limits, and beside the workers.
+            let limits = &app.loaded().config.tools;
+            options.set_json_schema(app.schemas.get(&app.aside, schema.value(), limits).await?);
+        }
+        if self.dialect == JSON && self.max_reasks.is_some_and(|reasks| reasks > 0) {
+            // Nothing is shown before the value is good: it could not be asked for again.
+            options.hold = Hold::All;
+        }
         options.caller.clone_from(&self.caller);
         let mut ask = self.ask();
         if let Some(offer) = offer {

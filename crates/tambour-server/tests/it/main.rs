@@ -46,6 +46,7 @@ mod settings;
 mod slow;
 mod state;
 mod state_crash;
+mod structured;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

@@ -388,6 +388,7 @@ async fn options_are_listed_with_what_they_take() {
         let value = match (setting.name, setting.default) {
             ("filament.protocols", _) => json!("core"),
             ("filament.structure", _) => json!({"mandatory": ["content"]}),
+            ("json_value.schema", _) => json!({"type": "object"}),
             (_, "") => json!("x"),
             (_, default) => json!(default),
         };

@@ -43,12 +43,12 @@ impl AgUi {
     #[must_use]
     pub fn new(about: About, run: Run) -> AgUi {
         AgUi {
+            answer: Answer::new(&about),
             about,
             run,
             thinking: false,
             phase: None,
             text: false,
-            answer: Answer::default(),
             pending: Vec::new(),
             called: false,
             activities: 0,

@@ -27,10 +27,10 @@ impl AiSdk {
     #[must_use]
     pub fn new(about: About) -> AiSdk {
         AiSdk {
+            answer: Answer::new(&about),
             about,
             phase: None,
             text: false,
-            answer: Answer::default(),
             called: false,
             parts: 0,
             over: false,

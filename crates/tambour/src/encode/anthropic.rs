@@ -29,7 +29,8 @@ impl Anthropic {
     /// Writes about this.
     #[must_use]
     pub fn new(about: About) -> Anthropic {
-        Anthropic { about, blocks: 0, open: None, answer: Answer::default(), called: false, over: false }
+        let answer = Answer::new(&about);
+        Anthropic { about, blocks: 0, open: None, answer, called: false, over: false }
     }
 
     fn begin(&mut self, kind: Kind, out: &mut Vec<u8>) {

@@ -59,7 +59,8 @@ impl Chat {
         });
         let mut head = fixed.to_string().into_bytes();
         head.pop();
-        Chat { about, options, head, answer: Answer::default(), phases: 0, calls: 0, over: false }
+        let answer = Answer::new(&about);
+        Chat { about, options, head, answer, phases: 0, calls: 0, over: false }
     }
 
     /// A chunk with one field of text; `text` is a JSON string.

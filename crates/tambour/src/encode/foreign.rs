@@ -16,6 +16,9 @@ pub struct About {
     pub created: i64,
     /// The model as the client named it.
     pub model: String,
+    /// Whether the answer is sent whole, and nothing of it where the message fails: half a JSON value is none, and no other text may
+    /// stand in for it.
+    pub whole: bool,
 }
 
 /// Token counts by their plain names.
@@ -65,18 +68,23 @@ impl Tokens {
 }
 
 /// The answer as a stream of text: what follows calls of tools waits for the end, since the fallback text is not what a model
-/// said that calls tools and says nothing.
-#[derive(Debug, Default)]
+/// said that calls tools and says nothing. So does an answer that is sent whole.
+#[derive(Debug)]
 pub(super) struct Answer {
     pub(super) said: bool,
     called: bool,
+    whole: bool,
     held: Vec<String>,
 }
 
 impl Answer {
+    pub(super) fn new(about: &About) -> Answer {
+        Answer { said: false, called: false, whole: about.whole, held: Vec::new() }
+    }
+
     /// Takes text, a JSON string; whether it may be sent now.
     pub(super) fn text(&mut self, text: &str) -> bool {
-        if self.called && !self.said {
+        if self.whole || self.called && !self.said {
             self.held.push(text.to_owned());
             return false;
         }

@@ -77,12 +77,12 @@ impl Responses {
     #[must_use]
     pub fn new(about: About, seen: u64) -> Responses {
         Responses {
+            answer: Answer::new(&about),
             about,
             next: 0,
             seen,
             output: Vec::new(),
             open: None,
-            answer: Answer::default(),
             called: false,
             over: false,
         }

@@ -89,6 +89,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
     if !rest.is_empty() {
         wanted.set("upstream_fields", rest);
     }
+    wanted.reads_json(more.as_ref())?;
     wanted.reads_calls();
     Ok((wanted.message(more, streams)?, streams, options))
 }

@@ -50,6 +50,9 @@ const DEFAULT: &str = "default";
 /// The dialect of calls that are written as text.
 const CALLS: &str = "toolcall";
 
+/// The dialect of replies that are one JSON value.
+pub(in crate::http) const JSON: &str = "json_value";
+
 /// Fields that the object `tambour` cannot have: the protocol has its own for them.
 const NOT_HERE: [&str; 8] =
     ["messages", "text", "stream", "wait", "conversation_id", "output_protocol", "if_busy", "named_model"];
@@ -141,6 +144,41 @@ impl Wanted {
                 Problem::invalid("invalid_field", error.to_string()).with("field", "tools")
             })?;
             self.foreign.tools.push(tool);
+        }
+        Ok(())
+    }
+
+    /// Reads the reply as JSON where the client asks for a `response_format` and nothing, neither alias nor `tambour`, says how the model
+    /// writes: it is told the schema, may be asked once more, and what comes out satisfies it.
+    pub(super) fn reads_json(&mut self, more: Option<&Value>) -> Result<(), Problem> {
+        let wrong =
+            |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
+        let Some(format) = self.fields.get("response_format") else { return Ok(()) };
+        let schema = match format["type"].as_str() {
+            Some("text") => return Ok(()),
+            Some("json_object") => None,
+            Some("json_schema") => match &format["json_schema"]["schema"] {
+                Value::Null => return wrong("`json_schema` has a `schema`"),
+                schema => Some(schema.clone()),
+            },
+            _ => return wrong("`type` is `text`, `json_object` or `json_schema`"),
+        };
+        if more.is_some_and(|more| !more["dialect"].is_null()) {
+            return Ok(());
+        }
+        if !self.fields.contains_key("dialect") {
+            self.fields.entry("instructions").or_insert(true.into());
+            self.fields.entry("max_reasks").or_insert(1.into());
+        }
+        for fields in self.others.iter_mut().chain([&mut self.fields]) {
+            if fields.contains_key("dialect") {
+                continue;
+            }
+            fields.insert("dialect".to_owned(), JSON.into());
+            if let Some(schema) = &schema {
+                let contract = fields.entry("contract").or_insert_with(|| json!({}));
+                contract["options"]["json_value.schema"] = schema.clone();
+            }
         }
         Ok(())
     }
@@ -270,7 +308,8 @@ pub(super) fn about(row: &MessageRow) -> About {
     let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let created = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
     let model = request["named_model"].as_str().unwrap_or_default().to_owned();
-    About { message: row.id.clone(), request: row.request_id.clone(), created, model }
+    let whole = request["dialect"] == JSON;
+    About { message: row.id.clone(), request: row.request_id.clone(), created, model, whole }
 }
 
 /// The answer when a message failed before anybody saw anything of it. Clients repeat by themselves what may be repeated; what a
@@ -280,6 +319,8 @@ pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
+        // What the model wrote is not what was asked for.
+        code if code.starts_with("json_") => StatusCode::BAD_GATEWAY,
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

@@ -152,6 +152,7 @@ async fn read(
         Some(word) => wanted.foreign.tool_choice = Some(word),
     }
     let more = body.remove("tambour");
+    wanted.reads_json(more.as_ref())?;
     wanted.reads_calls();
     Ok((wanted.message(more, streams)?, streams))
 }

@@ -1,0 +1,262 @@
+//! `response_format`: what reaches a client is JSON that satisfies its schema, or an error with a code.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Mock, Step, delta, finish, reply};
+use crate::server::{Answer, Tambour};
+
+fn schema() -> Value {
+    json!({
+        "type": "object", "additionalProperties": false, "required": ["title", "count", "tags", "inner"],
+        "properties": {
+            "title": {"type": "string", "minLength": 1},
+            "count": {"type": "integer", "minimum": 0},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "inner": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}, "at": {"type": "number"}}},
+        },
+    })
+}
+
+fn ask(more: &Value) -> Value {
+    let mut ask = json!({
+        "model": "openai/m", "messages": [{"role": "user", "content": "x"}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema()}},
+    });
+    ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    ask
+}
+
+/// What a client of chat completions makes of an answer: the content, or the code of the error.
+fn came(answer: &Answer) -> Result<String, String> {
+    let code = |error: &Value| error["error"]["code"].as_str().expect("a code").to_owned();
+    if answer.status != 200 {
+        assert_eq!(answer.headers["x-should-retry"], "false", "{}", answer.text);
+        return Err(code(&answer.json));
+    }
+    if !answer.text.starts_with("data: ") {
+        assert_eq!(answer.json["choices"][0]["finish_reason"], "stop", "{}", answer.text);
+        return Ok(answer.json["choices"][0]["message"]["content"].as_str().expect("a text").to_owned());
+    }
+    let mut text = String::new();
+    for line in answer.text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        if line == "[DONE]" {
+            return Ok(text);
+        }
+        let chunk: Value = serde_json::from_str(line).expect("JSON");
+        if chunk.get("error").is_some() {
+            assert_eq!(text, "", "nothing of an answer that fails is sent");
+            return Err(code(&chunk));
+        }
+        text += chunk["choices"][0]["delta"]["content"].as_str().unwrap_or_default();
+    }
+    panic!("the stream has no end: {}", answer.text)
+}
+
+/// Numbers that follow from a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+
+    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+}
+
+/// What may come of a broken reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// The value, as it was meant.
+    Mended,
+    /// The value, or an error; never another one.
+    Doubtful,
+    /// An error.
+    Wrong,
+}
+
+/// A value, the reply that a model made of it, and how its stream ended.
+fn broken(seed: u64) -> (Value, String, &'static str, Kind) {
+    let mut chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let words = ["Rain", "say \"no\"", "路上", "a\nb", "C:\\x", "{x}", "</think>", "it's", "50%", "😀"];
+    let value = json!({
+        "title": format!("{} {}", chance.pick(&words), chance.pick(&words)),
+        "count": chance.below(1000),
+        "tags": (0..chance.below(4)).map(|_| chance.pick(&words)).collect::<Vec<_>>(),
+        "inner": {"ok": chance.below(2) == 0, "at": 0.5},
+    });
+    let text =
+        if chance.below(2) == 0 { value.to_string() } else { serde_json::to_string_pretty(&value).unwrap() };
+    let plain = !text.contains(['\'', '\\']);
+    let at = 1 + chance.below(text.len() - 2);
+    let at = text.ceil_char_boundary(at);
+    use Kind::{Doubtful, Mended, Wrong};
+    let (reply, end, kind) = match seed % 20 {
+        0 => (text, "stop", Mended),
+        1 => (format!("```json\n{text}\n```"), "stop", Mended),
+        2 => (format!("Sure! Here you are:\n\n```\n{text}\n```\nAnything else?"), "stop", Mended),
+        3 => (format!("<think>Perhaps {{\"title\": \"no\"}}?</think>\n{text}"), "stop", Mended),
+        4 => (format!("{},}}", &text[..text.len() - 1]), "stop", Mended),
+        5 => (text.replacen("\"count\":", "// how many\n\"count\":", 1), "stop", Mended),
+        6 => (text.replacen("\"count\"", "count", 1), "stop", Mended),
+        7 if plain => (text.replace('"', "'"), "stop", Mended),
+        8 => (text.replacen("true", "True", 1).replacen("false", "False", 1), "stop", Mended),
+        9 => (text[..at].to_owned(), "length", Wrong),
+        10 => (text[..at].to_owned(), "stop", Wrong),
+        11 => (format!("{text}\n\n{}", text.replacen("\"ok\":", "\"at\":1,\"ok\":", 1)), "stop", Doubtful),
+        12 => (text.replacen("\"count\"", "\"counts\"", 1), "stop", Wrong),
+        13 => {
+            let mut other = value.clone();
+            other["count"] = json!("many");
+            (other.to_string(), "stop", Wrong)
+        }
+        14 => ("I would rather not say.".to_owned(), "stop", Wrong),
+        15 => (format!("[{text}, ...]"), "stop", Wrong),
+        16 => (format!("{}, ...}}", &text[..text.len() - 1]), "stop", Wrong),
+        17 => (text.replacen("0.5", "NaN", 1), "stop", Wrong),
+        18 => (format!("{text}\nAs you can s"), "length", Mended),
+        _ => {
+            // A sign is lost somewhere.
+            let sign = chance.pick(&["\"", ",", ":", "{", "}", "[", "]"]);
+            (text.replacen(sign, "", 1), "stop", Doubtful)
+        }
+    };
+    (value, reply, end, kind)
+}
+
+#[tokio::test]
+async fn two_hundred_broken_replies_are_valid_or_an_error() {
+    // R-33, X-014: what a client gets satisfies its schema and is what the model meant, or it is an error; nothing is cut silently
+    const CASES: u64 = 200;
+    let cases: Vec<_> = (0..CASES).map(broken).collect();
+    let scripts = cases.iter().enumerate().map(|(at, (_, reply, end, _))| {
+        let size = [1, 7, 1000][at % 3];
+        let pieces = reply.chars().collect::<Vec<_>>();
+        let mut steps: Vec<Step> =
+            pieces.chunks(size).map(|piece| delta(&piece.iter().collect::<String>())).collect();
+        steps.extend(finish(end));
+        steps
+    });
+    let mock = Mock::start(scripts.collect()).await;
+    let server = Tambour::with(&mock).await;
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let (mut good, mut errors) = (0, 0);
+    for (at, (value, reply, _, kind)) in cases.iter().enumerate() {
+        let more = json!({"stream": at % 2 == 0, "tambour": {"max_reasks": 0}});
+        let answer = server.post("/v1/chat/completions", &ask(&more)).await;
+        match came(&answer) {
+            Ok(text) => {
+                good += 1;
+                let got: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{at}: {text}"));
+                assert!(validator.is_valid(&got), "{at}: {reply} -> {text}");
+                assert_ne!(*kind, Kind::Wrong, "{at}: {reply} -> {text}");
+                if *kind == Kind::Mended {
+                    assert_eq!(got, *value, "{at}: {reply}");
+                }
+            }
+            Err(code) => {
+                errors += 1;
+                assert!(
+                    ["json_missing", "json_incomplete", "json_mismatch"].contains(&&*code),
+                    "{at}: {code}"
+                );
+                assert_ne!(*kind, Kind::Mended, "{at}: {code}: {reply}");
+            }
+        }
+    }
+    assert_eq!(mock.calls().begun, cases.len());
+    assert!(good >= 80 && errors >= 70, "{good} good, {errors} errors");
+}
+
+#[tokio::test]
+async fn a_value_that_does_not_fit_is_asked_for_again() {
+    // P-034: the model is told the schema, then what was wrong; nothing of the first reply is seen
+    let right = json!({"title": "t", "count": 1, "tags": [], "inner": {"ok": true}}).to_string();
+    for stream in [true, false] {
+        let mock = Mock::start(vec![reply("<think>So</think>{\"title\": \"\"}", 3), reply(&right, 5)]).await;
+        let server = Tambour::with(&mock).await;
+        let answer = server.post("/v1/chat/completions", &ask(&json!({ "stream": stream }))).await;
+        assert_eq!(came(&answer), Ok(right.clone()), "{}", answer.text);
+        let asked = mock.asked();
+        let told = asked[0].body["messages"].to_string();
+        assert!(told.contains("minLength") && told.contains("JSON"), "{told}");
+        assert_eq!(asked[0].body["response_format"]["type"], "json_schema");
+        let again = asked[1].body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(again.contains("json_mismatch") && again.contains("count"), "{again}");
+    }
+}
+
+#[tokio::test]
+async fn a_json_object_needs_no_schema_and_reasoning_is_shown() {
+    let mock = Mock::start(vec![
+        reply("<think>Hm.</think>{'a': [1, 2.50]}", 4),
+        reply("<think>Hm.</think>no JSON", 4),
+        reply("[1]", 4),
+    ])
+    .await;
+    let server = Tambour::with(&mock).await;
+    let format =
+        json!({"response_format": {"type": "json_object"}, "stream": true, "tambour": {"max_reasks": 0}});
+    let answer = server.post("/v1/chat/completions", &ask(&format)).await;
+    assert_eq!(came(&answer), Ok("{\"a\":[1,2.50]}".to_owned()));
+    assert!(answer.text.contains("reasoning_content"), "{}", answer.text);
+    // The reasoning was shown; no text of ours stands in for the value.
+    let answer = server.post("/v1/chat/completions", &ask(&format)).await;
+    assert_eq!(came(&answer), Err("json_missing".to_owned()));
+    let answer = server.post("/v1/chat/completions", &ask(&format)).await;
+    assert_eq!(came(&answer), Err("json_mismatch".to_owned()));
+}
+
+#[tokio::test]
+async fn a_format_that_cannot_be_is_refused() {
+    let mock = Mock::start(vec![reply("plain words", 4)]).await;
+    let server = Tambour::with(&mock).await;
+    let many: serde_json::Map<String, Value> =
+        (0..70).map(|at| (format!("f{at}"), json!({"pattern": format!("^a{at}")}))).collect();
+    for (format, code) in [
+        (json!({"type": "xml"}), "invalid_field"),
+        (json!({"type": "json_schema", "json_schema": {"name": "n"}}), "invalid_field"),
+        (json!({"type": "json_schema", "json_schema": {"schema": {"type": "objekt"}}}), "invalid_option"),
+        (json!({"type": "json_schema", "json_schema": {"schema": {"properties": many}}}), "schema_limit"),
+    ] {
+        let answer = server.post("/v1/chat/completions", &ask(&json!({"response_format": format}))).await;
+        assert_eq!(
+            (answer.status, answer.json["error"]["code"].as_str()),
+            (422, Some(code)),
+            "{}",
+            answer.text
+        );
+    }
+    // Who names a dialect has it, and `text` asks for nothing.
+    let text = json!({"response_format": {"type": "text"}});
+    assert_eq!(came(&server.post("/v1/chat/completions", &ask(&text)).await), Ok("plain words".to_owned()));
+    assert_eq!(mock.calls().begun, 1);
+}
+
+#[tokio::test]
+async fn responses_have_the_same_formats() {
+    let right = json!({"title": "t", "count": 1, "tags": [], "inner": {"ok": true}}).to_string();
+    let mock = Mock::start(vec![reply(&format!("```json\n{right}\n```"), 6), reply("no JSON", 6)]).await;
+    let server = Tambour::with(&mock).await;
+    let format = json!({"type": "json_schema", "name": "n", "schema": schema(), "strict": true});
+    let body =
+        json!({"model": "openai/m", "input": "x", "text": {"format": format}, "tambour": {"max_reasks": 0}});
+    let answer = server.post("/v1/responses", &body).await;
+    assert_eq!(
+        (answer.status, &answer.json["output"].as_array().unwrap().last().unwrap()["content"][0]["text"]),
+        (200, &json!(right)),
+        "{}",
+        answer.text
+    );
+    let mut streaming = body.clone();
+    streaming["stream"] = true.into();
+    let answer = server.post("/v1/responses", &streaming).await;
+    assert!(
+        answer.text.contains("response.failed") && answer.text.contains("json_missing"),
+        "{}",
+        answer.text
+    );
+    assert!(!answer.text.contains("output_text.delta"), "{}", answer.text);
+}
