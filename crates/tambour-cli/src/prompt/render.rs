@@ -159,9 +159,13 @@ fn load(path: &Path) -> Result<Result<Skein, String>> {
         match serde_json::from_slice::<Value>(&bytes) {
             Ok(value) if value.get("blocks").is_some() => return Ok(Skein::from_value(&value).map_err(told)),
             _ => {
-                return Ok(import(&name, &bytes, &ImportLimits::default())
-                    .map(|imported| prompt(&imported))
-                    .map_err(told));
+                let imported = import(&name, &bytes, &ImportLimits::default()).map_err(told);
+                return Ok(imported.map(|imported| {
+                    for warning in &imported.warnings {
+                        output::complain(&format!("{name}: {warning}"));
+                    }
+                    prompt(&imported)
+                }));
             }
         }
     }

@@ -32,9 +32,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::finding::clip;
 use crate::limits::ImportLimits;
 
 use super::lore::Entry;
+use super::macros;
 use fields::{Fields, Warnings};
 
 pub use book::Book;
@@ -104,12 +106,53 @@ pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Importe
     };
     let source = json::parse(&file, &text)?;
     let mut imported = read(&file, source)?;
+    macros_of(&file, &imported);
     let Warnings { mut list, more } = file.warnings.into_inner();
     if more > 0 {
         list.push(format!("{more} more warnings are not listed"));
     }
     imported.warnings = list;
     Ok(imported)
+}
+
+/// Tells of macros that nothing is known of: they stay as text in the prompt (F-031).
+fn macros_of(file: &File<'_>, imported: &Imported) {
+    let see = |place: &dyn Fn() -> String, text: &str| {
+        if macros::may_hold(text) {
+            for warning in macros::migrate_foreign(text).warnings {
+                let (line, column) = (warning.line, warning.column);
+                file.warn(format!("{}, line {line}, column {column}: {}", place(), warning.message));
+            }
+        }
+    };
+    if let Some(card) = &imported.card {
+        let depth = card.depth_prompt.as_ref().map_or("", |note| &note.prompt);
+        for (field, text) in [
+            ("description", card.description.as_str()),
+            ("personality", &card.personality),
+            ("scenario", &card.scenario),
+            ("first_mes", &card.first_mes),
+            ("mes_example", &card.mes_example),
+            ("system_prompt", &card.system_prompt),
+            ("post_history_instructions", &card.post_history_instructions),
+            ("depth_prompt", depth),
+        ] {
+            see(&|| format!("`{field}`"), text);
+        }
+        for (at, text) in card.alternate_greetings.iter().enumerate() {
+            see(&|| format!("`alternate_greetings[{at}]`"), text);
+        }
+    }
+    for (at, entry) in imported.entries.iter().enumerate() {
+        let name = || match &*entry.title {
+            "" => format!("entry {}", at + 1),
+            title => format!("entry `{}`", clip(title, 60)),
+        };
+        see(&name, &entry.content);
+    }
+    for item in imported.preset.iter().flat_map(|preset| &preset.items) {
+        see(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);
+    }
 }
 
 /// A file that is read.

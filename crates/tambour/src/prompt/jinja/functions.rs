@@ -92,9 +92,13 @@ pub(super) fn is_placed(name: &str) -> bool {
     !name.starts_with("__") && FUNCTIONS.iter().any(|function| function.name == name)
 }
 
+/// What stands before the name of a function in a changed source: no variable has such a name, whatever is set.
+pub(super) const OURS: &str = "__f_";
+
 pub(super) fn register(env: &mut Environment<'_>) {
     for function in FUNCTIONS {
         env.add_global(function.name, Value::from_object(*function));
+        env.add_global(format!("{OURS}{}", function.name), Value::from_object(*function));
     }
     env.add_function("__flat", flat::flat);
     // It would print all variables.

@@ -453,7 +453,13 @@ fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -> Error {
 /// The engine's message without the names that only our changes of the source put in.
 fn clean_message(message: &str) -> Cow<'_, str> {
     match message.contains("__") {
-        true => Cow::Owned(message.replace("__out", "{{ }}").replace("__text", "~").replace("__flat", "set")),
+        true => Cow::Owned(
+            message
+                .replace("__out", "{{ }}")
+                .replace("__text", "~")
+                .replace("__flat", "set")
+                .replace(functions::OURS, ""),
+        ),
         false => Cow::Borrowed(message),
     }
 }

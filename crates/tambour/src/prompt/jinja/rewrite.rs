@@ -212,7 +212,10 @@ impl<'s> Writer<'s> {
         }
         let at = first.range.start;
         let end = tokens.last().map_or(at, |last| last.range.end);
-        self.replace(at..value.range.start, &format!("do set_global.at({at})({quoted}, ("));
+        self.replace(
+            at..value.range.start,
+            &format!("do {}set_global.at({at})({quoted}, (", functions::OURS),
+        );
         self.expression(&tokens[3..]);
         self.insert(end, "))");
         Ok(())
@@ -284,7 +287,11 @@ impl<'s> Writer<'s> {
             let free = at
                 .checked_sub(1)
                 .is_none_or(|before| !matches!(self.word(&tokens[before]), "." | "|" | "is"));
-            if token.kind == TokenKind::Name && called && free && functions::is_placed(self.word(token)) {
+            let name = self.word(token);
+            // A macro of the template's own goes before ours; a variable of that name does not.
+            let own = || self.source.contains(&format!("macro {name}"));
+            if token.kind == TokenKind::Name && called && free && functions::is_placed(name) && !own() {
+                changes.push((token.range.start, functions::OURS.to_owned()));
                 changes.push((token.range.end, format!(".at({})", token.range.start)));
             }
         }

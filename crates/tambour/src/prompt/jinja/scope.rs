@@ -136,6 +136,10 @@ impl Scope {
 
     /// A variable by its bare name: the context's own, the temporary scope, other keys of the context, the state.
     fn lookup(&self, name: &str) -> Option<Value> {
+        if name.starts_with("__") {
+            // Ours: nothing that is set stands in their place.
+            return None;
+        }
         if let Some(value) = self.named.get(name) {
             if name == "pipe_result" && value.downcast_object_ref::<Nothing>().is_some() {
                 self.warn("pipe_missing", "there is no result of a pipe", None);

@@ -234,7 +234,11 @@ impl<'s> Writer<'s> {
         let row = one.rule.row;
         match one.rule.target {
             Target::If => self.condition(one),
-            Target::Else => self.count(row),
+            Target::Else => {
+                // It divides nothing.
+                self.unknown("else", one.at);
+                self.text(one.written, true);
+            }
             Target::Comment => {
                 self.count(row);
                 let text = still(one.args.first().map(Vec::as_slice).unwrap_or_default()).unwrap_or_default();

@@ -218,3 +218,30 @@ fn a_closing_tag_of_what_has_no_scope_is_text() {
         assert!(told.iter().any(|warning| warning.code == "macro_unknown"), "{text}: {told:?}");
     }
 }
+
+#[test]
+fn a_variable_with_the_name_of_a_function_stops_nothing() {
+    // F-027, M-066: variables and functions do not stand in each other's way, whoever sets them
+    for (text, shown) in [
+        ("{{setvar::roll::5}}{{getvar::roll}} {{roll:1d1}}", "5 1"),
+        ("{{setvar::pick::a}}{{pick::x}}{{getvar::pick}}", "xa"),
+        ("{{setvar::outlet::a}}{{outlet::nothing}}{{getvar::outlet}}", "a"),
+        ("{{setvar::random::q}}{{random:a}}{{getvar::random}}", "aq"),
+        ("{{setvar::st_get::1}}{{getvar::st_get}}", "1"),
+        ("{{setvar::__f_roll::1}}{{roll:1d1}}{{getvar::__f_roll}}", "11"),
+        ("{{setvar::__keep::1}}{% set a = 2 %}{{a}}{{getvar::__keep}}", "21"),
+        ("{% macro roll(x) %}mine {{ x }}{% endmacro %}{{ roll(2) }}", "mine 2"),
+    ] {
+        assert_eq!(run(text), shown, "{text} -> {}", migrate(text).text);
+    }
+    let (shown, _) =
+        run_in(Mode::Strict, &json!({"roll": 3, "st_get": 1, "char": "A"}), "{{roll:1d1}} {{getvar::x}}");
+    assert_eq!(shown, "1 ");
+}
+
+#[test]
+fn an_else_that_divides_nothing_is_told() {
+    // F-031
+    assert_eq!(run("{{else}} x"), "{{else}} x");
+    assert!(migrate("{{else}} x").warnings.iter().any(|warning| warning.code == "macro_unknown"));
+}

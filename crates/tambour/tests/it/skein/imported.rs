@@ -133,3 +133,21 @@ fn entries_of_two_books_with_one_id_are_two() {
     assert!(second.text.contains("Waves."), "{}", second.text);
     assert!(!second.text.contains("Trees.") && !second.text.contains("Clouds."), "{}", second.text);
 }
+
+#[test]
+fn macros_that_nothing_is_known_of_are_told() {
+    // F-031: by macro and place
+    let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Mia", "description": "{{char}}\n{{foo::1}} {{else}}", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
+        "character_book": {"entries": [{"keys": ["a"], "name": "Inn", "content": "{{/user}}", "enabled": true, "insertion_order": 1, "extensions": {}}]}}}));
+    let told = card.warnings.join("\n");
+    assert_eq!(card.warnings.len(), 3, "{told}");
+    assert!(told.contains("`description`, line 2, column 1: `foo`"), "{told}");
+    assert!(told.contains("`else`") && told.contains("entry `Inn`, line 1, column 1: `/user`"), "{told}");
+    // What a card brings itself stops no prompt.
+    let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Mia", "description": "{{setvar::roll::5}}{{setvar::st_get::1}}{{roll:1d1}}{{getvar::roll}}", "personality": "", "scenario": "",
+        "first_mes": "", "mes_example": ""}}));
+    let found = from_card(&card).render(&context(), &RenderOptions::default()).expect("it renders");
+    assert!(found.text.contains("15"), "{}", found.text);
+}

@@ -12,6 +12,7 @@ use crate::lex::marks::{Effect, of_tag};
 use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::{is_space, trim};
 use crate::span::{At, Place};
+use crate::structure::Written;
 
 /// Elements of inline HTML, which are no tags of a reply.
 const INLINE: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
@@ -155,10 +156,7 @@ impl Frame {
         self.unused(tag, known, at, &[], out);
         let (element, head) = (open.at, open.head);
         match &open.tag {
-            Some((name, ..))
-                if !name.eq_ignore_ascii_case(tag.name)
-                    && known.written != crate::structure::Written::Typo =>
-            {
+            Some((name, ..)) if !name.eq_ignore_ascii_case(tag.name) && known.written != Written::Typo => {
                 let message = format!("`{}` closes `<{name}>`", tag.raw);
                 report(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
             }
@@ -223,6 +221,14 @@ impl Frame {
     pub(super) fn block(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let Mode::Block(block) = &mut self.mode else { return };
         let void = block.known.kind == Kind::Media && block.attribute("src").is_some();
+        let (kind, own) = (block.known.kind, block.known.at);
+        // Names inside are free (F-130, F-235): one that is like that of a tag of the reply is none.
+        if let Token::Tag(tag) = token
+            && matches!(kind, Kind::Status | Kind::Details)
+            && self.known(&tag).is_some_and(|known| known.written == Written::Typo && known.at != own)
+        {
+            return self.plain(tag.raw, At::from(at), out);
+        }
         match token {
             Token::Text(text) if void => {
                 let blank = text.len() - text.trim_start_matches(is_space).len();
@@ -234,7 +240,7 @@ impl Frame {
                     self.token(Token::Text(&text[blank..]), At::from(at), out);
                 }
             }
-            Token::Tag(tag) if block.known.kind == Kind::Details && self.known(&tag).is_some() => {
+            Token::Tag(tag) if kind == Kind::Details && self.known(&tag).is_some() => {
                 self.tag_inside(&token, &tag, at, out);
             }
             Token::Tag(tag) if void => match self.closes(&tag) {
