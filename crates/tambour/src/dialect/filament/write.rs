@@ -244,12 +244,21 @@ impl Writer<'_> {
 
 /// A comment that ends where it should.
 fn comment(text: &str) -> String {
-    let mut text = text.replace("--", "- -");
-    // A tag that is open would go on behind it.
-    let from = text.rfind('>').map_or(0, |at| at + 1);
-    let open = text[from..].replace('<', "&lt;");
-    text.replace_range(from.., &open);
-    format!("<!-- {text} -->")
+    let mut apart = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '-' && apart.ends_with('-') {
+            apart.push(' ');
+        }
+        apart.push(c);
+    }
+    // A tag that is open, or has a quote that is, would go on behind it.
+    let quoted = apart.find('<').is_some_and(|at| apart[at..].contains(['"', '\'']));
+    let from = if quoted { 0 } else { apart.rfind('>').map_or(0, |at| at + 1) };
+    let open = apart[from..].replace(['<', '＜'], "&lt;");
+    apart.replace_range(from.., &open);
+    // Its end is not made longer.
+    let space = if apart.ends_with('-') { " " } else { "" };
+    format!("<!-- {apart}{space} -->")
 }
 
 fn attribute(text: &str) -> String {
@@ -275,7 +284,9 @@ fn of_update(update: &StateUpdate) -> String {
     let lines: Vec<String> = operations.iter().map(|operation| format!("  {}", json(operation))).collect();
     let analysis = match update.analysis.is_empty() {
         true => String::new(),
-        false => format!("<analysis>{}</analysis>\n", update.analysis),
+        false => {
+            format!("<analysis>{}</analysis>\n", untagged(&update.analysis, &["analysis", "variable_update"]))
+        }
     };
     match lines.is_empty() {
         true => format!("{analysis}[]"),
@@ -289,7 +300,10 @@ fn of_items(items: &[StatusItem]) -> String {
             return text.clone();
         }
         // Keys of JSON may hold what a tag cannot.
-        let name = &name.replace(|c: char| c.is_whitespace() || "<>＜＞/\"'=".contains(c), "_");
+        let mut name = name.replace(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)), "_");
+        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            name.insert(0, '_');
+        }
         // Text without a name is that of the item around it.
         let unnamed = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
         let text: Vec<&str> =
@@ -303,26 +317,28 @@ fn of_items(items: &[StatusItem]) -> String {
     items.iter().map(item).collect::<Vec<_>>().join("\n")
 }
 
+/// Names that tags in a choice begin with.
+const CHOICE: &[&str] = &["choice", "prompt", "option"];
+
 fn of_choice(choice: &Choice) -> String {
     let options: String = choice
         .options
         .iter()
         .map(|option| {
-            format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), untagged(&option.text))
+            format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), untagged(&option.text, CHOICE))
         })
         .collect();
-    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", untagged(&choice.prompt))
+    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", untagged(&choice.prompt, CHOICE))
 }
 
-/// Text in which none of the tags around it begins, not even half of one.
-fn untagged(text: &str) -> String {
-    const NAMES: [&str; 3] = ["choice", "prompt", "option"];
+/// Text in which none of these tags around it begins, not even half of one.
+fn untagged(text: &str, names: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
         let tag =
             |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
-        if matches!(c, '<' | '＜') && NAMES.iter().any(tag) {
+        if matches!(c, '<' | '＜') && names.iter().any(tag) {
             out.push_str("&lt;");
         } else {
             out.push(c);
