@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tambour::Options;
 use tambour::encode::Protocol;
@@ -22,9 +23,10 @@ use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
 use crate::rotation::Rotation;
-use crate::store::{Live, Log as _, MessageRow, Store, StoreError};
+use crate::store::{Live, Log as _, MessageRow, Store, StoreError, Usage};
 use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
@@ -51,6 +53,8 @@ pub(crate) struct App {
     pub turns: Turns,
     /// Requests that may come again and are under way.
     pub claims: Arc<Claims>,
+    /// How much may be asked with each key.
+    pub quotas: Quotas,
     /// Templates of dialogues that were read.
     pub templates: Arc<ReadTemplates>,
     /// Turns of dialogues that may come again and are under way.
@@ -268,7 +272,14 @@ impl Settings {
 
 impl App {
     /// The state of a server that starts.
-    pub(crate) fn new(loaded: Loaded, metrics: Metrics, store: Store, settings: Settings, keys: Keys) -> App {
+    pub(crate) fn new(
+        loaded: Loaded,
+        metrics: Metrics,
+        store: Store,
+        settings: Settings,
+        keys: Keys,
+        quotas: Quotas,
+    ) -> App {
         App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
@@ -278,6 +289,7 @@ impl App {
             desks: Desks::default(),
             turns: Turns::default(),
             claims: Arc::default(),
+            quotas,
             templates: Arc::new(ReadTemplates::new(
                 metrics.template_hits.clone(),
                 metrics.template_misses.clone(),
@@ -292,6 +304,25 @@ impl App {
             closing: CancellationToken::new(),
             halting: CancellationToken::new(),
             runs: TaskTracker::new(),
+        }
+    }
+
+    /// Counts what was asked with a key, for its limits and for `GET /api/v1/usage`.
+    pub(crate) async fn spent(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
+        let (tokens, now) = (Tokens::of(usage), Timestamp::now());
+        self.quotas.spend(key, tokens, now);
+        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        let more = Usage {
+            day: day(now),
+            key: key.to_owned(),
+            name: self.keys.name(key),
+            owner: owner.to_owned(),
+            requests,
+            input_tokens: count(tokens.input),
+            output_tokens: count(tokens.output),
+        };
+        if let Err(error) = self.store.add_usage(&more).await {
+            tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
 

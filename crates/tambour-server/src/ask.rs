@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::json;
 use tambour::prompt::lore::Timed;
 
@@ -88,6 +89,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     if !asked.waits && matches!(place, Place::Behind(_)) {
         return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
     }
+    app.quotas.ask(&asked.caller, Instant::now(), Timestamp::now())?;
     let loaded = app.loaded();
     let row = MessageRow {
         id: ids::new("msg"),
@@ -139,6 +141,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let run = Run {
         row: row.clone(),
         live: live.clone(),
+        key: asked.caller.key,
         removed: asked.caller.removed,
         offer: asked.offer,
         legacy: asked.legacy,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
 use crate::ids;
+use crate::quotas::{self, Limits};
 use crate::store::Key;
 
 /// The keys that exist. Only hashes are kept.
@@ -25,6 +26,7 @@ pub(crate) struct Keys {
 /// A key, and the sign that it has been removed.
 struct Known {
     key: Key,
+    limits: Arc<Limits>,
     removed: CancellationToken,
 }
 
@@ -51,6 +53,8 @@ pub(crate) struct Caller {
     pub(crate) key: String,
     /// Whether it may change settings and keys.
     pub(crate) admin: bool,
+    /// What else it may do.
+    pub(crate) limits: Arc<Limits>,
     /// Ends when the key is removed.
     pub(crate) removed: CancellationToken,
     /// What the request came on.
@@ -68,6 +72,7 @@ impl Keys {
             hash: hash(secret),
             admin: true,
             created: ids::now(),
+            limits: None,
         }));
         let known = stored.into_iter().map(Known::new).collect();
         Keys { known: RwLock::new(known), tokens: Mutex::default(), changing: tokio::sync::Mutex::default() }
@@ -116,24 +121,35 @@ impl Keys {
                 owner,
                 key,
                 admin: true,
+                limits: quotas::none(),
                 removed: CancellationToken::new(),
                 connection: None,
             });
         }
         let hash = hash(secret?);
         let mut found = None;
-        for Known { key, removed } in known.iter() {
+        for Known { key, limits, removed } in known.iter() {
             if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
                 found = Some(Caller {
                     owner: key.owner.clone(),
                     key: key.id.clone(),
                     admin: key.admin,
+                    limits: limits.clone(),
                     removed: removed.clone(),
                     connection: None,
                 });
             }
         }
         found
+    }
+
+    /// The name of a key; its id where it has none.
+    pub(crate) fn name(&self, id: &str) -> String {
+        let known = self.known();
+        known
+            .iter()
+            .find(|known| known.key.id == id)
+            .map_or_else(|| id.to_owned(), |known| known.key.name.clone())
     }
 
     /// Lets a key in from now on.
@@ -173,7 +189,13 @@ impl Keys {
 
 impl Known {
     fn new(key: Key) -> Known {
-        Known { key, removed: CancellationToken::new() }
+        let limits = key.limits.as_deref().map(|limits| {
+            serde_json::from_str(limits).unwrap_or_else(|error| {
+                tracing::error!(%error, key = key.id, "what a key may do cannot be read; it may ask nobody");
+                Limits { aliases: Some(Vec::new()), ..Limits::default() }
+            })
+        });
+        Known { key, limits: Arc::new(limits.unwrap_or_default()), removed: CancellationToken::new() }
     }
 }
 

@@ -18,6 +18,7 @@ mod keys;
 pub mod logs;
 mod metrics;
 pub mod prompts;
+mod quotas;
 mod reading;
 mod record;
 mod reload;

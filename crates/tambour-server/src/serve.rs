@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,10 +15,11 @@ use crate::config::{Config, ConfigError};
 use crate::http::router;
 use crate::keys::{CONFIGURED, Keys, LOCAL};
 use crate::metrics::Metrics;
+use crate::quotas::{self, Quotas};
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Usage};
 use crate::{connection, data_folder, descriptors, streams, sweep};
 
 /// Why the server cannot start.
@@ -59,6 +61,17 @@ const HALT: Duration = Duration::from_secs(5);
 /// Makes a configuration.
 type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
+/// What was used today with each key.
+async fn used(store: &Store) -> Result<Quotas, StoreError> {
+    let today = quotas::day(Timestamp::now());
+    let used = store.usage(None, (&today, &today), None, u32::MAX).await?;
+    let tokens = |usage: Usage| {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        (usage.key, u64::try_from(tokens).unwrap_or(0))
+    };
+    Ok(Quotas::new(&today, used.into_iter().map(tokens)))
+}
+
 impl Server {
     /// Opens the store, closes what a crash left open, and listens.
     ///
@@ -82,6 +95,7 @@ impl Server {
             store.hand_over(LOCAL, CONFIGURED).await?;
         }
         let settings = Settings::load(&store).await?;
+        let quotas = used(&store).await?;
         // Another server with the same data would be refused here, before its running messages are taken for dead ones.
         let failed = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -92,7 +106,7 @@ impl Server {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
         Ok(Server {
-            app: Arc::new(App::new(loaded, metrics, store, settings, keys)),
+            app: Arc::new(App::new(loaded, metrics, store, settings, keys, quotas)),
             listener,
             address,
             load: None,

@@ -38,6 +38,8 @@ pub(crate) enum Input {
 struct Running<'a> {
     app: &'a App,
     row: DialogueRow,
+    /// The key that asks.
+    key: &'a str,
     script: Script,
     prompts: Prompts,
     settings: Settings,
@@ -73,6 +75,7 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
+    key: &str,
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
@@ -85,7 +88,7 @@ pub(crate) async fn run(
     let loaded = app.loaded();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = Running { app, row, script, prompts, settings, options, upstream, dialogue };
+    let mut running = Running { app, row, key, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
         running.keep(None, once.map(|once| (once, None))).await?;
@@ -160,6 +163,7 @@ impl Running<'_> {
     /// Asks the model, and takes what it says. The record of it, for the trace.
     async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
         let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
+        self.app.spent(self.key, &self.row.owner, 0, &usage).await;
         if elapsed_ms > SLOW_MS {
             Metrics::count(&self.app.metrics.slow_rounds);
             tracing::warn!(

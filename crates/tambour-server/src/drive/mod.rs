@@ -34,7 +34,9 @@ use tool_loop::ToolLoop;
 pub(crate) struct Run {
     pub(crate) row: MessageRow,
     pub(crate) live: Arc<Live>,
-    /// Ends when the key is removed that asked.
+    /// The key that asked.
+    pub(crate) key: String,
+    /// Ends when it is removed.
     pub(crate) removed: CancellationToken,
     /// Tools that replies may call; none without a tool loop.
     pub(crate) offer: Option<Offer>,
@@ -95,12 +97,13 @@ pub(crate) struct Offer {
 /// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`. The choices, of which there is one at
 /// least, are asked in order until one gives something that can be used.
 pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: Prompt) {
-    let (row, live) = (run.row.clone(), run.live.clone());
-    let mut timings = Timings::default();
+    let (row, live, key) = (run.row.clone(), run.live.clone(), run.key.clone());
+    let (mut timings, mut usage) = (Timings::default(), Value::Null);
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
-    let reading =
-        AssertUnwindSafe(read(&app, run, choices, prompt, &mut turn, &mut timings)).catch_unwind().await;
+    let counts = (&mut timings, &mut usage);
+    let reading = AssertUnwindSafe(read(&app, run, choices, prompt, &mut turn, counts)).catch_unwind().await;
+    app.spent(&key, &row.owner, 1, &usage).await;
     let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
@@ -130,7 +133,7 @@ async fn read(
     choices: Vec<Choice>,
     prompt: Prompt,
     turn: &mut Option<OwnedMutexGuard<()>>,
-    timings: &mut Timings,
+    (timings, usage): (&mut Timings, &mut Value),
 ) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
@@ -139,7 +142,7 @@ async fn read(
     let mut ask = choice.ask(&run, others.len());
     // What is thrown away is kept in the record.
     let keeps = run.max_reasks > 0 || others.len() > 0;
-    let (mut reasks, mut usage, mut before) = (0, Value::Null, None);
+    let (mut reasks, mut before) = (0, None);
     let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer, &choice));
     let known = prompt.known;
     // One wait while the model writes: the time of grace goes on meanwhile.
@@ -169,7 +172,7 @@ async fn read(
             None => attempt.read(&run, &choice, &ask, &mut log, (started, timings), stop.as_mut()).await,
         };
         fail::point("run");
-        add_usage(&mut usage, attempt.usage.take());
+        add_usage(usage, attempt.usage.take());
         attempt.finish(&end, usage.clone());
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;

@@ -41,6 +41,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("malformed_json", 400, "the body is no JSON"),
     ("malformed_cursor", 400, "the cursor is no number of an event"),
     ("unauthorized", 401, "no key, or one that is not valid"),
+    ("model_forbidden", 403, "the key may ask other models, or none by this route"),
     ("forbidden", 403, "it needs a key with the `admin` right"),
     ("behind_proxy", 403, "no key exists, and the request came through a proxy"),
     (
@@ -96,6 +97,8 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("invalid_idempotency_key", 422, "`Idempotency-Key` is empty, too long or not ASCII"),
     ("idempotency_key_reused", 422, "this `Idempotency-Key` was sent with another request"),
     ("too_many_running", 429, "as many messages of the owner run as may"),
+    ("rate_limited", 429, "the key asks more often than it may in a minute"),
+    ("tokens_used_up", 429, "the key has used the tokens that it has in a day"),
     ("too_many_streams", 429, "as many event streams of the owner are open as may be"),
     ("internal_error", 500, "the server failed"),
     ("damaged", 500, "something stored cannot be read"),
@@ -123,8 +126,11 @@ const ASKED: Codes = &[
     "forbidden",
     "invalid_option",
     "invalid_skein",
+    "model_forbidden",
     "not_found",
     "prompt_not_rendered",
+    "rate_limited",
+    "tokens_used_up",
     "too_many_running",
     "unknown_dialect",
     "unknown_protocol",
@@ -201,7 +207,7 @@ const ABOUT: &[About] = about! {
     post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session"]];
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
-    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "not_waiting", "too_many_running", "unknown_upstream"]];
+    post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
     get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [LISTED];
     post "/api/v1/imports" "createImports" "prompts" [&["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];
@@ -215,6 +221,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/keys" "listKeys" "keys" [ADMIN, LISTED];
     post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin"]];
     delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];
+    get "/api/v1/usage" "getUsage" "keys" [LISTED];
     post "/v1/chat/completions" "createChatCompletion" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
     get "/v1/models" "listModels" "openai" [];
     get "/v1/models/{*name}" "getModel" "openai" [MODEL];

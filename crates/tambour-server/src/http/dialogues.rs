@@ -1,12 +1,14 @@
 //! Dialogues: runs of scripts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
@@ -246,6 +248,7 @@ pub(super) async fn input(
         return Err(closing.retry_after(5));
     }
     let new: NewInput = body(&bytes)?;
+    caller.limits.only(None)?;
     owned(&app, &caller, &id).await?;
     let input = what(&new)?;
     let repeat = word(&headers, new.request_id.as_deref())?;
@@ -365,8 +368,12 @@ async fn turn(
             outlet.close(&turn, &[], &app.own().options);
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, None, once, outlet).await,
-        None => dialogues::run(app, row, Some(input), once, outlet).await,
+        Some(_) => dialogues::run(app, row, &caller.key, None, once, outlet).await,
+        None => {
+            app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
+            app.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
+            dialogues::run(app, row, &caller.key, Some(input), once, outlet).await
+        }
     }
 }
 

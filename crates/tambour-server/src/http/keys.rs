@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::messages::owned;
 use super::page;
@@ -21,6 +21,7 @@ pub(crate) use crate::keys::Caller;
 pub(super) use crate::keys::TOKEN;
 use crate::keys::{LOCAL, hash};
 use crate::metrics::Metrics;
+use crate::quotas::Limits;
 use crate::store::Key;
 
 /// Lets requests with a key through, and those of this machine while no key exists.
@@ -114,7 +115,14 @@ pub(super) fn admin(caller: &Caller) -> Result<(), Problem> {
 
 fn shown(key: &Key) -> Value {
     let rights = if key.admin { "admin" } else { "plain" };
-    json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created})
+    let mut shown =
+        json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created});
+    let limits =
+        key.limits.as_deref().and_then(|limits| serde_json::from_str::<Map<String, Value>>(limits).ok());
+    if let (Some(shown), Some(limits)) = (shown.as_object_mut(), limits) {
+        shown.extend(limits);
+    }
+    shown
 }
 
 /// `GET /api/v1/keys`
@@ -140,6 +148,15 @@ pub(crate) struct NewKey {
     /// Whose the key is: what is made with it belongs to all keys of that owner. A new one when absent.
     #[serde(default)]
     owner: Option<String>,
+    /// Messages and turns of dialogues in a minute.
+    #[serde(default)]
+    requests_per_minute: Option<u32>,
+    /// Tokens of prompts and replies in a day (UTC), as upstreams count them.
+    #[serde(default)]
+    tokens_per_day: Option<u64>,
+    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    #[serde(default)]
+    aliases: Option<Vec<String>>,
 }
 
 /// `POST /api/v1/keys`: the secret is in the answer and nowhere else.
@@ -169,6 +186,15 @@ pub(super) async fn create(
         let detail = "an `owner` has 1 to 64 letters, digits, `-`, `_` or `.`, and is not `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
+    let limits = Limits {
+        requests_per_minute: new.requests_per_minute,
+        tokens_per_day: new.tokens_per_day,
+        aliases: new.aliases,
+    };
+    if let Some(alias) = limits.aliases.iter().flatten().find(|alias| alias.is_empty() || alias.len() > 200) {
+        let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
+    }
     let work = app.clone();
     let answer = app.undisturbed(async move {
         let _changing = work.keys.changing.lock().await;
@@ -187,6 +213,7 @@ pub(super) async fn create(
             hash: hash(&secret),
             admin,
             created: ids::now(),
+            limits: (limits != Limits::default()).then(|| json!(limits).to_string()),
         };
         work.store.insert_key(&key).await?;
         let mut answer = shown(&key);
@@ -233,6 +260,7 @@ pub(super) async fn remove(
             return Err(Problem::not_found("there is no such key"));
         }
         work.keys.remove(&id);
+        work.quotas.forget(&id);
         work.claims.forget(Some(&id));
         Ok(StatusCode::NO_CONTENT)
     })

@@ -29,6 +29,7 @@ mod slow;
 mod states;
 mod templates;
 mod tools;
+mod usage;
 mod versions;
 
 use axum::Router;

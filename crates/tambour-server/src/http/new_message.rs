@@ -198,6 +198,8 @@ pub(super) struct Foreign {
     pub(super) tool_choice: Option<Value>,
     /// Whether the message is stopped when the client has gone.
     pub(super) ends_with_client: bool,
+    /// Whether it says itself who is asked, in the place of the model that it names.
+    pub(super) elsewhere: bool,
 }
 
 /// The options of a request: what the server brings, then the contract.
@@ -273,6 +275,8 @@ impl NewMessage {
         request_id: String,
         repeat: Option<String>,
     ) -> Result<Asked, Problem> {
+        let alias = self.foreign.as_ref().filter(|foreign| !foreign.elsewhere);
+        caller.limits.only(alias.and(self.named_model.as_deref()))?;
         let offer = offer(app, caller, self).await?;
         let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
         let brought = match foreign {

@@ -6,7 +6,7 @@ use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
     answers, cards, conversations, decode, dialogues, events, imports, keys, messages, openapi, prompts,
-    record, scripts, settings, states, templates, tools, versions,
+    record, scripts, settings, states, templates, tools, usage, versions,
 };
 use crate::app::AppState;
 
@@ -142,6 +142,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/keys" "Keys, without secrets" None, "200" Json("Keys"), keys::list;
     post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
+    get "/api/v1/usage" "What was asked with each key on each day, the last day first" None, "200" Json("Usage"), usage::show;
     post "/v1/chat/completions" "OpenAI Chat Completions" Some("Object"), "200" Json("Object"), chat::complete;
     get "/v1/models" "OpenAI: aliases and upstreams as models" None, "200" Json("Object"), models::list;
     get "/v1/models/{*name}" "OpenAI: one model" None, "200" Json("Object"), models::show;

@@ -75,6 +75,9 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("name", text.clone()),
         ("rights", json!({"type": "string", "enum": ["admin", "plain"]})),
         ("created", text.clone()),
+        ("requests_per_minute?", number.clone()),
+        ("tokens_per_day?", number.clone()),
+        ("aliases?", list(&text)),
         ("key?", text.clone()),
     ];
     let tool = [
@@ -192,6 +195,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("MigratedMacros", object(&[("text", text.clone()), ("warnings", list(&any)), ("report", any)])),
         ("Keys", object(&[("data", list(&named("Key"))), ("has_more", flag.clone())])),
         ("Key", object(&key)),
+        ("Usage", object(&[("data", list(&usage_of_key(&text, &number))), ("has_more", flag.clone())])),
         ("Finding", object(&finding)),
         ("Metadata", metadata(&text, &number, &flag)),
         ("Problem", object(&problem)),
@@ -446,4 +450,12 @@ fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     });
     let whole = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
     json!({"oneOf": one.chain(whole).collect::<Vec<Value>>()})
+}
+
+/// What was asked with one key on one day.
+fn usage_of_key(text: &Value, number: &Value) -> Value {
+    let texts = ["id", "day", "key_id", "name", "owner"].map(|name| (name, text.clone()));
+    let numbers =
+        ["requests", "input_tokens", "output_tokens", "total_tokens"].map(|name| (name, number.clone()));
+    object(&[texts.as_slice(), numbers.as_slice()].concat())
 }

@@ -52,7 +52,7 @@ pub use log::Log;
 pub use messages::{MessageRow, Outcome, Page, Turn};
 pub use own::Own;
 pub use repeats::{Once, Repeat};
-pub use rows::Key;
+pub use rows::{Key, Usage};
 pub use states::{Back, OWN_UPDATE, StateChange, StateRow, StateUpdates, Update, UpdateRow, is_own_update};
 pub use tools::ToolRow;
 

@@ -23,6 +23,27 @@ pub struct Key {
     pub admin: bool,
     /// RFC 3339 time.
     pub created: String,
+    /// What it may do, as JSON; all where it is absent.
+    pub limits: Option<String>,
+}
+
+/// What was asked with one key on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// The day, in UTC.
+    pub day: String,
+    /// Id of the key, and its name.
+    pub key: String,
+    /// Its name then.
+    pub name: String,
+    /// Whose it is.
+    pub owner: String,
+    /// Messages and turns of dialogues.
+    pub requests: i64,
+    /// Tokens of prompts.
+    pub input_tokens: i64,
+    /// Tokens of replies.
+    pub output_tokens: i64,
 }
 
 impl Store {
@@ -61,19 +82,61 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
-        let query =
-            sqlx::query("insert into keys (id, owner, name, hash, admin, created) values (?, ?, ?, ?, ?, ?)");
+        let query = sqlx::query(
+            "insert into keys (id, owner, name, hash, admin, created, limits) values (?, ?, ?, ?, ?, ?, ?)",
+        );
         let query = query
             .bind(&key.id)
             .bind(&key.owner)
             .bind(&key.name)
             .bind(&key.hash)
             .bind(key.admin)
-            .bind(&key.created);
+            .bind(&key.created)
+            .bind(&key.limits);
         fail::point("key.before");
         query.execute(self.pool()).await?;
         fail::point("key.after");
         Ok(())
+    }
+
+    /// Adds to what was asked with a key on a day.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
+        let query = sqlx::query(
+            "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
+             on conflict (day, key) do update set requests = requests + excluded.requests, \
+             input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
+             name = excluded.name, owner = excluded.owner",
+        );
+        let query = query.bind(&more.day).bind(&more.key).bind(&more.name).bind(&more.owner);
+        let query = query.bind(more.requests).bind(more.input_tokens).bind(more.output_tokens);
+        fail::point("usage.before");
+        query.execute(self.pool()).await?;
+        fail::point("usage.after");
+        Ok(())
+    }
+
+    /// What was asked, the last day first and of a day by key: of one owner, or of all; from one day to another, both included; behind
+    /// a day and key.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn usage(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<Usage>, StoreError> {
+        let (day, key) = after.unwrap_or(("9999-99-99", ""));
+        let query = sqlx::query_as(
+            "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
+             and (day < ?4 or (day = ?4 and key > ?5)) order by day desc, key limit ?6",
+        );
+        let query = query.bind(owner).bind(from).bind(to).bind(day).bind(key).bind(limit);
+        Ok(query.fetch_all(self.pool()).await?)
     }
 
     /// Makes everything of one owner another one's.
@@ -93,7 +156,8 @@ impl Store {
              update or ignore versions set owner = ?2 where owner = ?1; \
              update dialogues set owner = ?2 where owner = ?1; \
              update or ignore repeats set owner = ?2 where owner = ?1; \
-             update or ignore kept set owner = ?2 where owner = ?1",
+             update or ignore kept set owner = ?2 where owner = ?1; \
+             update usage set owner = ?2 where owner = ?1",
         );
         let moved = query.bind(from).bind(to).execute(&mut *connection).await.map(|_| ());
         Ok(end(&mut connection, moved).await?)
@@ -129,6 +193,21 @@ impl FromRow<'_, SqliteRow> for Key {
             hash: row.try_get("hash")?,
             admin: row.try_get("admin")?,
             created: row.try_get("created")?,
+            limits: row.try_get("limits")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Usage {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Usage> {
+        Ok(Usage {
+            day: row.try_get("day")?,
+            key: row.try_get("key")?,
+            name: row.try_get("name")?,
+            owner: row.try_get("owner")?,
+            requests: row.try_get("requests")?,
+            input_tokens: row.try_get("input_tokens")?,
+            output_tokens: row.try_get("output_tokens")?,
         })
     }
 }

@@ -37,6 +37,7 @@ mod nodelay;
 mod once;
 mod openapi;
 mod owners;
+mod quotas;
 mod readme;
 mod reask;
 mod scripts;

@@ -213,6 +213,7 @@ impl Wanted {
         if more.contains_key("upstream") || more.contains_key("model") {
             // Who says who is asked wants nobody else.
             self.others.clear();
+            self.foreign.elsewhere = true;
         }
         // Extensions are on the log anyway; what of them a client sees is the protocol's matter.
         self.set("output_protocol", "jsonseq_v1");

@@ -2,25 +2,32 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::http::keys::Caller;
 use crate::http::problem::Problem;
 
 /// `GET /v1/models`: aliases, then each upstream with its own model.
-pub(in crate::http) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
-    let data: Vec<Value> = names(&app).iter().map(|name| model(name)).collect();
+pub(in crate::http) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Json<Value> {
+    let may = |name: &&String| caller.limits.only(Some(name)).is_ok();
+    let data: Vec<Value> = names(&app).iter().filter(may).map(|name| model(name)).collect();
     Json(json!({"object": "list", "data": data}))
 }
 
 /// `GET /v1/models/{name}`
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
+    caller.limits.only(Some(&name))?;
     let known = names(&app);
     let upstream = name.split_once('/').map_or(&*name, |(upstream, _)| upstream);
     if known.contains(&name) || app.loaded().upstreams.contains_key(upstream) {

@@ -1,0 +1,60 @@
+//! What was asked with each key on each day: `GET /api/v1/usage`.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::keys::Caller;
+use super::page;
+use super::problem::Problem;
+use crate::app::App;
+
+/// Which days, and which page of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Days {
+    from: Option<String>,
+    to: Option<String>,
+    limit: Option<u32>,
+    after: Option<String>,
+}
+
+/// `GET /api/v1/usage`: those of all keys for an admin, else those of the caller's owner.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<Days>,
+) -> Result<Json<Value>, Problem> {
+    for (name, day) in [("from", &query.from), ("to", &query.to)] {
+        if day.as_ref().is_some_and(|day| day.parse::<jiff::civil::Date>().is_err() || day.len() != 10) {
+            let detail = format!("`{name}` is a day such as 2026-01-31");
+            return Err(Problem::invalid("invalid_field", detail).with("field", name));
+        }
+    }
+    let after = match query.after.as_deref() {
+        None => None,
+        Some(after) => Some(after.split_once('/').ok_or_else(|| {
+            Problem::invalid("invalid_field", "`after` is the `id` of a row").with("field", "after")
+        })?),
+    };
+    let limit = page::checked(query.limit)?;
+    let owner = (!caller.admin).then_some(caller.owner.as_str());
+    let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
+    let mut rows = app.store.usage(owner, days, after, limit + 1).await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let data: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "id": format!("{}/{}", row.day, row.key), "day": row.day, "key_id": row.key, "name": row.name,
+                "owner": row.owner, "requests": row.requests, "input_tokens": row.input_tokens,
+                "output_tokens": row.output_tokens, "total_tokens": row.input_tokens.saturating_add(row.output_tokens),
+            })
+        })
+        .collect();
+    Ok(Json(page::answer(&data, more)))
+}

@@ -1,0 +1,203 @@
+//! How much may be asked with a key, and how much was: requests in a minute, tokens in a day.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{Timestamp, ToSpan, Unit, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::http::problem::Problem;
+use crate::keys::Caller;
+
+/// What a key may do. Nothing in it: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Messages and turns of dialogues in a minute; so many may come at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests_per_minute: Option<u32>,
+    /// Tokens of prompts and replies in a day (UTC), as upstreams count them. What runs when they are used up goes on to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens_per_day: Option<u64>,
+    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) aliases: Option<Vec<String>>,
+}
+
+/// What was asked with the keys, as far as it counts now.
+#[derive(Default)]
+pub(crate) struct Quotas(Mutex<HashMap<String, Spent>>);
+
+/// What was asked with one key.
+#[derive(Default)]
+struct Spent {
+    /// Until when the requests so far last, at the pace that the key may have.
+    until: Option<Instant>,
+    day: String,
+    tokens: u64,
+}
+
+/// Token counts of one message, as its upstream gave them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+}
+
+impl Tokens {
+    pub(crate) fn of(usage: &Value) -> Tokens {
+        let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64()).unwrap_or(0);
+        Tokens {
+            input: count(["prompt_tokens", "input_tokens"]),
+            output: count(["completion_tokens", "output_tokens"]),
+        }
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Quotas {
+    /// With what was used on a day by each key.
+    pub(crate) fn new(day: &str, used: impl Iterator<Item = (String, u64)>) -> Quotas {
+        let spent = |(key, tokens)| (key, Spent { day: day.to_owned(), tokens, ..Spent::default() });
+        Quotas(Mutex::new(used.map(spent).collect()))
+    }
+
+    fn spent(&self) -> MutexGuard<'_, HashMap<String, Spent>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request, or refuses it.
+    pub(crate) fn ask(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
+        let Limits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
+        if requests_per_minute.is_none() && tokens_per_day.is_none() {
+            return Ok(());
+        }
+        let mut all = self.spent();
+        let spent = all.entry(caller.key.clone()).or_default();
+        if let Some(most) = tokens_per_day
+            && spent.day == day(time)
+            && spent.tokens >= *most
+        {
+            let detail = format!("the {most} tokens that this key has in a day are used up");
+            return Err(Problem::too_many("tokens_used_up", detail).retry_after(until_midnight(time)));
+        }
+        if let Some(most) = requests_per_minute {
+            let each = MINUTE / (*most).max(1);
+            let until = spent.until.map_or(now, |until| until.max(now)) + each;
+            if *most == 0 || until > now + MINUTE {
+                let wait = (until - now).saturating_sub(MINUTE);
+                let detail = format!("this key may ask {most} times in a minute");
+                let seconds = if *most == 0 { 60 } else { wait.as_secs() + 1 };
+                return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
+            }
+            spent.until = Some(until);
+        }
+        Ok(())
+    }
+
+    /// Counts what a message has used.
+    pub(crate) fn spend(&self, key: &str, tokens: Tokens, time: Timestamp) {
+        let mut all = self.spent();
+        let spent = all.entry(key.to_owned()).or_default();
+        let day = day(time);
+        if spent.day != day {
+            (spent.day, spent.tokens) = (day, 0);
+        }
+        spent.tokens = spent.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
+    }
+
+    /// A key is gone.
+    pub(crate) fn forget(&self, key: &str) {
+        self.spent().remove(key);
+    }
+}
+
+impl Limits {
+    /// Whether only aliases may be asked, and which.
+    pub(crate) fn only(&self, alias: Option<&str>) -> Result<(), Problem> {
+        let Some(aliases) = &self.aliases else { return Ok(()) };
+        if alias.is_some_and(|alias| aliases.iter().any(|known| known == alias)) {
+            return Ok(());
+        }
+        let detail = format!(
+            "this key may ask {} by the routes of other protocols (`/v1/chat/completions` and so on), and nothing else",
+            if aliases.is_empty() { "nobody".to_owned() } else { aliases.join(", ") }
+        );
+        Err(Problem::new(axum::http::StatusCode::FORBIDDEN, "model_forbidden", detail))
+    }
+}
+
+/// The day of a time, in UTC.
+pub(crate) fn day(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::UTC).date().to_string()
+}
+
+/// Seconds to the next day.
+fn until_midnight(time: Timestamp) -> u64 {
+    let now = time.to_zoned(TimeZone::UTC);
+    let next = now.start_of_day().and_then(|start| start.checked_add(1.day()));
+    let seconds =
+        next.and_then(|next| now.until((Unit::Second, &next))).map_or(3600, |span| span.get_seconds());
+    u64::try_from(seconds).unwrap_or(3600).max(1)
+}
+
+/// Limits of the key that nobody limits.
+pub(crate) fn none() -> Arc<Limits> {
+    Arc::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_util::sync::CancellationToken;
+
+    fn caller(limits: Limits) -> Caller {
+        Caller {
+            owner: "o".into(),
+            key: "k".into(),
+            admin: false,
+            limits: Arc::new(limits),
+            removed: CancellationToken::new(),
+            connection: None,
+        }
+    }
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn so_many_requests_may_come_at_once_and_then_one_after_the_other() {
+        let (quotas, start) = (Quotas::default(), Instant::now());
+        let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
+        let ask = |seconds: u64| {
+            quotas.ask(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
+        };
+        for _ in 0..3 {
+            assert!(ask(0).is_ok());
+        }
+        assert_eq!(ask(0).expect_err("too many").code(), "rate_limited");
+        assert!(ask(19).is_err());
+        assert!(ask(20).is_ok() && ask(20).is_err());
+        // Whoever rests has all of them again.
+        assert!(ask(200).is_ok() && ask(200).is_ok() && ask(200).is_ok() && ask(200).is_err());
+    }
+
+    #[test]
+    fn tokens_are_those_of_a_day() {
+        let quotas = Quotas::new("2026-01-01", [("k".to_owned(), 90)].into_iter());
+        let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
+        let (late, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
+        let now = Instant::now();
+        assert!(quotas.ask(&caller, now, late).is_ok());
+        quotas.spend("k", Tokens { input: 9, output: 2 }, late);
+        assert_eq!(quotas.ask(&caller, now, late).expect_err("used up").code(), "tokens_used_up");
+        assert!(quotas.ask(&caller, now, next).is_ok());
+        quotas.spend("k", Tokens { input: 1, output: 0 }, next);
+        assert!(quotas.ask(&caller, now, next).is_ok());
+        assert_eq!(until_midnight(late), 60);
+    }
+}
