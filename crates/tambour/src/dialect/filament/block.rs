@@ -6,7 +6,7 @@ use super::options::{self, FilamentOptions};
 use super::rules;
 use super::tags::Known;
 use crate::dialect::{Action, Output};
-use crate::finding::{Report, Rule};
+use crate::finding::{Level, Report, Rule};
 use crate::html::{Piece, Sanitizer};
 use crate::options::Options;
 use crate::span::Place;
@@ -28,6 +28,7 @@ impl Context {
         let mut sanitizer = Sanitizer::new(self.own.html, &self.options.limits);
         let mut put = |piece: Piece<'_>| match piece {
             Piece::Text(text) => result.push_str(text),
+            Piece::Found(report) if report.rule.level == Level::Info => out.report(report),
             Piece::Found(report) => {
                 out.report(Report { rule: rules::DETAILS_MARKUP, row: "F-235", ..report });
             }
