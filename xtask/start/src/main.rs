@@ -19,7 +19,7 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 /// The commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
 const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
     ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", Some(serve::run)),
-    ("test", "", "everything that must hold before a change is merged", Some(test::run)),
+    ("test", "[--coverage]", "everything that must hold before a change is merged", Some(test::run)),
     ("programs", "[FILTER...]", "all test programs side by side, as `test` runs them", None),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", None),
     ("mutants", "[--list] [--sample N] [WORD...]", "breakages made on purpose, which tests must catch", None),
@@ -29,7 +29,7 @@ const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
         "speed, instructions under valgrind, or the server's costs",
         None,
     ),
-    ("coverage", "", "lines of the crates that tests run through", None),
+    ("coverage", "[--if-there]", "lines of the crates that tests run through", None),
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", None),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", None),

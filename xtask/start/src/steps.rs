@@ -38,14 +38,18 @@ impl Steps {
         failed == 0
     }
 
+    /// Time that all steps so far took.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.times.iter().map(|(_, time, _)| *time).sum()
+    }
+
     /// Prints the times, and as the last line the counts.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         println!();
         for (name, time, ok) in &self.times {
             println!("{:>7.1} s  {name}{}", time.as_secs_f64(), if *ok { "" } else { "  FAILED" });
         }
-        let all: Duration = self.times.iter().map(|(_, time, _)| *time).sum();
-        println!("{:>7.1} s  together", all.as_secs_f64());
+        println!("{:>7.1} s  together", self.elapsed().as_secs_f64());
         println!("\n{} passed, {} failed", self.passed, self.failed);
         if self.failed > 0 {
             // The summary is the last line.

@@ -7,6 +7,7 @@
 //! targets.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -16,11 +17,18 @@ use crate::{cargo, need, root, tools};
 /// Iterations of each seeded fuzz test; about half a minute on two cores.
 const FUZZ_ITERATIONS: &str = "20000";
 
+/// Time that the other steps may have taken, so that all of it stays under 25 minutes on two cores.
+const BEFORE_COVERAGE: Duration = Duration::from_secs(15 * 60);
+
 /// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
 const FUZZ_SECONDS: u64 = 6;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    anyhow::ensure!(arguments.is_empty(), "`test` takes no arguments");
+    let coverage = match arguments {
+        [] => false,
+        [only] if only == "--coverage" => true,
+        _ => anyhow::bail!("usage: cargo xtask test [--coverage]"),
+    };
     need::require()?;
     let mut steps = Steps::default();
     steps.run("format", cargo().args(["fmt", "--all", "--check"]));
@@ -34,6 +42,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let docs = ["doc", "--workspace", "--lib", "--no-deps"];
     steps.run("docs", cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
     fuzz(&mut steps)?;
+    if coverage && steps.elapsed() < BEFORE_COVERAGE {
+        steps.run("coverage", tools()?.args(["coverage", "--if-there"]));
+    } else if coverage {
+        println!("\n== coverage: left out, the other steps took too long for it");
+    }
     steps.end()
 }
 
