@@ -351,7 +351,7 @@ async fn a_response_goes_on_where_the_client_stopped_and_in_a_conversation() {
         .post("/v1/responses", &json!({"model": "openai/m", "input": "one", "instructions": "Be brief."}))
         .await;
     let id = first.json["id"].as_str().unwrap();
-    assert_eq!(first.json["output"][1]["content"][0]["text"], "First.", "{}", first.text);
+    assert_eq!(first.json["output"][0]["content"][0]["text"], "First.", "{}", first.text);
     let next = json!({"model": "openai/m", "input": "two", "previous_response_id": id});
     let second = server.post("/v1/responses", &next).await;
     assert_eq!(second.status, 200, "{}", second.text);
@@ -441,5 +441,23 @@ async fn a_run_of_ag_ui_takes_messages_tools_context_and_answers() {
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
     for wrong in [json!({}), json!({"threadId": "t"}), json!({"threadId": "t", "runId": "r"})] {
         assert_eq!(server.post("/ag-ui", &wrong).await.status, 422);
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_reasoning_has_none_in_other_protocols() {
+    // A phase without text, alone, is there for the contract of our own protocol.
+    let mock = Mock::start(vec![reply("Four.", 2); 6]).await;
+    let server = Tambour::with(&mock).await;
+    for stream in [true, false] {
+        let chat = server.post("/v1/chat/completions", &ask(&json!({ "stream": stream }))).await;
+        assert!(chat.text.contains("Four.") || chat.text.contains("Fo"), "{}", chat.text);
+        assert!(!chat.text.contains("reasoning_content"), "{}", chat.text);
+        let body = json!({"model": "openai/m", "input": "x", "stream": stream});
+        let response = server.post("/v1/responses", &body).await;
+        assert!(!response.text.contains("\"type\":\"reasoning\""), "{}", response.text);
+        let body = json!({"model": "openai/m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "stream": stream});
+        let message = server.post("/v1/messages", &body).await;
+        assert!(message.status == 200 && !message.text.contains("\"thinking\""), "{}", message.text);
     }
 }

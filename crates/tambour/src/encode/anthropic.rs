@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Tokens, call_id, named, value};
+use super::foreign::{About, Answer, Titles, Tokens, call_id, named, value};
 use super::seen::{Seen, Whole};
 use crate::event::{Completed, Failure, FinishReason, ToolCall};
 
@@ -15,6 +15,7 @@ pub struct Anthropic {
     blocks: usize,
     open: Option<Kind>,
     answer: Answer,
+    titles: Titles,
     called: bool,
     over: bool,
 }
@@ -30,7 +31,15 @@ impl Anthropic {
     #[must_use]
     pub fn new(about: About) -> Anthropic {
         let answer = Answer::new(&about);
-        Anthropic { about, blocks: 0, open: None, answer, called: false, over: false }
+        Anthropic {
+            about,
+            blocks: 0,
+            open: None,
+            answer,
+            titles: Titles::default(),
+            called: false,
+            over: false,
+        }
     }
 
     fn begin(&mut self, kind: Kind, out: &mut Vec<u8>) {
@@ -63,6 +72,11 @@ impl Anthropic {
             out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b"}}");
         });
+    }
+
+    fn phase(&mut self, title: &str, out: &mut Vec<u8>) {
+        self.begin(Kind::Thinking, out);
+        self.text(&Value::from(format!("{title}\n")).to_string(), out);
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
@@ -114,10 +128,16 @@ impl Encoder for Anthropic {
     fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
         match Seen::new(entry) {
             Some(Seen::Phase { title, .. }) => {
-                self.begin(Kind::Thinking, out);
-                self.text(&Value::from(format!("{title}\n")).to_string(), out);
+                for title in self.titles.phase(&title) {
+                    self.phase(&title, out);
+                }
             }
-            Some(Seen::PhaseText(text)) => self.text(text, out),
+            Some(Seen::PhaseText(text)) => {
+                if let Some(title) = self.titles.text() {
+                    self.phase(&title, out);
+                }
+                self.text(text, out);
+            }
             Some(Seen::ThinkingEnd) => self.close(out),
             Some(Seen::FinalText(text)) if self.answer.text(text) => {
                 self.begin(Kind::Text, out);
@@ -161,7 +181,7 @@ pub fn error(failure: &Failure) -> Value {
 /// The message of one who wants no stream.
 #[must_use]
 pub fn whole(about: &About, whole: &Whole) -> Value {
-    let thinking = whole.phases.iter().map(
+    let thinking = whole.thoughts().iter().map(
         |(title, text)| json!({"type": "thinking", "thinking": format!("{title}\n{text}"), "signature": ""}),
     );
     let text = (!whole.answer.is_empty()).then(|| json!({"type": "text", "text": whole.answer}));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Tokens, call_id, data, finish_reason, title, value};
+use super::foreign::{About, Answer, Titles, Tokens, call_id, data, finish_reason, title, value};
 use super::seen::{Seen, Whole};
 use super::{json, sse};
 use crate::event::{Completed, Failure, ToolCall};
@@ -44,6 +44,7 @@ pub struct Chat {
     /// The fields that all chunks have, up to those of their own.
     head: Vec<u8>,
     answer: Answer,
+    titles: Titles,
     phases: usize,
     calls: usize,
     over: bool,
@@ -60,7 +61,7 @@ impl Chat {
         let mut head = fixed.to_string().into_bytes();
         head.pop();
         let answer = Answer::new(&about);
-        Chat { about, options, head, answer, phases: 0, calls: 0, over: false }
+        Chat { about, options, head, answer, titles: Titles::default(), phases: 0, calls: 0, over: false }
     }
 
     /// A chunk with one field of text; `text` is a JSON string.
@@ -97,6 +98,15 @@ impl Chat {
     fn reasoning(&self, text: &str, out: &mut Vec<u8>) {
         if let Some(field) = self.options.reasoning {
             self.text(field, text, out);
+        }
+    }
+
+    fn phase(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.phases += 1;
+        if self.options.titles {
+            self.reasoning(&Value::from(title(text, self.phases == 1)).to_string(), out);
+        } else if self.phases > 1 {
+            self.reasoning("\"\\n\\n\"", out);
         }
     }
 
@@ -140,18 +150,20 @@ impl Encoder for Chat {
     fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
         let Some(seen) = Seen::new(entry) else { return };
         match seen {
-            Seen::PhaseText(text) => self.reasoning(text, out),
+            Seen::PhaseText(text) => {
+                if let Some(title) = self.titles.text() {
+                    self.phase(&title, out);
+                }
+                self.reasoning(text, out);
+            }
             Seen::FinalText(text) => {
                 if self.answer.text(text) {
                     self.text("content", text, out);
                 }
             }
-            Seen::Phase { title: text, .. } => {
-                self.phases += 1;
-                if self.options.titles {
-                    self.reasoning(&Value::from(title(&text, self.phases == 1)).to_string(), out);
-                } else if self.phases > 1 {
-                    self.reasoning("\"\\n\\n\"", out);
+            Seen::Phase { title, .. } => {
+                for title in self.titles.phase(&title) {
+                    self.phase(&title, out);
                 }
             }
             Seen::Call(call) if self.options.calls => {

@@ -103,6 +103,30 @@ impl Answer {
     }
 }
 
+/// Titles of phases that are told as text: the first waits for the text of its phase, since one without any, alone, says nothing.
+#[derive(Debug, Default)]
+pub(super) struct Titles {
+    count: usize,
+    held: Option<String>,
+}
+
+impl Titles {
+    /// A phase begins; the titles that are told now.
+    pub(super) fn phase(&mut self, title: &str) -> Vec<String> {
+        self.count += 1;
+        if self.count == 1 {
+            self.held = Some(title.to_owned());
+            return Vec::new();
+        }
+        self.held.take().into_iter().chain([title.to_owned()]).collect()
+    }
+
+    /// Text of the phase comes; the title that is told before it.
+    pub(super) fn text(&mut self) -> Option<String> {
+        self.held.take()
+    }
+}
+
 /// The id of a call that is unique in all messages.
 pub(super) fn call_id(about: &About, call: &str) -> String {
     let message = about.message.rsplit_once('_').map_or(&*about.message, |(_, id)| id);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Tokens, call_id, named, title, value};
+use super::foreign::{About, Answer, Titles, Tokens, call_id, named, title, value};
 use super::seen::{Seen, Whole, plain};
 use super::sse;
 use crate::event::{Completed, Failure, FinishReason, ToolCall};
@@ -19,6 +19,7 @@ pub struct Responses {
     output: Vec<Value>,
     open: Option<Open>,
     answer: Answer,
+    titles: Titles,
     called: bool,
     over: bool,
 }
@@ -78,6 +79,7 @@ impl Responses {
     pub fn new(about: About, seen: u64) -> Responses {
         Responses {
             answer: Answer::new(&about),
+            titles: Titles::default(),
             about,
             next: 0,
             seen,
@@ -129,6 +131,11 @@ impl Responses {
             fields["logprobs"] = json!([]);
         }
         self.event(&format!("{name}.delta"), fields, out);
+    }
+
+    fn phase(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.begin(Kind::Reasoning, out);
+        self.text(&title(text, true), out);
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
@@ -190,11 +197,17 @@ impl Encoder for Responses {
 
     fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
         match Seen::new(entry) {
-            Some(Seen::Phase { title: text, .. }) => {
-                self.begin(Kind::Reasoning, out);
-                self.text(&title(&text, true), out);
+            Some(Seen::Phase { title, .. }) => {
+                for title in self.titles.phase(&title) {
+                    self.phase(&title, out);
+                }
             }
-            Some(Seen::PhaseText(text)) => self.text(&plain(text), out),
+            Some(Seen::PhaseText(text)) => {
+                if let Some(title) = self.titles.text() {
+                    self.phase(&title, out);
+                }
+                self.text(&plain(text), out);
+            }
             Some(Seen::ThinkingEnd) => self.close(out),
             Some(Seen::FinalText(text)) if self.answer.text(text) => {
                 self.begin(Kind::Message, out);
@@ -228,7 +241,7 @@ impl Encoder for Responses {
 #[must_use]
 pub fn whole(about: &About, whole: &Whole) -> Value {
     let mut output: Vec<Value> = Vec::new();
-    for (name, text) in &whole.phases {
+    for (name, text) in whole.thoughts() {
         let id = item_id(about, output.len(), Kind::Reasoning);
         output.push(Kind::Reasoning.item(&id, Some(&(title(name, true) + text))));
     }

@@ -146,13 +146,22 @@ impl Whole {
         }
     }
 
+    /// The phases of the reasoning; one without text, alone, says nothing.
+    #[must_use]
+    pub fn thoughts(&self) -> &[(String, String)] {
+        match &self.phases[..] {
+            [(_, text)] if text.is_empty() => &[],
+            phases => phases,
+        }
+    }
+
     /// The reasoning as one text, with its titles if `titled`.
     #[must_use]
     pub fn reasoning(&self, titled: bool) -> String {
         let phase = |(title, text): &(String, String)| {
             if titled { format!("**{title}**\n{text}") } else { text.clone() }
         };
-        self.phases.iter().map(phase).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+        self.thoughts().iter().map(phase).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
     fn keep(&mut self, name: &str, json: &str) {
