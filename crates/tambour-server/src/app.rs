@@ -399,8 +399,8 @@ fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source,
             };
             let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
             Service::new(kind, url, given.model.clone(), key, config.timeouts)
-                .map(Source::Service)
-                .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
+                .map(|service| Source::Service(Box::new(service)))
+                .map_err(|error| wrong("url", &format!("cannot be asked over TLS: {error}")))
         }
     }
 }

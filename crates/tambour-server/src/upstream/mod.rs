@@ -5,6 +5,7 @@
 mod anthropic;
 mod breaker;
 mod call;
+mod client;
 mod decode;
 mod fields;
 mod gemini;
@@ -13,6 +14,7 @@ mod lines;
 mod message;
 mod ollama;
 mod openai;
+mod proxy;
 mod redact;
 mod replay;
 mod retry;
@@ -50,7 +52,7 @@ pub struct Upstream {
 /// Where its replies come from.
 pub enum Source {
     /// A service over HTTP.
-    Service(Service),
+    Service(Box<Service>),
     /// Recorded replies.
     Replay(Replay),
 }
