@@ -22,11 +22,12 @@ use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Keys;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
 use crate::rotation::Rotation;
-use crate::store::{Live, Log as _, MessageRow, Store, StoreError, Usage};
+use crate::store::{MessageRow, Store, StoreError, Usage};
 use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
@@ -40,7 +41,7 @@ pub(crate) struct App {
     /// What a reload replaces.
     loaded: RwLock<Arc<Loaded>>,
     /// What survives.
-    pub store: Store,
+    pub store: Arc<dyn Store>,
     /// Messages that are running.
     pub live: Running,
     /// Does what takes long and waits for nothing.
@@ -233,7 +234,7 @@ fn is_text(value: &Value) -> bool {
 
 impl Settings {
     /// The stored settings.
-    pub(crate) async fn load(store: &Store) -> Result<Settings, StoreError> {
+    pub(crate) async fn load(store: &dyn Store) -> Result<Settings, StoreError> {
         let stored = store.settings().await?.into_iter();
         let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
         Ok(Settings { values: values.collect() })
@@ -275,7 +276,7 @@ impl App {
     pub(crate) fn new(
         loaded: Loaded,
         metrics: Metrics,
-        store: Store,
+        store: Arc<dyn Store>,
         settings: Settings,
         keys: Keys,
         quotas: Quotas,
@@ -356,7 +357,7 @@ impl App {
             let Some(row) = self.store.message(&live.id).await? else { continue };
             if fits(&row) {
                 live.cancel.cancel();
-                self.store.follow(&live).ended().await;
+                live.ended().await;
             }
         }
         Ok(())

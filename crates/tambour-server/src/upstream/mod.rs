@@ -25,6 +25,8 @@ mod turns;
 use std::sync::Arc;
 use std::time::Duration;
 
+use breaker::Breaker;
+use call::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tambour::End;
@@ -33,8 +35,7 @@ use tambour::event::Failure;
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
-use breaker::Breaker;
-use call::Call;
+
 pub use decode::Decoder;
 pub use kind::Kind;
 pub use message::{Content, Function, Kept, Message, NativeCall};

@@ -28,6 +28,7 @@ mod kinds;
 mod kinds_asked;
 mod listings;
 mod load;
+mod log;
 mod messages;
 mod metrics;
 mod mock;
