@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
-use tambour::dialogue::check::check;
+use tambour::dialogue::check::check_all;
 use tambour::limits::Limits;
 use tambour::options::Language;
 use tambour::prompt::template::Files;
@@ -115,12 +115,8 @@ pub(crate) fn read(
     let text =
         String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
     let loaded = load(&text, &Limits::default());
-    let mut problems = loaded.problems;
-    let mut script = loaded.script;
-    if let Some(found) = &script {
-        problems.extend(check(found, templates, language));
-        problems.sort_by_key(|problem| problem.report.place.offset);
-    }
+    let mut script = loaded.script.clone();
+    let problems = check_all(loaded, templates, language);
     if problems.iter().any(Problem::is_error) {
         script = None;
     }

@@ -1,7 +1,7 @@
 //! Reading one input under any cutting.
 
 use tambour::contract::{CheckOptions, Checker};
-use tambour::dialogue::check::check;
+use tambour::dialogue::check::check_all;
 use tambour::dialogue::{read_ask, read_think};
 use tambour::event::{Sink, push_joined};
 use tambour::prompt::template::Files;
@@ -44,8 +44,7 @@ pub fn judged(dialect: &str, text: &str, options: &Options) -> Result<Vec<Findin
     if dialect == SCRIPT {
         return Ok(findings(&loaded.problems));
     }
-    let script = loaded.script.ok_or_else(|| format!("{:?}", loaded.problems))?;
-    Ok(findings(&check(&script, &Files::default(), options.texts.language)))
+    Ok(findings(&check_all(loaded, &Files::default(), options.texts.language)))
 }
 
 /// What is read, and how.

@@ -150,7 +150,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     };
     let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
     let prompt = Prompt { sent: asked.prompt, goes_on, known: asked.conversation_id.is_some(), place };
-    app.runs.spawn(drive::run(app.clone(), run, asked.choices, prompt));
+    app.runs.spawn(drive::run(app.clone(), Box::new(run), asked.choices, prompt));
     let written = written.await;
     app.metrics.committed("message", started.elapsed());
     if let Err(error) = written {

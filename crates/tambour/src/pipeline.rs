@@ -54,7 +54,8 @@ impl End {
     }
 
     /// Whether the reply is not known to be whole.
-    pub(crate) fn cut(&self) -> bool {
+    #[must_use]
+    pub fn cut(&self) -> bool {
         !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
     }
 }

@@ -159,8 +159,19 @@ impl Outlet {
         let Ok(pipeline) = Pipeline::new("plain", options) else { return };
         let mut pipeline = pipeline.with_extensions(true);
         pipeline.push_str(text, self);
+        let metadata = turn.metadata.as_ref();
+        if let Some(decision) = metadata.and_then(|metadata| metadata.exit_decision.clone()) {
+            pipeline.insert(decision, self);
+        }
         requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
         pipeline.finish(&End::stop(), self);
+        // What a model said before is named as it was then.
+        let said = metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
+        for event in &mut self.ending {
+            if let (Event::Completed(completed), Some(said)) = (event, said) {
+                completed.metadata.dialect.clone_from(said);
+            }
+        }
     }
 
     fn send(&mut self, event: &Event<'_>) {

@@ -272,7 +272,13 @@ impl Running<'_> {
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
                 called.delivered = outlet.hold();
-                called.reply = reader.finish(&end, outlet);
+                called.reply = if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_))
+                {
+                    // No round was answered (S-065).
+                    Err(failure("upstream_closed", "the reply ended before there was any text", true))
+                } else {
+                    reader.finish(&end, outlet)
+                };
             }
             Err(failure) => called.reply = Err(failure),
         }

@@ -97,22 +97,26 @@ pub(crate) struct Offer {
 
 /// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`. The choices, of which there is one at
 /// least, are asked in order until one gives something that can be used.
-pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: Prompt) {
-    let (row, live, key) = (run.row.clone(), run.live.clone(), run.key.clone());
+///
+/// What a run keeps is in boxes: thousands of them wait for their models at a time, and a future that moves large values has room
+/// for each move.
+pub(crate) async fn run(app: Arc<App>, run: Box<Run>, choices: Vec<Choice>, prompt: Prompt) {
+    let Run { row, live, key, .. } = &*run;
     let (mut timings, mut usage) = (Timings::default(), Value::Null);
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
     let counts = (&mut timings, &mut usage);
-    let reading = AssertUnwindSafe(read(&app, run, choices, prompt, &mut turn, counts)).catch_unwind().await;
-    app.spent(&key, &row.owner, 1, &usage).await;
+    let reading =
+        AssertUnwindSafe(read(&app, &run, &choices, prompt, &mut turn, counts)).catch_unwind().await;
+    app.spent(key, &row.owner, 1, &usage).await;
     let mut closed = Ok(());
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message_id = live.id, "a run has panicked; its message is closed");
-        closed = Box::pin(record::close(&*app.store, &row, failure, &app.own())).await;
+        closed = Box::pin(record::close(&*app.store, row, failure, &app.own())).await;
     }
     let stored = match closed {
-        Ok(()) => Box::pin(record::materialise(&*app.store, &row, timings, &app.own())).await,
+        Ok(()) => Box::pin(record::materialise(&*app.store, row, timings, &app.own())).await,
         Err(error) => Err(error),
     };
     match stored {
@@ -131,28 +135,28 @@ pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: P
 /// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
 async fn read(
     app: &Arc<App>,
-    run: Run,
-    choices: Vec<Choice>,
+    run: &Run,
+    choices: &[Choice],
     prompt: Prompt,
     turn: &mut Option<OwnedMutexGuard<()>>,
     (timings, usage): (&mut Timings, &mut Value),
 ) {
     let started = Instant::now();
     let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
-    let mut others = choices.into_iter();
+    let mut others = choices.iter();
     let mut choice = others.next().expect("somebody is asked");
-    let mut ask = choice.ask(&run, others.len());
+    let mut ask = choice.ask(run, others.len());
     // What is thrown away is kept in the record.
     let keeps = run.max_reasks > 0 || others.len() > 0;
     let (mut reasks, mut before) = (0, None);
-    let mut tools = run.offer.as_ref().map(|offer| ToolLoop::new(app, &run, offer, &choice));
+    let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
     let known = prompt.known;
     // One wait while the model writes: the time of grace goes on meanwhile.
-    let mut stop = std::pin::pin!(stopped(app, &run));
+    let mut stop = std::pin::pin!(stopped(app, run));
     let reached = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        reached = reached(app, &run, prompt, &ask.dialect, turn) => reached.map_err(|error| {
+        reached = Box::pin(reached(app, run, prompt, &ask.dialect, turn)) => reached.map_err(|error| {
             End::Failed(failure("store_unavailable", error.to_string(), true))
         }),
     };
@@ -167,11 +171,12 @@ async fn read(
     };
     loop {
         let place = (log.next, log.seq);
-        let mut attempt =
-            Attempt::new(&choice, state.as_ref(), &ask.dialect, before.as_ref(), (reasks, keeps), place);
+        let before_it = before.as_deref();
+        let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, (reasks, keeps), place);
+        let mut attempt = Box::new(attempt);
         let end = match not_asked.take() {
             Some(end) => end,
-            None => attempt.read(&run, &choice, &ask, &mut log, (started, timings), stop.as_mut()).await,
+            None => attempt.read(run, choice, &ask, &mut log, (started, timings), stop.as_mut()).await,
         };
         fail::point("run");
         add_usage(usage, attempt.usage.take());
@@ -189,9 +194,9 @@ async fn read(
         }
         let given_up = before.is_none() && attempt.may_be_given_up(&end) && !run.live.cancel.is_cancelled();
         if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
-            attempt.give_up(&end, &choice, &next, &mut log).await;
+            attempt.give_up(&end, choice, next, &mut log).await;
             choice = next;
-            ask = choice.ask(&run, others.len());
+            ask = choice.ask(run, others.len());
             ask.messages = choice.said(sent, messages);
             log.append(record::prompt(log.next, sent)).await;
             state = states::attached(app, &run.row, known, &ask.dialect).await.unwrap_or_else(|error| {
@@ -199,7 +204,7 @@ async fn read(
                 None
             });
             if let Some(tools) = &mut tools {
-                tools.read_as(&choice);
+                tools.read_as(choice);
             }
             reasks = 0;
             continue;
@@ -213,9 +218,9 @@ async fn read(
             return;
         };
         ask.messages.extend(said);
-        before = Some(attempt.into_pipeline());
+        before = Some(Box::new(attempt.into_pipeline()));
         // Nobody is expected to watch calls run: the time of grace begins anew.
-        stop.set(stopped(app, &run));
+        stop.set(stopped(app, run));
     }
 }
 

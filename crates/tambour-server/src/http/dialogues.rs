@@ -18,7 +18,7 @@ use super::events;
 use super::idempotency::{claim, reused, since};
 use super::keys::Caller;
 use super::page;
-use super::problem::{Problem, body};
+use super::problem::{Problem, body, object};
 use super::repeats::{Repeated, once, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
@@ -59,7 +59,7 @@ pub(crate) struct NewInput {
     #[serde(default)]
     text: Option<String>,
     /// What the client has done, for the `form`, `picture` or `skill` that waits.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     answer: Option<GivenAnswer>,
     /// A word of the client's own: the same input again is the same answer. `Idempotency-Key` does the same.
     #[serde(default)]
@@ -83,7 +83,6 @@ pub(crate) struct GivenAnswer {
     call_id: String,
     /// What came of it; goes into the variable of the action.
     #[serde(default)]
-    #[schema(value_type = Object)]
     value: Value,
 }
 
@@ -363,9 +362,16 @@ async fn turn(
     };
     match found {
         Some(Repeated { answer: Some(answer), .. }) => {
-            // What was said is said again, in one piece.
             let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            outlet.close(&turn, &[], &app.own().options);
+            let failed = turn.error.as_ref().is_some_and(|failure| failure.retryable);
+            if failed && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
+                // Nothing came of it, and who asks again wants the model asked again (S-065).
+                let again = Some(Input::Text(None));
+                return dialogues::run(app, row, &caller.key, again, once, outlet).await;
+            }
+            // What was said is said again, in one piece.
+            let requests = turn.request.clone().map(Into::into);
+            outlet.close(&turn, requests.as_slice(), &app.own().options);
             Ok(turn)
         }
         Some(_) => dialogues::run(app, row, &caller.key, None, once, outlet).await,

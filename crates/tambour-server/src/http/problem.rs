@@ -3,7 +3,8 @@
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
+use serde::Deserialize as _;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use crate::store::StoreError;
@@ -111,11 +112,31 @@ impl From<StoreError> for Problem {
     }
 }
 
+/// Reads an object in a body, which a list is not.
+pub(crate) fn object<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    use serde::de::Error;
+    let fields = Option::<serde_json::Map<String, Value>>::deserialize(reader)?;
+    fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+}
+
 /// Reads a JSON body. Fields that do not exist are refused by name.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
-    let error = match serde_json::from_slice(bytes) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
+    // A list would be read as the fields in their order.
+    if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+        return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let (path, error) = match read {
+        Ok(value) => match reader.end() {
+            Ok(()) => return Ok(value),
+            Err(error) => (String::new(), error),
+        },
+        Err(error) => (error.path().to_string(), error.into_inner()),
     };
     if !error.is_data() {
         let problem =
@@ -127,7 +148,7 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     let (code, field) = match (named("unknown field `"), named("missing field `")) {
         (Some(field), _) => ("unknown_field", Some(field)),
         (None, Some(field)) => ("missing_field", Some(field)),
-        (None, None) => ("invalid_field", None),
+        (None, None) => ("invalid_field", Some(path).filter(|path| !matches!(path.as_str(), "" | "."))),
     };
     let problem = Problem::invalid(code, detail);
     Err(match field {

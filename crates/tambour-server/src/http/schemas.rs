@@ -365,6 +365,7 @@ fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
         ("continues", flag.clone()),
         ("error", json!({"type": ["object", "null"]})),
         ("notices", list(&notice)),
+        ("request", json!({"type": ["object", "null"]})),
     ])
 }
 

@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::dialogue::check::check;
+use tambour::dialogue::check::check_all;
 use tambour::script::{Problem as Fault, load};
 
 use super::keys::Caller;
@@ -50,14 +50,9 @@ struct Judged {
 async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
     fits(yaml, "yaml")?;
     let loaded = load(yaml, &app.loaded().config.limits);
-    let mut problems = loaded.problems;
-    if let Some(script) = &loaded.script {
-        let prompts = Prompts::of(app, owner).await?;
-        let found = check(script, &prompts, app.settings().texts().language);
-        // A template can still be put there before the script runs.
-        problems.extend(found);
-    }
-    problems.sort_by_key(|problem| problem.report.place.offset);
+    let prompts = Prompts::of(app, owner).await?;
+    let problems = check_all(loaded, &prompts, app.settings().texts().language);
+    // A template can still be put there before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
     let told = |faults: Vec<Fault>| faults.iter().map(fault).collect();

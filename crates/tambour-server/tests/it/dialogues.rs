@@ -230,6 +230,11 @@ async fn the_client_is_asked_for_what_it_does() {
     let form = events.iter().find(|event| event.name == "form").unwrap();
     assert_eq!((&form.data["call_id"], &form.data["form"]), (&json!("call_1"), &json!("小明"))); // S-011
     assert_eq!(turn(&events)["status"], "awaiting_answer");
+    // Who missed it finds it with the dialogue.
+    let request = json!({"event": "form", "data": {"call_id": "call_1", "form": "小明"}});
+    assert_eq!(turn(&events)["request"], request);
+    let shown = server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+    assert_eq!(shown["turn"]["request"], request);
     let path = format!("/api/v1/dialogues/{id}/input");
     let refused = server.post(&path, &json!({"answer": {"call_id": "call_9", "value": 1}})).await;
     assert_eq!((refused.status, refused.problem()), (409, "not_waiting"));
@@ -237,9 +242,22 @@ async fn the_client_is_asked_for_what_it_does() {
     assert_eq!((refused.status, refused.problem()), (409, "answer_expected"));
     let both = server.post(&path, &json!({"text": "x", "answer": {"call_id": "call_1"}})).await;
     assert_eq!((both.status, both.problem()), (422, "invalid_field"));
+    // A list is no object, whatever stands in it.
+    for (body, field) in [
+        (json!([]), Value::Null),
+        (json!(["hi"]), Value::Null),
+        (json!({"answer": ["call_1", 5]}), json!("answer")),
+        (json!({"answer": {"call_id": 5}}), json!("answer")),
+        (json!({"text": 5}), json!("text")),
+    ] {
+        let refused = server.post(&path, &body).await;
+        assert_eq!((refused.status, refused.problem()), (422, "invalid_field"), "{body} {}", refused.text);
+        assert_eq!(refused.json["field"], field, "{body} {}", refused.text);
+    }
     let answered =
         server.post(&path, &json!({"answer": {"call_id": "call_1", "value": {"a": 1}}})).await.json;
     assert_eq!((&answered["ai_message"], &answered["status"]), (&json!("谢谢"), &json!("completed")));
+    assert_eq!(answered["request"], Value::Null);
     assert_eq!(
         server.get(&format!("/api/v1/dialogues/{id}")).await.json["variables"]["filled"],
         json!({"a": 1})
@@ -264,7 +282,64 @@ async fn the_same_input_again_is_the_same_answer() {
     assert_eq!(text(&first, "final_delta"), "二");
     assert_eq!(text(&second, "final_delta"), "二");
     assert_eq!(turn(&first), turn(&second));
+    for stream in [&first, &second] {
+        let decided = stream.iter().find(|event| event.name == "exit_decision").unwrap();
+        let metadata = &stream.last().unwrap().data["metadata"];
+        assert_eq!(
+            (&metadata["dialect"], &metadata["exit_decision"]["should_exit"]),
+            (&json!("ai_say"), &json!(false))
+        );
+        assert_eq!(decided.data["decision_source"], metadata["exit_decision"]["decision_source"]);
+    }
     assert_eq!(mock.calls().begun, 2);
+}
+
+#[tokio::test]
+async fn a_reply_that_ends_before_it_says_anything_is_no_round() {
+    let nothing =
+        whole(200, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n");
+    let mock = Mock::start(vec![nothing, reply(&answer(30, false, "一"), 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let failed = say(&server, &id, "你好").await;
+    assert_eq!(
+        (&failed["success"], &failed["error"]["retryable"]),
+        (&json!(false), &json!(true)),
+        "{failed}"
+    ); // S-065
+    let again = say(&server, &id, "").await;
+    assert_eq!(
+        (&again["ai_message"], &again["metadata"]["current_round"]),
+        (&json!("一"), &json!(1)),
+        "{again}"
+    ); // S-065
+}
+
+#[tokio::test]
+async fn what_failed_is_tried_again_under_the_same_word() {
+    let mock = Mock::start(vec![
+        whole(503, "application/json", "{}"),
+        whole(503, "application/json", "{}"),
+        whole(503, "application/json", "{}"),
+        reply(&answer(30, false, "一"), 9),
+        reply(&answer(90, true, "二"), 9),
+    ])
+    .await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}/input");
+    let body = json!({"text": "你好", "request_id": "r1"});
+    let failed = server.post(&path, &body).await.json;
+    assert_eq!((&failed["success"], &failed["error"]["retryable"]), (&json!(false), &json!(true))); // S-065
+    let again = server.post(&path, &body).await.json;
+    assert_eq!(
+        (&again["ai_message"], &again["metadata"]["current_round"]),
+        (&json!("一"), &json!(1)),
+        "{again}"
+    ); // S-065
+    assert_eq!(server.post(&path, &body).await.json, again);
+    let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
+    assert_eq!(history.as_array().unwrap().len(), 2, "{history}"); // S-063
 }
 
 /// A reply that stops in the middle of its message until the gate is open.
@@ -533,8 +608,9 @@ async fn what_a_user_writes_decides_nothing_by_itself() {
     let asked = mock.asked();
     for (at, asked) in asked.iter().enumerate() {
         let prompt = asked.body["messages"][0]["content"].as_str().unwrap();
-        // As it was written, each time.
-        assert_eq!(prompt.matches(&format!("user: {hostile}")).count(), at.min(1) + 1, "{prompt}");
+        // As it was written, each time, on a line of its own.
+        let said = format!("user: {}\n", hostile.replace('\n', " "));
+        assert_eq!(prompt.matches(&said).count(), at.min(1) + 1, "{prompt}");
         assert!(at == 0 || prompt.contains("assistant: 一 {%who%} {用户名}"), "{prompt}");
     }
 }

@@ -75,7 +75,11 @@ async fn a_script_that_cannot_run_is_refused_with_all_its_faults() {
     let refused = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": broken})).await;
     assert_eq!((refused.status, refused.problem()), (422, "invalid_script")); // S-004
     assert_eq!(codes(&refused.json["errors"]), ["content_required", "field_range"]); // S-004, S-006
-    assert_eq!(codes(&refused.json["warnings"]), ["field_unknown"]); // S-012
+    let warnings = codes(&refused.json["warnings"]);
+    let (of_template, of_fields): (Vec<_>, Vec<_>) =
+        warnings.iter().partition(|code| **code == "variable_unresolved");
+    // What is wrong beside the errors is told at once, too.
+    assert_eq!((of_template.len(), of_fields), (3, vec![&"field_unknown"])); // S-012, S-043
     let fault = &refused.json["errors"][1];
     assert_eq!(fault["path"], "sessions[0].phases[0].steps[0].actions[0].max_rounds"); // S-001
     assert_eq!((&fault["line"], &fault["column"]), (&json!(9), &json!(44))); // S-001

@@ -71,6 +71,8 @@ impl Example {
                 self.at += c.len_utf8();
             } else {
                 self.same = false;
+                // Nobody looks at it any more, and a reply is long.
+                (self.text, self.at) = (String::new(), 0);
                 return;
             }
         }

@@ -208,8 +208,16 @@ fn history(said: &[Said], env: &Env<'_>) -> String {
         return env.settings.texts.no_history.to_string();
     }
     let last = &said[said.len().saturating_sub(env.settings.history)..];
-    let lines: Vec<String> = last.iter().map(|said| format!("{}: {}", said.role, said.content)).collect();
+    let lines: Vec<String> =
+        last.iter().map(|said| format!("{}: {}", said.role, one_line(&said.content))).collect();
     lines.join("\n")
+}
+
+/// A text without line breaks: what one says cannot look like the line of another.
+fn one_line(text: &str) -> String {
+    const BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+    let lines = text.split(BREAKS).map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// A number in its shortest form.

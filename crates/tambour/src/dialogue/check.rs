@@ -9,13 +9,16 @@ use super::machine::Templates;
 use super::{condition, rules::script as rules};
 use crate::finding::{Report, Rule, clip};
 use crate::prompt::template::{Layer, SYSTEM_NAMES, Template};
-use crate::script::{Action, ActionKind, Declared, Problem, Script, Session, Spot};
+use crate::script::{Action, ActionKind, Declared, Loaded, Problem, Script, Session, Spot};
 use crate::texts::Language;
 
 /// Variables that the machine puts in by itself.
 const OWN: [&str; 2] = ["topic_content", "output_fields"];
 /// Variables that the system's values are read from (S-030, S-031).
 const NAMES: [&str; 2] = ["咨询师名", "用户名"];
+
+/// Names that the content of `ai_say` may have.
+const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
 
 /// What is wrong with a script and its templates together: templates that are not there, variables without a value, variables that
 /// nothing uses, conditions that are no expressions. In the order of the text.
@@ -26,6 +29,21 @@ pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> 
         let mut check = Check { templates, language, problems: &mut problems, used: BTreeSet::new() };
         let path = if is_flat(session) { "session".to_owned() } else { format!("sessions[{index}]") };
         check.session(session, &path);
+    }
+    problems.sort_by_key(|problem| problem.report.place.offset);
+    problems
+}
+
+/// All that is wrong with a script that was loaded, and with its templates, in the order of the text. Of one with errors what could be read
+/// is looked at too; that nothing uses a variable is not told then, since what uses it may not have been read.
+#[must_use]
+pub fn check_all(loaded: Loaded, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+    let Loaded { script, part, mut problems } = loaded;
+    let whole = script.is_some();
+    if let Some(script) = script.or(part) {
+        let found = check(&script, templates, language).into_iter();
+        problems
+            .extend(found.filter(|problem| whole || problem.report.rule.code != rules::VARIABLE_UNUSED.code));
     }
     problems.sort_by_key(|problem| problem.report.place.offset);
     problems
@@ -88,33 +106,41 @@ impl Check<'_> {
 
     fn action(&mut self, action: &Action, known: &BTreeSet<&str>) {
         if let Some(text) = &action.condition {
-            let path = format!("{}.condition", action.path);
+            let (path, spot) = (format!("{}.condition", action.path), action.spot_of(&["condition"]));
             match condition::uses(text) {
                 Ok(names) => {
                     for name in names {
                         if !known.contains(name.as_str()) && !condition::asks_for_existence(text) {
                             let message =
                                 format!("the condition uses `{}`, which has no value", clip(&name, 80));
-                            self.add(path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
+                            self.add(path.clone(), spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
                         }
                         self.used.insert(name);
                     }
                 }
                 Err(why) => {
                     let message = format!("the condition counts as false: {}", clip(&why, 200));
-                    self.add(path, action.spot, rules::CONDITION_INVALID, "S-011", message);
+                    self.add(path, spot, rules::CONDITION_INVALID, "S-011", message);
                 }
             }
         }
         for (name, text) in texts(action) {
-            self.text(action, &format!("`{name}`"), &Template::parse(text), known, "S-038");
+            let names = if name == "content" { &CONTENT[..] } else { &[name] };
+            let spot = action.spot_of(names);
+            self.text((&action.path, spot), &format!("`{name}`"), &Template::parse(text), known, "S-038");
         }
         let Some(id) = template_id(action, self.language) else { return };
         match self.templates.template(&id) {
-            Ok(template) => self.text(action, &format!("the template `{id}`"), &template, known, "S-043"),
+            Ok(template) => self.text(
+                (&action.path, action.spot_of(&["template"])),
+                &format!("the template `{id}`"),
+                &template,
+                known,
+                "S-043",
+            ),
             Err(error) => {
-                let path = action.path.clone();
-                self.add(path, action.spot, rules::TEMPLATE_NOT_FOUND, "S-022", error.to_string());
+                let (path, spot) = (action.path.clone(), action.spot_of(&["template"]));
+                self.add(path, spot, rules::TEMPLATE_NOT_FOUND, "S-022", error.to_string());
             }
         }
     }
@@ -122,7 +148,7 @@ impl Check<'_> {
     /// The variables of a text or template.
     fn text(
         &mut self,
-        action: &Action,
+        (path, spot): (&str, Spot),
         what: &str,
         template: &Template,
         known: &BTreeSet<&str>,
@@ -131,7 +157,7 @@ impl Check<'_> {
         for name in template.variables(Layer::Script) {
             if !known.contains(name) && !OWN.contains(&name) {
                 let message = format!("{what} uses `{{{}}}`, which has no value", clip(name, 80));
-                self.add(action.path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, row, message);
+                self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
             self.used.insert(name.to_owned());
         }
@@ -139,7 +165,7 @@ impl Check<'_> {
             if !SYSTEM_NAMES.contains(&name) {
                 let message =
                     format!("{what} uses `{{%{}%}}`, which the system does not have", clip(name, 80));
-                self.add(action.path.clone(), action.spot, rules::VARIABLE_UNRESOLVED, row, message);
+                self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
         }
     }

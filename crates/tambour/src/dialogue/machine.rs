@@ -8,12 +8,12 @@ use super::hooks::{Hooks, Moment, Proposal};
 use super::reader::{Reply, Said as Answered};
 use super::scopes::{Scopes, declared};
 use super::state::{At, Dialogue, Gathered, Over, Running, Said, Stage};
-use super::turn::{Position, Replied, Turn, TurnMetadata};
+use super::turn::{ClientRequest, Position, Replied, Turn, TurnMetadata};
 use crate::error::{Error, Result};
-use crate::event::{Extension, Failure, Form, Notice, Picture, Request, Skill};
+use crate::event::{Extension, Failure, Notice, Request};
 use crate::exit;
 use crate::prompt::template::{self, Files, Template, system_values};
-use crate::script::{Action, ActionKind, Ask, ClientAction, ClientKind, Phase, Say, Script, Step};
+use crate::script::{Action, ActionKind, Ask, ClientAction, Phase, Say, Script, Step};
 use crate::texts::Texts;
 
 /// What a dialogue is given beside its state.
@@ -306,6 +306,7 @@ impl Dialogue {
             continues: self.turn.continues && self.over.is_none() && self.running.is_none(),
             error: error.cloned(),
             notices: self.turn.notices.clone(),
+            request: self.turn.request.clone(),
         }
     }
 
@@ -437,13 +438,10 @@ impl Dialogue {
         system.retain(|name, _| ["time", "who", "user"].contains(&name.as_str()));
         let fields = fields.iter().filter(|(name, _)| *name != "call_id");
         let fields = fields.map(|(name, value)| (name.clone(), filled(value, &variables, &system))).collect();
-        let request = Request { call_id, fields };
+        let request = ClientRequest { event: *kind, data: Request { call_id, fields } };
         self.answered(None, action, None);
-        Some(match kind {
-            ClientKind::Skill => Skill(request).into(),
-            ClientKind::Form => Form(request).into(),
-            ClientKind::Picture => Picture(request).into(),
-        })
+        self.turn.request = Some(request.clone());
+        Some(request.into())
     }
 
     /// A round of `ai_say` was answered.
@@ -473,6 +471,8 @@ impl Dialogue {
         running.round += 1;
         running.spoken = true;
         let last = running.round >= ask.max_rounds;
+        // Who has not said a word has answered nothing: the model made it up.
+        let value = value.filter(|_| self.history.iter().any(|said| said.role == USER));
         self.say(ASSISTANT, message);
         self.answered(Some(message), action, None);
         let mut came = Replied::default();

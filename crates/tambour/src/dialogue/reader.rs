@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::answers::{asked, judged, thought};
 use super::call::{Call, CallKind};
+use crate::dialect;
 use crate::event::{Completed, Event, Extension, Failure, Sink};
 use crate::exit::{Answer, Round};
 use crate::finding::{Finding, Severity};
@@ -72,6 +73,8 @@ impl Reader {
             // The message stands in `response` as in an answer of `ai_say`, and streams out of it in the same way.
             CallKind::Ask => {
                 options.round = None;
+                // One without a message is an answer all the same.
+                dialect::answers_have(&mut options, &["value", "usable"]);
                 "ai_say"
             }
             CallKind::Think { .. } => "plain",
@@ -170,7 +173,12 @@ impl Reader {
         if !matches!(end, End::Failed(_)) {
             let (asked, reports) = asked(&self.text, cut, &self.options);
             findings = judged(reports, self.options.profile);
-            because = asked.is_none().then(|| "unstructured".to_owned());
+            because = match &asked {
+                None => Some("unstructured".to_owned()),
+                // It broke off before it said anything.
+                Some(asked) if cut && asked.message.is_none() => Some("truncated".to_owned()),
+                Some(_) => None,
+            };
             value = asked.and_then(|asked| asked.value);
         }
         let findings = Some(findings);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::scopes::Scopes;
-use super::turn::TurnMetadata;
+use super::turn::{ClientRequest, TurnMetadata};
 use crate::event::{Failure, Notice};
 
 /// One run of a session of a script.
@@ -98,6 +98,8 @@ pub(super) struct Gathered {
     pub(super) continues: bool,
     pub(super) error: Option<Failure>,
     pub(super) notices: Vec<Notice>,
+    #[serde(default)]
+    pub(super) request: Option<ClientRequest>,
 }
 
 /// Where a dialogue stands.
@@ -128,6 +130,12 @@ impl Dialogue {
             (None, Some(Stage::Client { .. })) => Status::AwaitingAnswer,
             (None, _) => Status::Active,
         }
+    }
+
+    /// Whether the last call of a model failed, so that the next input asks again (S-065).
+    #[must_use]
+    pub fn waits_to_ask_again(&self) -> bool {
+        self.over.is_none() && self.running.as_ref().is_some_and(|running| running.stage == Stage::Retry)
     }
 
     /// All variables that can be seen.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Status;
-use crate::event::{ExitDecision, Failure, Notice};
+use crate::event::{ExitDecision, Extension, Failure, Form, Notice, Picture, Request, Skill};
+use crate::script::ClientKind;
 
 /// What one input of the user, or one answer of the client, came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,29 @@ pub struct Turn {
     pub error: Option<Failure>,
     /// What the user should be told.
     pub notices: Vec<Notice>,
+    /// What the client is asked to do, while the dialogue waits for its answer.
+    #[serde(default)]
+    pub request: Option<ClientRequest>,
+}
+
+/// What the client of a dialogue is asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClientRequest {
+    /// Name of its event: `skill`, `form` or `picture`.
+    pub event: ClientKind,
+    /// Data of the event: `call_id`, which the answer names, and the fields of the action.
+    pub data: Request,
+}
+
+impl From<ClientRequest> for Extension {
+    fn from(ClientRequest { event, data }: ClientRequest) -> Extension {
+        match event {
+            ClientKind::Skill => Skill(data).into(),
+            ClientKind::Form => Form(data).into(),
+            ClientKind::Picture => Picture(data).into(),
+        }
+    }
 }
 
 /// A part of a script.

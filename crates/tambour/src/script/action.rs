@@ -33,7 +33,7 @@ pub(super) fn read(node: &Node, path: String, problems: &mut Problems) -> Option
         _ => None,
     };
     let template = if client.is_none() { fields.text(&["template"], "S-011", problems) } else { None };
-    let (path, spot) = (fields.path.clone(), fields.spot);
+    let (path, spot, spots) = (fields.path.clone(), fields.spot, fields.spots());
     let (kind, more) = match (client, name.as_str()) {
         (Some(kind), _) => {
             let variable = fields.text(&["variable", "target_variable"], "S-011", problems);
@@ -44,7 +44,7 @@ pub(super) fn read(node: &Node, path: String, problems: &mut Problems) -> Option
         (None, "ai_think") => (ActionKind::Think(think(&mut fields, problems)), fields.rest(problems)),
         (None, _) => (ActionKind::Say(say(&mut fields, problems)), fields.rest(problems)),
     };
-    Some(Action { kind, action_id, condition, template, more, path, spot })
+    Some(Action { kind, action_id, condition, template, more, path, spot, spots })
 }
 
 fn type_name(field: Option<Field<'_>>, fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {

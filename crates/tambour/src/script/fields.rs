@@ -122,6 +122,11 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Where the values of all of them stand.
+    pub(super) fn spots(&self) -> Vec<(String, Spot)> {
+        self.fields.iter().map(|(field, _)| (field.entry.key.clone(), field.node().spot)).collect()
+    }
+
     /// The path of a field.
     pub(super) fn path_of(&self, field: Field<'_>) -> String {
         let config = if field.nested { "config." } else { "" };

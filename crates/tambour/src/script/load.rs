@@ -14,6 +14,8 @@ use crate::limits::Limits;
 pub struct Loaded {
     /// The script; `None` when one of the problems is an error.
     pub script: Option<Script>,
+    /// What could be read of a script with errors, so that more can be told of it. It cannot run.
+    pub part: Option<Script>,
     /// All problems, in the order of the text.
     pub problems: Vec<Problem>,
 }
@@ -34,8 +36,8 @@ pub fn load(text: &str, limits: &Limits) -> Loaded {
     };
     let mut problems = problems.list;
     problems.sort_by_key(|problem| problem.report.place.offset);
-    let script = script.filter(|_| !problems.iter().any(Problem::is_error));
-    Loaded { script, problems }
+    let (script, part) = if problems.iter().any(Problem::is_error) { (None, script) } else { (script, None) };
+    Loaded { script, part, problems }
 }
 
 fn script(root: &Node, problems: &mut Problems) -> Option<Script> {

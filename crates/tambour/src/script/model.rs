@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::exit::Criteria;
@@ -97,6 +98,8 @@ pub struct Action {
     pub path: String,
     /// Where it stands.
     pub spot: Spot,
+    /// Where the values of its fields stand, by the names that they have in the text.
+    pub spots: Vec<(String, Spot)>,
 }
 
 /// What an action does.
@@ -164,7 +167,8 @@ pub struct ClientAction {
 }
 
 /// Actions that the client does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientKind {
     /// `use_skill`.
@@ -186,6 +190,13 @@ pub struct Spot {
 }
 
 impl Action {
+    /// Where the value of a field stands, under the first of these names that is there; else the action.
+    #[must_use]
+    pub fn spot_of(&self, names: &[&str]) -> Spot {
+        let of = |name: &&str| self.spots.iter().find(|(known, _)| known == name);
+        names.iter().find_map(of).map_or(self.spot, |(_, spot)| *spot)
+    }
+
     /// Its public type, such as `ai_say`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! Replies read and written again in their dialect: what `tambour repair` rests on.
 
 use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::{Event, EventKind, Joined};
+use tambour::event::{Collected, Event, EventKind, Joined, Sink as _};
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::corpus::{authored, recorded};
@@ -73,9 +73,14 @@ fn settings() -> [(&'static str, Options); 2] {
 }
 
 /// What a rewritten reply keeps.
-fn kept<'a>(events: &[Event<'a>]) -> Vec<Event<'a>> {
-    let of_contract = |event: &&Event<'_>| event.kind() == EventKind::Contract;
-    events.iter().filter(of_contract).cloned().collect()
+fn kept(events: &[Event<'_>]) -> Vec<Event<'static>> {
+    let mut kept = Collected::default();
+    // What stood between two deltas may have been no event of the contract.
+    events
+        .iter()
+        .filter(|event| event.kind() == EventKind::Contract)
+        .for_each(|event| kept.event(event.clone()));
+    kept.joined()
 }
 
 /// Dialects that can be written, and the one that finds out which it is.

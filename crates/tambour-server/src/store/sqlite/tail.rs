@@ -10,6 +10,8 @@ use crate::store::Batch;
 const WINDOW: usize = 16 << 10;
 /// Bytes after which what is only in the journal becomes a row of the log.
 const ROW: usize = 3 << 10;
+/// Room that is kept where little is in it: a row, and what comes while it is written.
+const ROOM: usize = 4 << 10;
 /// Bytes that may wait for the database; a run that is faster waits itself.
 const AHEAD: usize = 64 << 10;
 
@@ -242,7 +244,7 @@ impl Window {
             return;
         }
         self.bytes.drain(..stored.offset - self.base);
-        if self.bytes.capacity() > 2 * ROW && self.bytes.len() < ROW / 2 {
+        if self.bytes.capacity() > ROOM && self.bytes.len() < ROW / 2 {
             self.bytes.shrink_to(ROW);
         }
         (self.first, self.base) = (stored.number + 1, stored.offset);

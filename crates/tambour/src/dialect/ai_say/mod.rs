@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::span::Place;
 
 pub(crate) use fields::flag;
-pub(crate) use options::roles;
+pub(crate) use options::{answers_have, roles};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {

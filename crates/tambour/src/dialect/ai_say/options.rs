@@ -8,6 +8,8 @@ use crate::texts::Language;
 pub(super) struct RoundOptions {
     /// Key of the message; `None`: that of the texts' language (S-052).
     pub(super) role: Option<String>,
+    /// Keys that make an answer of an object, beside its own.
+    pub(super) keys: &'static [&'static str],
 }
 
 pub(super) const SETTINGS: &[Setting] = &[Setting {
@@ -29,6 +31,16 @@ pub(super) fn default_role(options: &Options) -> &'static str {
 /// The key of the message.
 pub(super) fn role(options: &Options) -> String {
     options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
+}
+
+/// Objects with these keys are answers too, at the top level.
+pub(crate) fn answers_have(options: &mut Options, keys: &'static [&'static str]) {
+    options.change(|own: &mut RoundOptions| own.keys = keys);
+}
+
+/// Keys that make an answer of an object, beside its own.
+pub(super) fn keys(options: &Options) -> &'static [&'static str] {
+    options.of::<RoundOptions>().keys
 }
 
 /// Keys under which the message is looked for: where none is given, those of all languages.

@@ -50,6 +50,8 @@ pub(super) struct Answers {
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
+    /// Keys that make an answer of an object, beside its own.
+    keys: &'static [&'static str],
 }
 
 /// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
@@ -113,7 +115,9 @@ impl Body for Answers {
             }
             JsonEvent::Key { text, depth, place } if !object.over => {
                 let role = self.roles.iter().any(|role| role == text);
-                if object.key(text, depth - object.base, *place, self.message.is_sent(), role) {
+                let level = depth - object.base;
+                let own = object.key(text, level, *place, self.message.is_sent(), role);
+                if own || (level == 1 && !object.known && self.keys.contains(text)) {
                     self.recognised(out);
                 }
             }
@@ -190,6 +194,7 @@ impl Answers {
             mark: None,
             limits: options.limits.clone(),
             roles: options::roles(options),
+            keys: options::keys(options),
         }
     }
 

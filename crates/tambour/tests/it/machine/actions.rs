@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tambour::dialogue::{
-    Call, Hooks, Moment, Proposal, Refusal, Replied, Reply, Status, Want, read_ask, read_think,
+    Call, Dialogue, Hooks, Moment, Proposal, Refusal, Replied, Reply, Status, Want, read_ask, read_think,
 };
 use tambour::event::Extension;
 use tambour::{Finding, Options};
@@ -26,6 +26,39 @@ fn a_question_is_asked_until_its_answer_is_known() {
     assert_eq!(variable(&talk, "age"), 31); // S-011
     let turn = talk.input(None, &[more("好")]);
     assert_eq!(turn.status, Status::Completed);
+}
+
+#[test]
+fn a_value_before_the_user_has_said_a_word_is_none() {
+    let mut talk = Talk::new(&actions(&[ASK, SAY_ONCE]));
+    let turn = talk.input(None, &[asked(&json!(31), true, "你三十一岁，对吗？")]);
+    assert_eq!((turn.completed, variable(&talk, "age")), (false, json!(30)), "as declared"); // S-011
+    let turn = talk.input(Some("对"), &[asked(&json!(31), true, "谢谢")]);
+    assert_eq!((turn.completed, variable(&talk, "age")), (true, json!(31))); // S-011
+}
+
+#[test]
+fn an_answer_without_a_message_is_no_text() {
+    for reply in [
+        r#"{"value": "x", "usable": true}"#,
+        r#"{"value": null, "usable": false}"#,
+        r#"{"usable": true, "value": "x", "response": null}"#,
+    ] {
+        let mut talk = Talk::new(&actions(&[ASK]));
+        let turn = talk.input(Some("u"), &[Model::Says(reply.to_owned())]);
+        let fallback = "抱歉，我的响应格式有问题，请重新尝试您的请求。";
+        assert_eq!(turn.ai_message.as_deref(), Some(fallback), "{reply}"); // S-052
+        assert_eq!(turn.completed, reply.contains("\"x\""), "{reply}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_before_its_message_is_asked_for_again() {
+    let mut talk = Talk::new(&actions(&[ASK]));
+    let cut = Model::Cut(r#"{"usable": true, "value": "Alexand"#.to_owned());
+    let turn = talk.input(Some("u"), &[cut, asked(&json!(31), true, "谢谢")]);
+    assert_eq!((turn.ai_message.as_deref(), variable(&talk, "age")), (Some("谢谢"), json!(31))); // S-054
+    assert_eq!(talk.calls.len(), 2); // S-054
 }
 
 #[test]
@@ -128,6 +161,12 @@ fn the_client_is_asked_and_waited_for() {
         json!({"call_id": "call_1", "form": {"title": "小明的表", "fields": ["a", "小明"]}})
     ); // S-011
     assert_eq!(talk.next(), Want::Answer { call_id: "call_1".to_owned() });
+    // Who missed the event finds the request in the turn, also after it was saved.
+    let saved: Dialogue = serde_json::from_value(json!(talk.dialogue)).unwrap();
+    assert_eq!(
+        json!(saved.turn(talk.env().script).request),
+        json!({"event": "form", "data": {"call_id": "call_1", "form": {"title": "小明的表", "fields": ["a", "小明"]}}})
+    ); // S-011
     let env_free = |talk: &mut Talk<'_>, call_id: &str| {
         let mut dialogue = talk.dialogue.clone();
         dialogue.answer(call_id, json!(1), &talk.env())
@@ -138,6 +177,7 @@ fn the_client_is_asked_and_waited_for() {
     assert_eq!(refused, Err(Refusal::AnswerExpected { call_id: "call_1".to_owned() }));
     let turn = talk.answer("call_1", json!({"a": 1}), &[]);
     assert_eq!(variable(&talk, "filled"), json!({"a": 1})); // S-011
+    assert_eq!(turn.request.map(|request| request.data.call_id).as_deref(), Some("call_2"));
     assert_eq!(turn.status, Status::AwaitingAnswer);
     assert!(matches!(talk.events[1], Extension::Picture(_)));
     talk.answer("call_2", Value::Null, &[]);
@@ -148,6 +188,7 @@ fn the_client_is_asked_and_waited_for() {
         (turn.completed, turn.status, variable(&talk, "went")),
         (true, Status::Completed, json!("well"))
     );
+    assert_eq!(turn.request, None);
     assert_eq!(env_free(&mut talk, "call_3"), Err(Refusal::NotWaiting));
 }
 

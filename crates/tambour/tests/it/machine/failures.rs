@@ -60,7 +60,7 @@ fn what_the_user_has_seen_is_not_asked_for_again() {
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
     let tambour::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
-    let mut reply = read(&call, "no JSON");
+    let mut reply = read(&call, "no JSON", &tambour::End::stop());
     assert_eq!(reply.unreadable.as_deref(), Some("unstructured")); // S-054
     reply.delivered = true;
     let came = dialogue.reply(&call, &reply, &talk.env());
@@ -96,7 +96,7 @@ fn a_question_with_an_unreadable_reply_goes_on() {
 fn a_cut_answer_ends_nothing() {
     let mut talk = Talk::new(&actions(&["{type: ai_ask, question: q, variable: v, max_rounds: 2}"]));
     let mut dialogue = talk.dialogue.clone();
-    dialogue.input(None, &talk.env()).expect("it waits");
+    dialogue.input(Some("x"), &talk.env()).expect("it waits");
     let tambour::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
     let mut reader = call.reader(&Options::default());
     let mut sink = Collected::default();

@@ -8,7 +8,7 @@ mod rounds;
 
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Call, Dialogue, Env, Hooks, Reply, Settings, Turn, Want};
-use tambour::event::{Collected, Extension, Failure};
+use tambour::event::{Collected, Extension, Failure, FinishReason};
 use tambour::limits::Limits;
 use tambour::prompt::template::Files;
 use tambour::script::{Script, load};
@@ -36,6 +36,8 @@ pub(super) struct Talk<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Model {
     Says(String),
+    /// Says it, and is cut.
+    Cut(String),
     Fails,
 }
 
@@ -117,8 +119,10 @@ impl<'a> Talk<'a> {
                     Failure { code: "upstream_failed".into(), message: "gone".into(), retryable: true };
                 dialogue.fail(failure, env);
             }),
-            Model::Says(text) => {
-                let reply = read(call, text);
+            Model::Says(text) | Model::Cut(text) => {
+                let cut = matches!(reply, Model::Cut(_));
+                let end = if cut { End::Finished(FinishReason::Length) } else { End::stop() };
+                let reply = read(call, text, &end);
                 self.change(|dialogue, env| drop(dialogue.reply(call, &reply, env)));
             }
         }
@@ -129,11 +133,11 @@ impl<'a> Talk<'a> {
     }
 }
 
-pub(super) fn read(call: &Call, text: &str) -> Reply {
+pub(super) fn read(call: &Call, text: &str, end: &End) -> Reply {
     let mut reader = call.reader(&Options::default());
     let mut sink = Collected::default();
     reader.push(text, &mut sink);
-    reader.finish(&End::stop(), &mut sink).expect("it did not fail")
+    reader.finish(end, &mut sink).expect("it did not fail")
 }
 
 /// An answer of `ai_say`.
