@@ -16,6 +16,7 @@ mod http;
 mod ids;
 mod keys;
 pub mod logs;
+pub mod mcp;
 mod metrics;
 pub mod prompts;
 mod quotas;

@@ -2,11 +2,8 @@
 
 mod tools;
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context as Waking, Poll};
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -18,7 +15,7 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
-use tokio::io::{AsyncRead, ReadBuf};
+use tambour_server::mcp::lines::Lines;
 use tokio::sync::Semaphore;
 
 use crate::{Outcome, output};
@@ -47,8 +44,8 @@ pub(crate) fn run(_: &Args) -> Result<Outcome> {
 
 async fn serve() -> Result<Outcome> {
     let (stdin, stdout) = rmcp::transport::io::stdio();
-    let too_long = Arc::new(AtomicBool::new(false));
-    let lines = Lines { inner: stdin, length: 0, too_long: too_long.clone() };
+    let lines = Lines::new(stdin, MESSAGE);
+    let too_long = lines.too_long();
     let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
     let running = match Server::new().serve(transport).await {
         Ok(running) => running,
@@ -136,38 +133,5 @@ impl ServerHandler for Server {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::Entry::listed)
-    }
-}
-
-/// Standard input, which ends with an error at a message that is too long: nobody can be told which request it was, and a client
-/// that waits for its answer would wait for ever.
-struct Lines<R> {
-    inner: R,
-    /// Bytes since the last line break.
-    length: usize,
-    /// Why it ended.
-    too_long: Arc<AtomicBool>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        waking: &mut Waking<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(waking, buffer);
-        let read = &buffer.filled()[before..];
-        let first = self.length + memchr::memchr(b'\n', read).unwrap_or(read.len());
-        self.length = match memchr::memrchr(b'\n', read) {
-            Some(at) => read.len() - at - 1,
-            None => first,
-        };
-        // What lies between two line breaks of one read is no longer than that read.
-        if first > MESSAGE {
-            self.too_long.store(true, Ordering::Relaxed);
-            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
-        }
-        polled
     }
 }
