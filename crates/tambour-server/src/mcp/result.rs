@@ -105,11 +105,12 @@ pub(super) fn trouble(error: &ServiceError, server: &str, most: usize) -> Troubl
                         StreamableHttpError::UnexpectedServerResponse(said) => {
                             return Trouble::ServerRefused(clipped(said));
                         }
+                        // Nobody was there to act.
+                        StreamableHttpError::Client(error) if error.is_connect() => {
+                            return Trouble::ServerDown(server.to_owned());
+                        }
                         _ => {}
                     }
-                }
-                if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
-                    return Trouble::ServerDown(server.to_owned());
                 }
                 cause = error.source();
             }

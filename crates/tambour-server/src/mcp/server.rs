@@ -22,6 +22,8 @@ use crate::tools::Trouble;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
+/// Characters of an error in the log.
+const LOGGED: usize = 500;
 
 /// A server. It is left when this goes.
 pub(super) struct Server {
@@ -48,10 +50,10 @@ struct Shared {
 
 /// How it stands with the connection.
 enum State {
-    /// The first attempt is not over.
-    New,
+    /// The next attempt is to come, or not over.
+    Pending,
     Up(Up),
-    /// The last attempt failed, or the connection ended.
+    /// The last attempt failed.
     Down,
 }
 
@@ -70,7 +72,7 @@ impl Server {
             given,
             key,
             bounds,
-            state: watch::Sender::new(State::New),
+            state: watch::Sender::new(State::Pending),
             listed: RwLock::default(),
             wanted: Notify::new(),
             doubted: Notify::new(),
@@ -182,8 +184,10 @@ impl Shared {
     /// The connection; when there is none, that of the next attempt.
     async fn up(&self) -> Option<Up> {
         let mut state = self.state.subscribe();
-        if let State::Up(up) = &*state.borrow_and_update() {
-            return Some(up.clone());
+        match &*state.borrow_and_update() {
+            // One that has just ended is followed by another one.
+            State::Up(up) if !up.peer.is_transport_closed() => return Some(up.clone()),
+            _ => {}
         }
         self.wanted.notify_one();
         let attempted = async {
@@ -191,7 +195,7 @@ impl Shared {
                 match &*state.borrow_and_update() {
                     State::Up(up) => return Some(up.clone()),
                     State::Down => return None,
-                    State::New => {}
+                    State::Pending => {}
                 }
             }
             None
@@ -211,11 +215,11 @@ impl Shared {
             match opened.unwrap_or(Err(NoConnection::Slow(self.bounds.time))) {
                 Ok(connection) => self.stay(connection).await,
                 Err(error) => {
-                    let error = secretless(&error.to_string(), &self.given);
+                    let error = secretless(&error, &self.given);
                     tracing::warn!(mcp = self.name, error, "an MCP server cannot be reached");
+                    self.state.send_replace(State::Down);
                 }
             }
-            self.state.send_replace(State::Down);
             if began.elapsed() > LONGEST {
                 pause = PAUSE;
             }
@@ -250,9 +254,9 @@ impl Shared {
         let over = tokio::select! {
             _ = &mut ended => true,
             () = self.leaving.cancelled() => false,
-            () = self.doubted.notified() => false,
             () = &mut refreshing => false,
         };
+        self.state.send_replace(State::Pending);
         if !over {
             end.cancel();
             let _ = timeout(PAUSE, ended).await;
@@ -261,15 +265,23 @@ impl Shared {
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
     }
 
-    /// Asks for the tools again each time they changed, at most once a second.
+    /// Asks for the tools again each time they changed, at most once a second. Ends when the connection was doubted, and this fails too.
     async fn refresh(&self, peer: &Peer<RoleClient>, changed: &Notify) {
         loop {
-            changed.notified().await;
+            let doubted = tokio::select! {
+                () = changed.notified() => false,
+                () = self.doubted.notified() => true,
+            };
             let began = Instant::now();
-            match timeout(self.bounds.time, offered::list(&self.name, &self.given, peer)).await {
+            let listed = timeout(self.bounds.time, offered::list(&self.name, &self.given, peer)).await;
+            if doubted && !matches!(listed, Ok(Ok(_))) {
+                return;
+            }
+            match listed {
                 Ok(Ok(listed)) => self.set_listed(listed),
                 Ok(Err(error)) => {
-                    tracing::warn!(mcp = self.name, %error, "the changed tools of an MCP server are not known")
+                    let error = secretless(&error, &self.given);
+                    tracing::warn!(mcp = self.name, error, "the changed tools of an MCP server are not known")
                 }
                 Err(_) => {
                     tracing::warn!(mcp = self.name, "an MCP server does not list its changed tools in time")
@@ -280,12 +292,16 @@ impl Shared {
     }
 }
 
-/// An error without the URL, in which secrets may stand.
-fn secretless(error: &str, given: &McpConfig) -> String {
-    match &given.url {
-        Some(url) => error.replace(url.as_str(), "its URL"),
-        None => error.to_owned(),
+/// An error as the log has it: short, and without the URL, in which secrets may stand.
+fn secretless(error: &impl std::fmt::Display, given: &McpConfig) -> String {
+    let mut said = error.to_string();
+    if let Some(url) = &given.url {
+        let parsed = reqwest::Url::parse(url).map(String::from);
+        for url in [Some(url.clone()), parsed.ok()].into_iter().flatten() {
+            said = said.replace(&url, "its URL");
+        }
     }
+    said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LOGGED).collect()
 }
 
 /// An error in short.

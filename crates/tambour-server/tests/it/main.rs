@@ -28,6 +28,10 @@ mod kinds;
 mod kinds_asked;
 mod listings;
 mod load;
+mod mcp;
+mod mcp_kit;
+#[cfg(unix)]
+mod mcp_stdio;
 mod messages;
 mod metrics;
 mod mock;
