@@ -57,7 +57,11 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-#[cfg_attr(feature = "mcp", derive(serde::Deserialize, schemars::JsonSchema), serde(rename_all = "lowercase"))]
+#[cfg_attr(
+    feature = "mcp",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
 pub(crate) enum Strictness {
     /// Every broken *must* rule is an error
     #[default]

@@ -79,7 +79,10 @@ impl McpConfig {
     }
 
     /// Whether a person is asked before a tool runs.
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers"))]
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+    )]
     pub(crate) fn asks(&self, tool: &str) -> bool {
         lists(&self.confirm, tool)
     }

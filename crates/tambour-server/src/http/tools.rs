@@ -330,8 +330,8 @@ async fn of_a_server(app: &App, mcp: &Servers, found: Found) -> Result<Option<Of
             let detail = format!(
                 "the MCP server `{server}`, whose tool this is, cannot be reached, and was not yet; try again later"
             );
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tool_unavailable", detail)
-                .with("field", "tools"))
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tool_unavailable", detail);
+            Err(problem.with("field", "tools").retry_after(5))
         }
     }
 }

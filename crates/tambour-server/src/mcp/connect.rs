@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use super::lines::Lines;
 use super::stderr;
 use crate::config::McpConfig;
+use crate::upstream::is_local;
 
 /// A connection.
 pub(super) struct Connection {
@@ -63,6 +64,8 @@ pub(super) struct Handler {
 const MESSAGE: usize = 4 << 20;
 /// Bytes of an answer that is an error.
 const ERROR: usize = 4 << 10;
+/// Calls that may be under way; as many messages run.
+const CALLS: usize = 1000;
 /// The longest pause before a stream of events is asked for again.
 const AGAIN: Duration = Duration::from_secs(30);
 /// How long a program gets to end after its standard input has.
@@ -112,7 +115,7 @@ impl Connection {
         let refused = |error| NoConnection::Refused(Box::new(error));
         if let Some(url) = &given.url {
             let transport =
-                StreamableHttpClientTransport::with_client(client()?, over_http(url, given, key, most));
+                StreamableHttpClientTransport::with_client(client(url)?, over_http(url, given, key, most));
             let service = handler.serve(transport).await.map_err(refused)?;
             return Ok(Connection { service, changed, program: Program::default() });
         }
@@ -169,9 +172,15 @@ fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
 }
 
 /// No redirects: they could lead the key elsewhere.
-fn client() -> Result<reqwest::Client, reqwest::Error> {
+fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
+    let mut client = reqwest::Client::builder();
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    if host.is_some_and(|host| is_local(&host)) {
+        // A proxy of the environment is for the world outside.
+        client = client.no_proxy();
+    }
+    client
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .tcp_nodelay(true)
@@ -192,6 +201,7 @@ fn over_http(
     let headers: HashMap<HeaderName, HeaderValue> = given.headers.iter().filter_map(header).collect();
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
+        .max_concurrent_requests(CALLS)
         .max_sse_event_size(most)
         .max_json_response_size(most)
         .max_error_response_size(ERROR);

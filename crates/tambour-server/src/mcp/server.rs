@@ -22,6 +22,8 @@ use crate::tools::Trouble;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How long a request waits for a server that was never reached.
+const REACH: Duration = Duration::from_secs(5);
 /// Characters of an error in the log.
 const LOGGED: usize = 500;
 
@@ -129,9 +131,9 @@ impl Server {
         self.shared.known().is_some()
     }
 
-    /// Waits for a connection, or for an attempt to fail.
+    /// Waits for a connection, or for an attempt to fail, but not for long: a request waits with it.
     pub(super) async fn reach(&self) -> bool {
-        self.shared.up().await.is_some()
+        timeout(REACH, self.shared.up()).await.ok().flatten().is_some()
     }
 
     /// Has it run a tool, once: what may have acted is not sent again.
@@ -164,6 +166,7 @@ impl Server {
                 Err(trouble)
             }
             Err(_) => {
+                doubted.notify_one();
                 let ms = u64::try_from(bounds.time.as_millis()).unwrap_or(u64::MAX);
                 Err(Trouble::ServerTimeout(ms))
             }

@@ -115,7 +115,10 @@ pub(crate) enum Executor {
     /// A server of `mcp` in the configuration runs it; nobody registers that.
     #[serde(skip_deserializing)]
     #[schema(ignore)]
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers"))]
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+    )]
     Mcp {
         /// Name of the server.
         server: String,

@@ -8,7 +8,10 @@ use super::guard::Barred;
 
 /// Why a call has no result.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers"))]
+#[cfg_attr(
+    not(feature = "mcp"),
+    expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+)]
 pub(crate) enum Trouble {
     /// There is no tool of that name.
     NoTool(String),

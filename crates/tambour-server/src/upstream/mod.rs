@@ -38,6 +38,8 @@ pub use kind::Kind;
 pub use message::{Content, Function, Kept, Message, NativeCall};
 pub use replay::Replay;
 pub use service::Service;
+#[cfg(feature = "mcp")]
+pub(crate) use service::is_local;
 
 /// A configured upstream.
 pub struct Upstream {

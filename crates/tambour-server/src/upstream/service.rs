@@ -144,7 +144,7 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
 }
 
 /// Whether a host is this machine.
-fn is_local(host: &str) -> bool {
+pub(crate) fn is_local(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
