@@ -56,7 +56,7 @@ pub(super) async fn list(
                 continue;
             };
             let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
-            tracing::warn!(mcp = server, tool, "a tool of an MCP server is left out: {unfit}");
+            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server is left out");
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
