@@ -73,9 +73,9 @@ impl McpConfig {
         lists(&self.tools, tool)
     }
 
-    /// Whether the list names this tool itself.
-    pub(crate) fn lists(&self, tool: &str) -> bool {
-        self.tools.iter().any(|one| one == tool)
+    /// Whether the name that messages have is given to one of its tools, and not by `*` alone.
+    pub(crate) fn gives(&self, name: &str) -> bool {
+        self.tool_of(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
     }
 
     /// Whether a person is asked before a tool runs.

@@ -40,8 +40,12 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
     let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
-    // The operator's go before.
-    rows.extend(app.loaded().mcp.all().iter().map(|(name, listed)| (name.clone(), joined(listed))));
+    for (name, listed) in app.loaded().mcp.all() {
+        // What the operator names goes before; what a server brings takes the place of nothing.
+        if listed.named || !rows.contains_key(&name) {
+            rows.insert(name, joined(&listed));
+        }
+    }
     query.of(rows.into_iter().collect()).map(Json)
 }
 
@@ -51,11 +55,12 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    if let Found::Tool(listed) = app.loaded().mcp.find(&name) {
-        return Ok(Json(joined(&listed)));
-    }
     let row = app.store.tool(&caller.owner, &name).await?;
-    row.as_ref().map(|row| Json(shown(row))).ok_or_else(|| none(&name))
+    match (app.loaded().mcp.find(&name), row) {
+        (Found::Tool(listed), row) if listed.named || row.is_none() => Ok(Json(joined(&listed))),
+        (_, Some(row)) => Ok(Json(shown(&row))),
+        (_, None) => Err(none(&name)),
+    }
 }
 
 /// `PUT /api/v1/tools/{name}`: the whole tool, its secret too.
@@ -72,7 +77,11 @@ pub(super) async fn put(
     let definition: Definition = body(&bytes)?;
     let loaded = app.loaded();
     check_name(&name, "name")?;
-    not_of_a_server(&loaded.mcp, &name)?;
+    // One that was there before a server brought another one stays the key's.
+    let brought = matches!(loaded.mcp.find(&name), Found::Tool(listed) if !listed.named);
+    if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
+        not_of_a_server(&loaded.mcp, &name)?;
+    }
     check(&app, &definition).await?;
     secret_of_the_server(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
@@ -343,10 +352,12 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
         Found::Kept(_) => mcp.wait_for(name).await,
         found => found,
     };
-    if let Some(offered) = of_a_server(app, mcp, found).await? {
+    let row = app.store.tool(&caller.owner, name).await?;
+    let kept = row.is_some() && matches!(&found, Found::Tool(listed) if !listed.named);
+    if !kept && let Some(offered) = of_a_server(app, mcp, found).await? {
         return Ok(offered);
     }
-    let Some(row) = app.store.tool(&caller.owner, name).await? else {
+    let Some(row) = row else {
         // A server of which all tools join may not have been asked yet.
         if let Some(offered) = of_a_server(app, mcp, mcp.wait_for(name).await).await? {
             return Ok(offered);

@@ -40,6 +40,8 @@ pub(crate) struct Listed {
     /// The name that messages have for it.
     pub(crate) name: String,
     pub(crate) definition: Definition,
+    /// Whether the configuration names it, and not `*` alone.
+    pub(crate) named: bool,
     /// When it was listed, as RFC 3339 time.
     pub(crate) since: String,
 }
@@ -94,26 +96,30 @@ impl Servers {
         futures_util::future::join_all(self.by_name.values().map(|server| server.stop())).await;
     }
 
-    /// The tools that are known, by name. Where two servers have one of the same name, it is that of the first server.
+    /// The tools that are known, by name.
     pub(crate) fn all(&self) -> BTreeMap<String, Listed> {
-        let mut all = BTreeMap::new();
-        for listed in self.by_name.values().flat_map(|server| server.listed()) {
-            all.entry(listed.name.clone()).or_insert(listed);
-        }
-        all
+        let listed = self.by_name.values().flat_map(|server| server.listed());
+        let names: Vec<String> = listed.map(|listed| listed.name).collect();
+        let found = names.into_iter().filter_map(|name| match self.find(&name) {
+            Found::Tool(listed) => Some((name, *listed)),
+            _ => None,
+        });
+        found.collect()
     }
 
-    /// What is known of a name.
+    /// What is known of a name. No server takes one that the configuration gives to another one; what several have that share all
+    /// they have is that of the first.
     pub(crate) fn find(&self, name: &str) -> Found {
-        let listed = self.by_name.values().find_map(|server| server.tool(name));
-        if let Some(listed) = listed {
-            return Found::Tool(Box::new(listed));
+        let owner = self.by_name.values().find(|server| server.config().gives(name));
+        let listed = match owner {
+            Some(owner) => owner.tool(name),
+            None => self.by_name.values().find_map(|server| server.tool(name)),
+        };
+        match (listed, owner) {
+            (Some(listed), _) => Found::Tool(Box::new(listed)),
+            (None, Some(owner)) => Found::Kept(owner.name().to_owned()),
+            (None, None) => Found::No,
         }
-        let kept = self
-            .by_name
-            .values()
-            .find(|server| server.config().tool_of(name).is_some_and(|tool| server.config().lists(tool)));
-        kept.map_or(Found::No, |server| Found::Kept(server.name().to_owned()))
     }
 
     /// The same, when the servers that may have the name and were not asked yet have been, or took too long.

@@ -52,7 +52,7 @@ pub(super) async fn list(
                 let definition =
                     Definition { description, schema, callers: None, read_only, confirm, executor };
                 bytes += size;
-                found.push(Listed { name, definition, since: since.clone() });
+                found.push(Listed { named: given.gives(&name), name, definition, since: since.clone() });
                 continue;
             };
             let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
