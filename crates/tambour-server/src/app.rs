@@ -22,12 +22,13 @@ use crate::http::idempotency::Claims;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Keys;
+use crate::live::Live;
 use crate::mcp::Servers;
 use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
 use crate::rotation::Rotation;
-use crate::store::{Live, Log as _, MessageRow, Store, StoreError, Usage};
+use crate::store::{MessageRow, Store, StoreError, Usage};
 use crate::streams::Streams;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
@@ -41,7 +42,7 @@ pub(crate) struct App {
     /// What a reload replaces.
     loaded: RwLock<Arc<Loaded>>,
     /// What survives.
-    pub store: Store,
+    pub store: Arc<dyn Store>,
     /// Messages that are running.
     pub live: Running,
     /// Does what takes long and waits for nothing.
@@ -241,7 +242,7 @@ fn is_text(value: &Value) -> bool {
 
 impl Settings {
     /// The stored settings.
-    pub(crate) async fn load(store: &Store) -> Result<Settings, StoreError> {
+    pub(crate) async fn load(store: &dyn Store) -> Result<Settings, StoreError> {
         let stored = store.settings().await?.into_iter();
         let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
         Ok(Settings { values: values.collect() })
@@ -283,7 +284,7 @@ impl App {
     pub(crate) fn new(
         loaded: Loaded,
         metrics: Metrics,
-        store: Store,
+        store: Arc<dyn Store>,
         settings: Settings,
         keys: Keys,
         quotas: Quotas,
@@ -365,7 +366,7 @@ impl App {
             let Some(row) = self.store.message(&live.id).await? else { continue };
             if fits(&row) {
                 live.cancel.cancel();
-                self.store.follow(&live).ended().await;
+                live.ended().await;
             }
         }
         Ok(())
@@ -408,8 +409,8 @@ fn source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<Source,
             };
             let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
             Service::new(kind, url, given.model.clone(), key, config.timeouts)
-                .map(Source::Service)
-                .map_err(|error| wrong("url", &format!("cannot be used: {error}")))
+                .map(|service| Source::Service(Box::new(service)))
+                .map_err(|error| wrong("url", &format!("cannot be asked over TLS: {error}")))
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::history::{self, Sent};
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
+use crate::live::{Live, Reading};
 use crate::metrics::Metrics;
-use crate::store::live::Reading;
-use crate::store::{Live, Log as _, MessageRow, StoreError};
+use crate::store::{MessageRow, StoreError};
 use crate::turns::Place;
 use crate::upstream::Message;
 use tokio::sync::OwnedMutexGuard;
@@ -104,7 +104,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     };
     let live = Live::new(row.id.clone());
     // The first reader is there before the run begins, so that its going away is noticed.
-    let reading = asked.read.then(|| app.store.follow(&live));
+    let reading = asked.read.then(|| live.read());
     let most = loaded.config.max_running;
     if !app.live.add(&row.owner, live.clone(), most) {
         Metrics::count(&app.metrics.limited);

@@ -252,7 +252,7 @@ async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreErro
         return Ok(Some((status, Said::new(&request, &serde_json::from_str(&summary).unwrap_or_default()))));
     }
     // Its end may be on the log already, and the record not yet made.
-    let fold = record::fold(&app.store, &id).await?;
+    let fold = record::fold(&*app.store, &id).await?;
     let (status, record) = fold.into_record(Timings::default(), &request, &app.own());
     Ok(Some((status.to_owned(), Said::new(&request, &record))))
 }

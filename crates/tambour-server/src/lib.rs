@@ -15,6 +15,7 @@ mod history;
 mod http;
 mod ids;
 mod keys;
+mod live;
 pub mod logs;
 pub mod mcp;
 mod metrics;

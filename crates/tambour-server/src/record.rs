@@ -1,7 +1,5 @@
 //! What came of a message, made from its log and its request alone; making it again gives the same.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -13,7 +11,7 @@ use tambour::{Event, Options};
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
-use crate::store::{Batch, Kind, Live, Log, MessageRow, Outcome, Store, StoreError, Update};
+use crate::store::{Batch, Kind, MessageRow, Outcome, Store, StoreError, Update};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -123,7 +121,7 @@ pub(crate) struct Between {
 const PIECE: usize = 1 << 20;
 
 /// Reads and folds the whole log of a message.
-pub(crate) async fn fold(store: &Store, id: &str) -> Result<Fold, StoreError> {
+pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError> {
     let mut fold = Fold::default();
     loop {
         let batches = store.read(id, fold.last, PIECE).await?;
@@ -338,7 +336,7 @@ impl Fold {
 
 /// Stores the record of a message whose log has ended.
 pub(crate) async fn materialise(
-    store: &Store,
+    store: &dyn Store,
     row: &MessageRow,
     timings: Timings,
     own: &Own,
@@ -375,11 +373,11 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.
-pub(crate) async fn recover(store: &Store, own: &Own) -> Result<usize, StoreError> {
+pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, StoreError> {
     let rows = store.running().await?;
     let count = rows.len();
     for row in rows {
-        close(store, &row, &Live::new(row.id.clone()), interrupted(), own).await?;
+        close(store, &row, interrupted(), own).await?;
         materialise(store, &row, Timings::default(), own).await?;
     }
     Ok(count)
@@ -387,17 +385,17 @@ pub(crate) async fn recover(store: &Store, own: &Own) -> Result<usize, StoreErro
 
 /// Ends a log that has no end: the events that are missing, then `error`.
 pub(crate) async fn close(
-    store: &Store,
+    store: &dyn Store,
     row: &MessageRow,
-    live: &Arc<Live>,
     failure: Failure,
     own: &Own,
 ) -> Result<(), StoreError> {
-    let folded = fold(store, &live.id).await?;
+    let folded = fold(store, &row.id).await?;
     if folded.end.is_some() {
         return Ok(());
     }
-    store.append(live, closing(folded, row, own, failure)).await
+    let epoch = store.own().epoch;
+    store.append(&row.id, epoch, closing(folded, row, own, failure)).await
 }
 
 /// The events that close a stream that was cut off, in the language of its request.

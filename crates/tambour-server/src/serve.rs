@@ -19,7 +19,7 @@ use crate::quotas::{self, Quotas};
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
-use crate::store::{Store, StoreError, Usage};
+use crate::store::{SqliteStore, Store, StoreError, Usage};
 use crate::{connection, data_folder, descriptors, streams, sweep};
 
 /// Why the server cannot start.
@@ -62,7 +62,7 @@ const HALT: Duration = Duration::from_secs(5);
 type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
 /// What was used today with each key.
-async fn used(store: &Store) -> Result<Quotas, StoreError> {
+async fn used(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
     let used = store.usage(None, (&today, &today), None, u32::MAX).await?;
     let tokens = |usage: Usage| {
@@ -85,7 +85,7 @@ impl Server {
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
-        let store = Store::open(&file, config.durable).await?;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file, config.durable).await?);
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
@@ -94,14 +94,14 @@ impl Server {
             // The first key takes over what the local user had.
             store.hand_over(LOCAL, CONFIGURED).await?;
         }
-        let settings = Settings::load(&store).await?;
-        let quotas = used(&store).await?;
+        let settings = Settings::load(&*store).await?;
+        let quotas = used(&*store).await?;
         // Another server with the same data would be refused here, before its running messages are taken for dead ones.
         let failed = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let interrupted =
-            record::recover(&store, &Own::new(&config.limits, &config.tools, &settings)).await?;
+            record::recover(&*store, &Own::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }

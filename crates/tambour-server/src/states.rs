@@ -9,7 +9,7 @@ use tambour::state::Attached;
 
 use crate::app::App;
 use crate::http::problem::Problem;
-use crate::store::{Log as _, MessageRow, StateRow, StoreError};
+use crate::store::{MessageRow, StateRow, StoreError};
 use crate::turns::Place;
 
 /// Dialects whose replies change the state, or may turn out to.
@@ -90,7 +90,7 @@ pub(crate) async fn settled(app: &App, conversation: &str) -> Result<(), Problem
         }
         let Some(row) = app.store.message(&live.id).await? else { continue };
         if row.conversation_id == conversation {
-            app.store.follow(&live).ended().await;
+            live.ended().await;
         }
     }
     Ok(())

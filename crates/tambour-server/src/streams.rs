@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::keys::Caller;
-use crate::store::Live;
+use crate::live::Live;
 
 /// The event streams that are open.
 #[derive(Default)]

@@ -21,10 +21,11 @@ use crate::app::App;
 use crate::ask::Prompt;
 use crate::fail;
 use crate::history::{Again, Sent};
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::record::{self, Timings};
 use crate::states::{self, State};
-use crate::store::{Batch, Live, Log as _, MessageRow, StoreError};
+use crate::store::{Batch, MessageRow, StoreError};
 use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
 use attempt::Attempt;
@@ -108,10 +109,10 @@ pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: P
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message_id = live.id, "a run has panicked; its message is closed");
-        closed = Box::pin(record::close(&app.store, &row, &live, failure, &app.own())).await;
+        closed = Box::pin(record::close(&*app.store, &row, failure, &app.own())).await;
     }
     let stored = match closed {
-        Ok(()) => Box::pin(record::materialise(&app.store, &row, timings, &app.own())).await,
+        Ok(()) => Box::pin(record::materialise(&*app.store, &row, timings, &app.own())).await,
         Err(error) => Err(error),
     };
     match stored {
@@ -122,7 +123,8 @@ pub(crate) async fn run(app: Arc<App>, run: Run, choices: Vec<Choice>, prompt: P
         }
     }
     app.desks.remove(&live.id);
-    app.store.end(&live).await;
+    app.store.end(&live.id).await;
+    live.end();
     app.live.remove(&live.id);
 }
 
@@ -242,7 +244,9 @@ struct Log {
 impl Log {
     async fn append(&mut self, batch: Batch) {
         self.next = batch.last() + 1;
-        if self.app.store.append(&self.live, batch).await.is_err() {
+        self.live.appending(&batch);
+        let Log { app, live, .. } = self;
+        if app.store.append(&live.id, app.store.own().epoch, batch).await.is_err() {
             // The server is stopping; the next start closes what is open.
             tracing::warn!(message_id = self.live.id, "the log is closed");
         }

@@ -282,7 +282,7 @@ impl<'a> ToolLoop<'a> {
         }
         round.status(state, calls, ms).await;
         // A call whose start could be forgotten must not be sent.
-        self.app.store.shown(&self.run.live).await.map_err(|_| End::Failed(interrupted()))?;
+        self.app.store.shown(&self.run.live.id).await.map_err(|_| End::Failed(interrupted()))?;
         fail::point("tool.started");
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! Event streams: a reader goes along the log of a message at its own pace.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
@@ -19,11 +20,11 @@ use super::new_message::NewMessage;
 use super::problem::Problem;
 use crate::app::App;
 use crate::ids;
+use crate::live::Reading;
 use crate::metrics::Metrics;
 use crate::record;
 use crate::store::batch::Place;
-use crate::store::live::Reading;
-use crate::store::{Batch, Log, MessageRow, StoreError};
+use crate::store::{Batch, MessageRow, StoreError};
 use crate::streams::{Full, Opened};
 
 /// Bytes of frames that are made at once; more only when the client has taken these.
@@ -39,9 +40,11 @@ pub(super) struct Reader {
     seen: u64,
     /// Present while the message is running.
     reading: Option<Reading>,
-    /// Batches that were read and not sent.
-    waiting: VecDeque<Arc<Batch>>,
-    /// How far the first of them was sent.
+    /// What comes of the log; begun when it is first wanted.
+    batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
+    /// The batch that is sent.
+    batch: Option<Arc<Batch>>,
+    /// How far it was sent.
     place: Option<Place>,
     /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
     out: Vec<u8>,
@@ -75,7 +78,7 @@ pub(super) async fn follow(
     let after = cursor(&headers, query.after.as_deref())?;
     let nothing_left = match &live {
         // What a client has seen is committed; a number beyond that is nobody's.
-        Some(live) => after > live.progress().last,
+        Some(live) => after > live.last(),
         None => app.store.read(&id, after, 1).await?.is_empty(),
     };
     if nothing_left {
@@ -86,7 +89,7 @@ pub(super) async fn follow(
         return Ok(stream_headers(Body::empty()));
     }
     // Only now does the client count as one who reads.
-    let reading = live.map(|live| app.store.follow(&live));
+    let reading = live.map(|live| live.read());
     Ok(response(app, Reader::native(&row, &asked, reading, after), opened))
 }
 
@@ -198,7 +201,8 @@ impl Reader {
             encoder,
             seen,
             reading,
-            waiting: VecDeque::new(),
+            batches: None,
+            batch: None,
             place: None,
             out: Vec::new(),
         }
@@ -225,12 +229,12 @@ impl Reader {
     /// Waits for entries and makes their frames, at most about `PIECE` bytes.
     async fn next(&mut self, app: &App) -> Result<(), StoreError> {
         while self.out.is_empty() && !self.encoder.is_over() {
-            if self.waiting.is_empty() {
+            if self.batch.is_none() {
                 self.fetch(app).await?;
             }
             while self.out.len() < PIECE
                 && !self.encoder.is_over()
-                && let Some(batch) = self.waiting.front().cloned()
+                && let Some(batch) = self.batch.clone()
             {
                 self.frames(&batch, app).await?;
             }
@@ -238,35 +242,23 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the next batches, from memory if it still has them. Waits while there are none.
+    /// Waits for the next batch.
     async fn fetch(&mut self, app: &App) -> Result<(), StoreError> {
-        if let Some(reading) = &mut self.reading {
-            let progress = reading.more(self.after).await;
-            if progress.last > self.after
-                && let Some(batch) = reading.since(self.after, PIECE)
-            {
-                self.waiting.push_back(Arc::new(batch));
-                return Ok(());
-            }
-        }
-        let batches = app.store.read(&self.message, self.after, PIECE * 4).await?;
-        if batches.is_empty() {
-            // The log is over without an end: the server is stopping, and the next start writes one.
-            let over = self.reading.as_ref().is_none_or(|reading| reading.live().progress().ended);
-            return if over { Err(StoreError::Closed) } else { Ok(()) };
-        }
-        self.waiting.extend(batches.into_iter().map(Arc::new));
+        let batches = self.batches.get_or_insert_with(|| app.store.follow(&self.message, self.after, PIECE));
+        // The log may be over without an end: the server is stopping, and the next start writes one.
+        let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
+        self.batch = Some(Arc::new(batch));
         Ok(())
     }
 
-    /// Appends the frames of the first batch that this client sees, until there are enough.
+    /// Appends the frames of the batch that this client sees, until there are enough.
     async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut place = self.place.unwrap_or_else(|| batch.start());
         while self.out.len() < PIECE && !self.encoder.is_over() {
             // The place is kept when an entry is done: waiting may be broken off before.
             self.place = Some(place);
             let Some(entry) = batch.entry(&mut place) else {
-                self.waiting.pop_front();
+                self.batch = None;
                 self.place = None;
                 self.after = self.after.max(batch.last());
                 break;
@@ -276,7 +268,7 @@ impl Reader {
             }
             let kind = EntryKind::from(entry.kind);
             let reply = match self.encoder.wants_reply(kind) {
-                true => Some(record::fold(&app.store, &self.message).await?.reply),
+                true => Some(record::fold(&*app.store, &self.message).await?.reply),
                 false => None,
             };
             let (before, reply) = (self.out.len(), reply.as_deref());

@@ -18,9 +18,9 @@ use super::record;
 use super::request::RequestId;
 use crate::app::App;
 use crate::ask::{self, Started};
+use crate::live::Reading;
 use crate::states;
-use crate::store::live::Reading;
-use crate::store::{Log as _, MessageRow};
+use crate::store::MessageRow;
 use crate::streams::Opened;
 
 /// `POST /api/v1/messages`
@@ -40,7 +40,7 @@ pub(super) async fn create(
     {
         let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
         let live = app.live.get(&row.id).filter(|_| new.stream || new.wait);
-        let reading = live.map(|live| app.store.follow(&live));
+        let reading = live.map(|live| live.read());
         return answer(app, row, &new, reading, opened).await;
     }
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
@@ -76,8 +76,8 @@ async fn answer(
         return Ok(events::response(app, Reader::native(&row, new, reading, 0), opened));
     }
     if new.wait {
-        if let Some(mut reading) = reading {
-            reading.ended().await;
+        if let Some(reading) = reading {
+            reading.live().ended().await;
         }
         let row = app.store.message(&row.id).await?.unwrap_or(row);
         return Ok(Json(record::of(&app, &row).await?).into_response());

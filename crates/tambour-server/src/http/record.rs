@@ -55,7 +55,7 @@ pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError>
             (row.status.as_str(), record)
         }
         // The end may be on the log already: a client that has seen it is told the same here.
-        None => fold(&app.store, &row.id).await?.into_record(Timings::default(), &row.request, &app.own()),
+        None => fold(&*app.store, &row.id).await?.into_record(Timings::default(), &row.request, &app.own()),
     };
     if let Some(sent) = record.get_mut("prompt") {
         let kept: Sent = serde_json::from_value(sent.take()).unwrap_or_default();

@@ -63,6 +63,18 @@ impl Batch {
         Batch { first, last, body, ends: false }
     }
 
+    /// What of it is behind entry `after`.
+    #[must_use]
+    pub(super) fn behind(mut self, after: u64) -> Batch {
+        let passed = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
+        if passed > 0 {
+            let at = memchr::memchr_iter(b'\n', &self.body).nth(passed - 1);
+            self.body.drain(..at.map_or(self.body.len(), |at| at + 1));
+            self.first = (after + 1).min(self.last + 1);
+        }
+        self
+    }
+
     /// Adds raw text.
     pub fn raw(&mut self, seq: u64, text: &str) {
         let _ = write!(self.body, "R {seq} ");
@@ -114,7 +126,7 @@ impl Batch {
     }
 
     /// Whether the end of the message is in it.
-    pub(super) fn ends(&self) -> bool {
+    pub(crate) fn ends(&self) -> bool {
         self.ends
     }
 

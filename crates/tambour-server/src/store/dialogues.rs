@@ -1,11 +1,8 @@
 //! Dialogues in the database: the state of each, and the record of each call of a model.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use async_trait::async_trait;
 
-use super::commit::{begin, end};
-use super::{Once, Page, Retention, Store, StoreError};
-use crate::fail;
+use super::{Once, Page, Retention, StoreError};
 
 /// A dialogue as it is stored.
 #[derive(Clone, Debug)]
@@ -30,166 +27,60 @@ pub struct DialogueRow {
     pub state: String,
 }
 
-impl Store {
+/// Dialogues of a store.
+#[async_trait]
+pub trait Dialogues: Send + Sync {
     /// Makes a dialogue.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
-        let query = sqlx::query(
-            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state) \
-             values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
-        let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
-        query.bind(&row.state).execute(self.pool()).await?;
-        Ok(())
-    }
+    async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError>;
 
     /// The dialogue of that id.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
-        let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
-        Ok(query.fetch_optional(self.pool()).await?)
-    }
+    async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError>;
 
     /// The dialogues of an owner older than the one called `after`, newest first, at most `limit`.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn dialogues(
+    async fn dialogues(
         &self,
         owner: &str,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<DialogueRow>, StoreError> {
-        let query = sqlx::query_as(
-            "select * from dialogues where owner = ?1 \
-             and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
-             order by number desc limit ?3",
-        );
-        let most = i64::from(limit) + 1;
-        let mut rows: Vec<DialogueRow> =
-            query.bind(owner).bind(after).bind(most).fetch_all(self.pool()).await?;
-        let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        if more {
-            rows.pop();
-        }
-        Ok(Page { rows, more })
-    }
+    ) -> Result<Page<DialogueRow>, StoreError>;
 
     /// Stores what a step came to: the state, the record of a call of the model if it was one, and of an input that is taken once that it has
     /// been taken, or its answer. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn step_dialogue(
+    async fn step_dialogue(
         &self,
         row: &DialogueRow,
         record: Option<&str>,
         once: Option<(&Once, Option<&str>)>,
-    ) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
-        let query = query.bind(&row.state).bind(&row.status).bind(&row.changed).bind(&row.id);
-        let mut written = query.execute(&mut *connection).await.map(|_| ());
-        if let (Ok(()), Some(record)) = (&written, record) {
-            // One that was deleted meanwhile leaves nothing behind.
-            let query = sqlx::query(
-                "insert into rounds (dialogue_id, record) select ?1, ?2 \
-                 where exists (select 1 from dialogues where id = ?1)",
-            );
-            written = query.bind(&row.id).bind(record).execute(&mut *connection).await.map(|_| ());
-        }
-        if let (Ok(()), Some((once, answer))) = (&written, once) {
-            written = once.note(&mut connection, &row.id, answer).await;
-        }
-        fail::point("dialogue.step");
-        end(&mut connection, written).await?;
-        fail::point("dialogue.stepped");
-        Ok(())
-    }
+    ) -> Result<(), StoreError>;
 
     /// Records of calls of a dialogue behind `after`, oldest first, with their numbers, at most `limit`.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
-        let query = sqlx::query_as(
-            "select number, record from rounds where dialogue_id = ? and number > ? order by number limit ?",
-        );
-        Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
-    }
+    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
 
     /// Deletes a dialogue with its records, and the answers to its inputs that were kept for the same input again. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let deleted = delete(&mut connection, id).await;
-        end(&mut connection, deleted).await?;
-        fail::point("deletion.after");
-        Ok(())
-    }
+    async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError>;
 
     /// Dialogues whose time is over, oldest first: those without a step since `before`, and the oldest of an owner whose dialogues
     /// have more bytes than that together.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
-        let mut expired = Vec::new();
-        if let Some(before) = retention.before {
-            let query = sqlx::query_scalar("select id from dialogues where changed < ? order by number");
-            expired = query.bind(before).fetch_all(self.pool()).await?;
-        }
-        if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
-            let query = sqlx::query_scalar(
-                "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
-                 (select sum(octet_length(record)) from rounds where dialogue_id = id), 0)) \
-                 over (partition by owner order by number desc) as so_far from dialogues) \
-                 where so_far > ? order by number",
-            );
-            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-            expired = query.bind(bytes).fetch_all(self.pool()).await?;
-        }
-        Ok(expired)
-    }
-}
-
-async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
-    for statement in ["delete from rounds where dialogue_id = ?", "delete from dialogues where id = ?"] {
-        sqlx::query(statement).bind(id).execute(&mut *connection).await?;
-        fail::point("deletion.amid");
-    }
-    // What was asked begins with the route.
-    let inputs = format!("POST dialogues/{id}/input ");
-    let made = format!("\"{id}\"");
-    let query = sqlx::query(
-        "delete from repeats where substr(request, 1, length(?1)) = ?1 \
-         or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
-    );
-    query.bind(inputs).bind(made).execute(&mut *connection).await?;
-    Ok(())
-}
-
-impl FromRow<'_, SqliteRow> for DialogueRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<DialogueRow> {
-        Ok(DialogueRow {
-            id: row.try_get("id")?,
-            owner: row.try_get("owner")?,
-            created: row.try_get("created")?,
-            changed: row.try_get("changed")?,
-            script_id: row.try_get("script_id")?,
-            version: row.try_get("version")?,
-            script: row.try_get("script")?,
-            status: row.try_get("status")?,
-            state: row.try_get("state")?,
-        })
-    }
+    async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
 }

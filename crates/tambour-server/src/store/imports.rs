@@ -1,12 +1,8 @@
 //! Cards and lorebooks in the database, as their files were.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use async_trait::async_trait;
 
-use super::commit::{begin, end};
-use super::kept::delete_naming;
-use super::{Store, StoreError};
-use crate::fail;
+use super::StoreError;
 
 /// What was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,136 +52,41 @@ pub struct Room {
     pub bytes: u64,
 }
 
-const ROW: &str =
-    "select id, name, file, version, entries, created, size from imports where owner = ? and kind = ?";
-
-impl Store {
+/// Imports of a store.
+#[async_trait]
+pub trait Imports: Send + Sync {
     /// Stores files, all or none; whether there was room for them.
     ///
     /// # Errors
     /// The database failed; none is stored.
-    pub async fn insert_imports(
+    async fn insert_imports(
         &self,
         owner: &str,
         imports: &[(ImportKind, ImportRow, Vec<u8>)],
         room: Room,
-    ) -> Result<bool, StoreError> {
-        fail::point("import.before");
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let mut fitting = false;
-        let written = insert(&mut connection, owner, imports, room).await.map(|fits| fitting = fits);
-        end(&mut connection, written).await?;
-        fail::point("import.after");
-        Ok(fitting)
-    }
+    ) -> Result<bool, StoreError>;
 
     /// The files of an owner, newest first.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{ROW} order by number desc"));
-        Ok(sqlx::query_as(statement).bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
-    }
+    async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError>;
 
     /// One file, without its bytes.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn import(
-        &self,
-        owner: &str,
-        kind: ImportKind,
-        id: &str,
-    ) -> Result<Option<ImportRow>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{ROW} and id = ?"));
-        let query = sqlx::query_as(statement).bind(owner).bind(kind.word()).bind(id);
-        Ok(query.fetch_optional(self.pool()).await?)
-    }
+    async fn import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<ImportRow>, StoreError>;
 
     /// The bytes of a file, as they came.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn imported(
-        &self,
-        owner: &str,
-        kind: ImportKind,
-        id: &str,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let query = sqlx::query_scalar("select bytes from imports where owner = ? and kind = ? and id = ?");
-        Ok(query.bind(owner).bind(kind.word()).bind(id).fetch_optional(self.pool()).await?)
-    }
+    async fn imported(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Removes a file, and the answers that name it; whether there was one.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let mut found = false;
-        let deleted = delete(&mut connection, owner, kind, id).await.map(|deleted| found = deleted);
-        end(&mut connection, deleted).await?;
-        fail::point("deletion.after");
-        Ok(found)
-    }
-}
-
-async fn insert(
-    connection: &mut SqliteConnection,
-    owner: &str,
-    imports: &[(ImportKind, ImportRow, Vec<u8>)],
-    room: Room,
-) -> sqlx::Result<bool> {
-    let query = sqlx::query_as("select count(*), coalesce(sum(size), 0) from imports where owner = ?");
-    let (files, bytes): (i64, i64) = query.bind(owner).fetch_one(&mut *connection).await?;
-    let files = u64::try_from(files).unwrap_or(0) + imports.len() as u64;
-    let bytes = u64::try_from(bytes).unwrap_or(0) + imports.iter().map(|(_, row, _)| row.size).sum::<u64>();
-    if files > u64::from(room.files) || bytes > room.bytes {
-        return Ok(false);
-    }
-    for (kind, row, bytes) in imports {
-        let query = sqlx::query(
-            "insert into imports (id, owner, kind, name, file, version, entries, created, size, bytes) \
-             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(&row.id).bind(owner).bind(kind.word()).bind(&row.name).bind(&row.file);
-        let query = query.bind(&row.version).bind(row.entries).bind(&row.created);
-        let query = query.bind(i64::try_from(row.size).unwrap_or(i64::MAX)).bind(bytes);
-        query.execute(&mut *connection).await?;
-        fail::point("import.amid");
-    }
-    Ok(true)
-}
-
-async fn delete(
-    connection: &mut SqliteConnection,
-    owner: &str,
-    kind: ImportKind,
-    id: &str,
-) -> sqlx::Result<bool> {
-    let query = sqlx::query("delete from imports where owner = ? and kind = ? and id = ?");
-    let done = query.bind(owner).bind(kind.word()).bind(id).execute(&mut *connection).await?;
-    let found = done.rows_affected() > 0;
-    if found {
-        delete_naming(connection, &[id.to_owned()]).await?;
-    }
-    Ok(found)
-}
-
-impl FromRow<'_, SqliteRow> for ImportRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<ImportRow> {
-        let size: i64 = row.try_get("size")?;
-        Ok(ImportRow {
-            id: row.try_get("id")?,
-            name: row.try_get("name")?,
-            file: row.try_get("file")?,
-            version: row.try_get("version")?,
-            entries: row.try_get("entries")?,
-            created: row.try_get("created")?,
-            size: u64::try_from(size).unwrap_or(0),
-        })
-    }
+    async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError>;
 }

@@ -1,11 +1,8 @@
 //! Answers that are kept for who sends the same request again.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
+use async_trait::async_trait;
 
-use super::commit::{begin, end};
-use super::{Store, StoreError};
-use crate::fail;
+use super::StoreError;
 
 /// The answer of a request that made something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,99 +30,24 @@ pub struct Sent {
     pub word: String,
 }
 
-impl Store {
+/// Answers of a store.
+#[async_trait]
+pub trait Answers: Send + Sync {
     /// Keeps the answer of a request, in the place of one that is too old to be given.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError> {
-        fail::point("kept.before");
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let written = write(&mut connection, sent, kept, now).await;
-        end(&mut connection, written).await?;
-        fail::point("kept.after");
-        Ok(())
-    }
+    async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError>;
 
     /// The answer of a request, if one has been kept since an RFC 3339 time.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn kept(&self, sent: &Sent, since: &str) -> Result<Option<Kept>, StoreError> {
-        let query = sqlx::query_as(
-            "select digest, status, location, body from kept \
-             where owner = ? and route = ? and word = ? and created > ?",
-        );
-        let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.word).bind(since);
-        Ok(query.fetch_optional(self.pool()).await?)
-    }
+    async fn kept(&self, sent: &Sent, since: &str) -> Result<Option<Kept>, StoreError>;
 
     /// Deletes the answers kept before an RFC 3339 time; whether there were some.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn forget(&self, before: &str) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar("select number from kept where created <= ?").bind(before);
-        let old: Vec<i64> = query.fetch_all(self.pool()).await?;
-        if old.is_empty() {
-            return Ok(false);
-        }
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let deleted = delete(&mut connection, &old).await;
-        end(&mut connection, deleted).await?;
-        Ok(true)
-    }
-}
-
-async fn write(connection: &mut SqliteConnection, sent: &Sent, kept: &Kept, now: &str) -> sqlx::Result<()> {
-    let old = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
-    let old = old.bind(&sent.owner).bind(&sent.route).bind(&sent.word);
-    let old: Vec<i64> = old.fetch_all(&mut *connection).await?;
-    delete(connection, &old).await?;
-    let query = sqlx::query(
-        "insert into kept (owner, route, word, digest, status, location, body, created) \
-         values (?, ?, ?, ?, ?, ?, ?, ?)",
-    );
-    let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.word).bind(&kept.digest);
-    let query = query.bind(kept.status).bind(&kept.location).bind(&kept.body).bind(now);
-    let number = query.execute(&mut *connection).await?.last_insert_rowid();
-    fail::point("kept.amid");
-    for name in &kept.names {
-        let query = sqlx::query("insert or ignore into kept_names (name, kept) values (?, ?)");
-        query.bind(name).bind(number).execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
-async fn delete(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx::Result<()> {
-    for number in numbers {
-        let query = sqlx::query("delete from kept where number = ?; delete from kept_names where kept = ?");
-        query.bind(number).bind(number).execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
-/// Deletes the answers that name one of the things that are deleted.
-pub(super) async fn delete_naming(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
-    let mut query = QueryBuilder::<Sqlite>::new("select kept from kept_names where name in (");
-    let mut list = query.separated(", ");
-    ids.iter().for_each(|id| {
-        list.push_bind(id);
-    });
-    let numbers: Vec<i64> = query.push(")").build_query_scalar().fetch_all(&mut *connection).await?;
-    delete(connection, &numbers).await
-}
-
-impl FromRow<'_, SqliteRow> for Kept {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Kept> {
-        Ok(Kept {
-            digest: row.try_get("digest")?,
-            status: row.try_get("status")?,
-            location: row.try_get("location")?,
-            body: row.try_get("body")?,
-            names: Vec::new(),
-        })
-    }
+    async fn forget(&self, before: &str) -> Result<bool, StoreError>;
 }

@@ -1,8 +1,8 @@
 //! Answers to requests that may come again, kept for a day.
 
-use sqlx::SqliteConnection;
+use async_trait::async_trait;
 
-use super::{Store, StoreError};
+use super::StoreError;
 
 /// A request with a key, and its answer.
 #[derive(Clone, Debug)]
@@ -35,58 +35,23 @@ pub struct Once {
     pub since: String,
 }
 
-impl Once {
-    /// Notes within a transaction that the input of a dialogue has been taken, or its answer, a body of status 200. Nothing if there is no such
-    /// dialogue any more.
-    pub(super) async fn note(
-        &self,
-        connection: &mut SqliteConnection,
-        dialogue: &str,
-        answer: Option<&str>,
-    ) -> sqlx::Result<()> {
-        let query = sqlx::query("delete from repeats where created < ?").bind(&self.since);
-        query.execute(&mut *connection).await?;
-        let query = sqlx::query(
-            "insert or replace into repeats (owner, repeat, created, request, status, answer) \
-             select ?1, ?2, ?3, ?4, ?5, ?6 where exists (select 1 from dialogues where id = ?7)",
-        );
-        let status = if answer.is_some() { 200 } else { Repeat::TAKEN };
-        let query = query.bind(&self.owner).bind(&self.repeat).bind(&self.created).bind(&self.request);
-        query.bind(status).bind(answer.unwrap_or_default()).bind(dialogue).execute(connection).await?;
-        Ok(())
-    }
-}
-
-impl Store {
+/// Repeats of a store.
+#[async_trait]
+pub trait Repeats: Send + Sync {
     /// The answer to a request with this key, made after `since`.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
-        let query = sqlx::query_as(
-            "select request, status, answer from repeats where owner = ? and repeat = ? and created >= ?",
-        );
-        let found: Option<(String, u16, String)> =
-            query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
-        Ok(found.map(|(request, status, answer)| Repeat { request, status, answer }))
-    }
+    async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError>;
 
     /// Keeps an answer, and forgets those of before `since`.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn keep_repeat(
+    async fn keep_repeat(
         &self,
-        (owner, repeat): (&str, &str),
+        owner_repeat: (&str, &str),
         kept: &Repeat,
-        (now, since): (&str, &str),
-    ) -> Result<(), StoreError> {
-        sqlx::query("delete from repeats where created < ?").bind(since).execute(self.pool()).await?;
-        let query = sqlx::query(
-            "insert or replace into repeats (owner, repeat, created, request, status, answer) values (?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(owner).bind(repeat).bind(now).bind(&kept.request).bind(kept.status);
-        query.bind(&kept.answer).execute(self.pool()).await?;
-        Ok(())
-    }
+        now_since: (&str, &str),
+    ) -> Result<(), StoreError>;
 }

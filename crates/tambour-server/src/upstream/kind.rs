@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reqwest::RequestBuilder;
-use reqwest::header::HeaderValue;
+use axum::http::HeaderValue;
+use axum::http::request::Builder;
 use serde_json::Value;
 use tambour::event::Failure;
 
@@ -24,10 +24,15 @@ pub enum Kind {
 }
 
 /// Puts a key into a header of its own, which is shown nowhere.
-pub(super) fn secret(request: RequestBuilder, name: &'static str, key: Option<&str>) -> RequestBuilder {
+pub(super) fn secret(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
     let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
     value.set_sensitive(true);
     request.header(name, value)
+}
+
+/// Puts a key into the header that most services read.
+pub(super) fn bearer(request: Builder, key: Option<&str>) -> Builder {
+    secret(request, "authorization", key.map(|key| format!("Bearer {key}")).as_deref())
 }
 
 /// A request as it is sent.
@@ -88,7 +93,7 @@ impl Kind {
     }
 
     /// The headers of a request.
-    pub(super) fn headers(self, request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    pub(super) fn headers(self, request: Builder, key: Option<&str>) -> Builder {
         match self {
             Kind::OpenAi => openai::headers(request, key),
             Kind::Anthropic => anthropic::headers(request, key),

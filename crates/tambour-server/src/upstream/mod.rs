@@ -5,6 +5,7 @@
 mod anthropic;
 mod breaker;
 mod call;
+mod client;
 mod decode;
 mod fields;
 mod gemini;
@@ -13,6 +14,7 @@ mod lines;
 mod message;
 mod ollama;
 mod openai;
+mod proxy;
 mod redact;
 mod replay;
 mod retry;
@@ -23,6 +25,8 @@ mod turns;
 use std::sync::Arc;
 use std::time::Duration;
 
+use breaker::Breaker;
+use call::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tambour::End;
@@ -31,15 +35,14 @@ use tambour::event::Failure;
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
-use breaker::Breaker;
-use call::Call;
+
+#[cfg(feature = "mcp")]
+pub(crate) use client::is_local;
 pub use decode::Decoder;
 pub use kind::Kind;
 pub use message::{Content, Function, Kept, Message, NativeCall};
 pub use replay::Replay;
 pub use service::Service;
-#[cfg(feature = "mcp")]
-pub(crate) use service::is_local;
 
 /// A configured upstream.
 pub struct Upstream {
@@ -52,7 +55,7 @@ pub struct Upstream {
 /// Where its replies come from.
 pub enum Source {
     /// A service over HTTP.
-    Service(Service),
+    Service(Box<Service>),
     /// Recorded replies.
     Replay(Replay),
 }

@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{self, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use serde_json::Value;
 use tambour::event::Failure;
 use tokio::time::Instant;
 
+use super::client::{Client, Failed};
 use super::kind::{Kind, Request};
 use super::redact::redacted;
 use super::stream::Stream;
@@ -16,8 +20,7 @@ use super::{Ask, Timeouts, failure, retry};
 /// One configured service.
 pub struct Service {
     kind: Kind,
-    client: reqwest::Client,
-    base: String,
+    client: Client,
     model: Option<String>,
     key: Option<String>,
     timeouts: Timeouts,
@@ -34,20 +37,9 @@ impl Service {
         model: Option<String>,
         key: Option<String>,
         timeouts: Timeouts,
-    ) -> Result<Service, reqwest::Error> {
-        // The one provider of the process; a second client in it finds it installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = reqwest::Client::builder()
-            .connect_timeout(Duration::from_millis(timeouts.connect_ms))
-            .tcp_nodelay(true)
-            .redirect(reqwest::redirect::Policy::none());
-        let host = Url::parse(base).ok().and_then(|url| url.host_str().map(str::to_owned));
-        if host.is_some_and(|host| is_local(&host)) {
-            // A proxy of the environment is for the world outside.
-            client = client.no_proxy();
-        }
-        let client = client.build()?;
-        Ok(Service { kind, client, base: base.trim_end_matches('/').to_owned(), model, key, timeouts })
+    ) -> Result<Service, rustls::Error> {
+        let client = Client::new(base, Duration::from_millis(timeouts.connect_ms))?;
+        Ok(Service { kind, client, model, key, timeouts })
     }
 
     /// Asks, and asks again while nothing has come and it is worth it. Each attempt that fails is told, with the time until the
@@ -59,7 +51,7 @@ impl Service {
     ) -> Result<Stream, Failure> {
         let model = ask.model.as_deref().or(self.model.as_deref());
         let request =
-            self.kind.request(&self.base, model, ask).inspect_err(|failure| failed(failure, None))?;
+            self.kind.request(self.client.base(), model, ask).inspect_err(|failure| failed(failure, None))?;
         let mut attempt = 1;
         loop {
             let deadline = Instant::now() + self.timeouts.first_byte();
@@ -92,17 +84,23 @@ impl Service {
         &self,
         Request { url, body }: &Request,
         deadline: Instant,
-    ) -> Result<reqwest::Response, Failure> {
-        let request = self.kind.headers(self.client.post(url), self.key.as_deref()).json(body);
-        match tokio::time::timeout_at(deadline, request.send()).await {
+    ) -> Result<Response<Incoming>, Failure> {
+        let request = http::Request::post(url).header(CONTENT_TYPE, "application/json");
+        let request = self.kind.headers(request, self.key.as_deref());
+        let request = request.body(Full::from(body.to_string())).map_err(|error| {
+            failure("upstream_refused", format!("the upstream cannot be sent a request: {error}"), false)
+        })?;
+        match tokio::time::timeout_at(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() && error.is_timeout() => {
+            Ok(Err(Failed::Late)) => {
                 Err(failure("upstream_timeout", "the upstream did not accept the connection in time", true))
             }
-            Ok(Err(error)) if error.is_connect() => {
+            Ok(Err(Failed::Unreachable)) => {
                 Err(failure("upstream_unreachable", "the upstream cannot be reached", true))
             }
-            Ok(Err(_)) => Err(failure("upstream_closed", "the upstream closed the connection", true)),
+            Ok(Err(Failed::Closed)) => {
+                Err(failure("upstream_closed", "the upstream closed the connection", true))
+            }
             // The request may be at work: asking again could pay twice.
             Err(_) => Err(failure("upstream_timeout", "the upstream sent nothing in time", false)),
         }
@@ -110,7 +108,7 @@ impl Service {
 }
 
 /// The failure behind an error status. The service's own words are kept, shortened and without secrets.
-async fn refused(status: reqwest::StatusCode, response: reqwest::Response) -> Failure {
+async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
     let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
     let said = serde_json::from_slice::<Value>(&body).ok().and_then(|body| error_text(&body));
     let (code, retryable) = match status.as_u16() {
@@ -123,11 +121,11 @@ async fn refused(status: reqwest::StatusCode, response: reqwest::Response) -> Fa
     failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable)
 }
 
-/// At most 16 KiB of an error body.
-async fn limited(mut response: reqwest::Response) -> Vec<u8> {
+/// At most 16 KiB of an error body, and what the chunk has that goes over it.
+async fn limited(mut response: Response<Incoming>) -> Vec<u8> {
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
+    while let Some(Ok(frame)) = response.frame().await {
+        body.extend_from_slice(&frame.into_data().unwrap_or_default());
         if body.len() > 16 << 10 {
             break;
         }
@@ -141,10 +139,4 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
     let error = body.get("error")?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
     Some(redacted(text))
-}
-
-/// Whether a host is this machine.
-pub(crate) fn is_local(host: &str) -> bool {
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -3,9 +3,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use axum::http::Response;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use tambour::End;
 use tokio::time::{Instant, Sleep};
 
@@ -15,7 +15,7 @@ use super::{Item, Timeouts, failure};
 
 /// A reply that is arriving.
 pub(super) struct Stream {
-    bytes: BoxStream<'static, reqwest::Result<Bytes>>,
+    bytes: Incoming,
     timeouts: Timeouts,
     /// Whether the first byte has come.
     begun: bool,
@@ -29,13 +29,13 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(
         kind: Kind,
-        response: reqwest::Response,
+        response: Response<Incoming>,
         timeouts: Timeouts,
         deadline: Instant,
         message: &Arc<str>,
     ) -> Stream {
         Stream {
-            bytes: response.bytes_stream().boxed(),
+            bytes: response.into_body(),
             timeouts,
             begun: false,
             last: Instant::now(),
@@ -48,7 +48,7 @@ impl Stream {
         while items.is_empty() {
             let next = tokio::select! {
                 biased;
-                next = self.bytes.next() => next,
+                next = self.bytes.frame() => next,
                 () = self.alarm.as_mut() => {
                     let until = self.last + self.timeouts.silence();
                     if self.begun && until > Instant::now() {
@@ -62,7 +62,9 @@ impl Stream {
                 }
             };
             match next {
-                Some(Ok(chunk)) => {
+                Some(Ok(frame)) => {
+                    // Trailers say nothing here.
+                    let Ok(chunk) = frame.into_data() else { continue };
                     self.last = Instant::now();
                     if !self.begun {
                         self.begun = true;

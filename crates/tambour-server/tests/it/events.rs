@@ -1,7 +1,7 @@
 //! Following a message: from any number, while it runs and afterwards, without loss or repetition.
 
 use serde_json::{Value, json};
-use tambour_server::store::{Batch, Live, Log as _, MessageRow, Store};
+use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
 
 use crate::client::{Event, check, message, names, numbered};
 use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
@@ -200,7 +200,7 @@ async fn a_log_without_an_end_is_no_quiet_success() {
     let folder = server.stopped().await;
     let config = crate::server::config(&folder);
     // As damage would leave it: the message counts as over, and its log says nothing of an end.
-    let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
+    let store = SqliteStore::open(&config.database_file().unwrap(), false).await.unwrap();
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
     let row = MessageRow {
         id: "msg_damaged".to_owned(),
@@ -213,10 +213,9 @@ async fn a_log_without_an_end_is_no_quiet_success() {
         ..MessageRow::default()
     };
     store.insert_message(&row).unwrap().await.unwrap();
-    let live = Live::new(row.id.clone());
     let mut batch = Batch::new(1);
     batch.event("final_delta", |out| out.extend_from_slice(b"{\"text\":\"half\"}"));
-    store.append(&live, batch).await.unwrap();
+    store.append(&row.id, store.own().epoch, batch).await.unwrap();
     store.close().await;
     let server = Tambour::serve(folder, config).await;
     let mut stream = server.follow(&row.id, &[]).await;

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tambour_server::store::{Batch, Live, Log, MessageRow, Store};
+use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
 
 use crate::server::Folder;
 
@@ -37,7 +37,7 @@ fn batch(first: u64) -> Batch {
 }
 
 /// Entries of a message, each of which is the one that was written.
-async fn read(store: &Store, id: &str) -> u64 {
+async fn read(store: &SqliteStore, id: &str) -> u64 {
     let mut last = 0;
     loop {
         let batches = store.read(id, last, 1 << 20).await.unwrap();
@@ -61,14 +61,14 @@ fn child() {
     tambour_server::fail::arm(die);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = Store::open(&folder.join("tambour.db"), false).await.unwrap();
-        let lives: Vec<_> = (0..MESSAGES).map(|n| Live::new(format!("msg_{n}"))).collect();
+        let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
+        let (ids, epoch) = ((0..MESSAGES).map(|n| format!("msg_{n}")).collect::<Vec<_>>(), store.own().epoch);
         for n in 0..MESSAGES {
             store.insert_message(&row(n)).unwrap().await.unwrap();
         }
         for at in 0..BATCHES {
-            for live in &lives {
-                store.append(live, batch(at * ENTRIES + 1)).await.unwrap();
+            for id in &ids {
+                store.append(id, epoch, batch(at * ENTRIES + 1)).await.unwrap();
             }
         }
     });
@@ -89,7 +89,7 @@ async fn a_million_entries_survive_a_process_that_dies_in_the_middle_of_one() {
             .unwrap()
     });
     assert!(!status.await.unwrap().success());
-    let store = Store::open(&folder.0.join("tambour.db"), false).await.unwrap();
+    let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
     let mut all = 0;
     for n in 0..MESSAGES {
         assert!(store.message(&format!("msg_{n}")).await.unwrap().is_some());
@@ -106,11 +106,10 @@ async fn a_million_entries_survive_a_process_that_dies_in_the_middle_of_one() {
 async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let folder = Folder::new();
     let file = folder.0.join("tambour.db");
-    let store = Store::open(&file, false).await.unwrap();
-    let live = Live::new("msg_0".into());
+    let store = SqliteStore::open(&file, false).await.unwrap();
     store.insert_message(&row(0)).unwrap().await.unwrap();
-    store.append(&live, batch(1)).await.unwrap();
-    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
     // The journal as it is now, with a byte of the last record turned, in the place of a database that has nothing.
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
@@ -122,16 +121,15 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let other = Folder::new();
     std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     std::fs::write(other.0.join("tambour.journal/0000000000000007.log"), &bytes).unwrap();
-    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
     assert_eq!(read(&store, "msg_0").await, ENTRIES);
     // It goes on behind that.
-    let live = Live::new("msg_0".into());
-    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
     // Once more, and nothing twice.
-    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
 }
 
@@ -140,30 +138,29 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     let (folder, other) = (Folder::new(), Folder::new());
     let journal = |folder: &Folder| folder.0.join("tambour.journal");
     let file = |folder: &Folder| folder.0.join("tambour.db");
-    let store = Store::open(&file(&folder), false).await.unwrap();
-    let live = Live::new("msg_0".into());
+    let store = SqliteStore::open(&file(&folder), false).await.unwrap();
     store.insert_message(&row(0)).unwrap().await.unwrap();
-    store.append(&live, batch(1)).await.unwrap();
-    store.append(&live, batch(ENTRIES + 1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
     // The journal is kept aside before it goes.
     let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
     let kept = std::fs::read(segment.path()).unwrap();
-    store.append(&live, batch(2 * ENTRIES + 1)).await.unwrap();
+    store.append("msg_0", store.own().epoch, batch(2 * ENTRIES + 1)).await.unwrap();
     store.close().await;
     // A database that has more than the journal.
     std::fs::write(journal(&folder).join("0000000000000009.log"), &kept).unwrap();
-    let store = Store::open(&file(&folder), false).await.unwrap();
+    let store = SqliteStore::open(&file(&folder), false).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 3 * ENTRIES);
     store.close().await;
     // One that ends in the middle of a record.
-    let store = Store::open(&file(&other), false).await.unwrap();
+    let store = SqliteStore::open(&file(&other), false).await.unwrap();
     store.insert_message(&row(0)).unwrap().await.unwrap();
     let mut begun = Batch::new(1);
     (1..=ENTRIES + 3).for_each(|number| begun.raw(number, &format!("entry {number}")));
-    store.append(&Live::new("msg_0".into()), begun).await.unwrap();
+    store.append("msg_0", store.own().epoch, begun).await.unwrap();
     store.close().await;
     std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
-    let store = Store::open(&file(&other), false).await.unwrap();
+    let store = SqliteStore::open(&file(&other), false).await.unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
 }
@@ -195,8 +192,7 @@ fn refused_child() {
     tambour_server::fail::arm_faults(refuse);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = Store::open(&folder.join("tambour.db"), false).await.unwrap();
-        let live = Live::new("msg_0".into());
+        let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         // Who asks for a message is told, and the next one is taken.
         REFUSED.store(1, Ordering::SeqCst);
         assert!(store.insert_message(&row(0)).is_err());
@@ -207,7 +203,7 @@ fn refused_child() {
             REFUSED.store(refused, Ordering::SeqCst);
             CUT.store(cut, Ordering::SeqCst);
             let before = TOLD.load(Ordering::SeqCst);
-            store.append(&live, batch(at * ENTRIES + 1)).await.unwrap();
+            store.append("msg_0", store.own().epoch, batch(at * ENTRIES + 1)).await.unwrap();
             assert_eq!(TOLD.load(Ordering::SeqCst) - before, refused + u64::from(cut));
             assert_eq!(read(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
         }
@@ -230,7 +226,7 @@ async fn a_journal_whose_write_fails_goes_on_without_loss() {
     let ran = ran.await.unwrap();
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(!errors.contains("panicked"), "{errors}");
-    let store = Store::open(&folder.0.join("tambour.db"), false).await.unwrap();
+    let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
     assert_eq!(read(&store, "msg_0").await, 5 * ENTRIES);
     store.close().await;

@@ -28,6 +28,7 @@ mod kinds;
 mod kinds_asked;
 mod listings;
 mod load;
+mod log;
 mod mcp;
 mod mcp_kit;
 #[cfg(unix)]

@@ -85,7 +85,7 @@ fn names_in_the_page_of_operations_exist() {
         "drive/given_up.rs",
         "serve.rs",
         "ask.rs",
-        "store/commit.rs",
+        "store/sqlite/commit.rs",
         "upstream/call.rs",
         "http/events.rs",
         "http/request.rs",

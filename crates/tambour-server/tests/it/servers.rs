@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
-use tambour_server::store::{Batch, Live, Log, MessageRow, Store};
+use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
 
 use crate::client::{check, numbered};
 use crate::server::{Folder, Tambour, config};
@@ -15,7 +15,7 @@ async fn database(file: &Path) -> SqlitePool {
 }
 
 /// A message in the middle of its reply, as a server leaves it that is killed.
-async fn begun(store: &Store, id: &str) {
+async fn begun(store: &SqliteStore, id: &str) {
     let row = MessageRow {
         id: id.to_owned(),
         conversation_id: "conv_1".to_owned(),
@@ -29,14 +29,14 @@ async fn begun(store: &Store, id: &str) {
     store.insert_message(&row).unwrap().await.unwrap();
     let mut batch = Batch::new(1);
     batch.raw(1, "four");
-    store.append(&Live::new(id.to_owned()), batch).await.unwrap();
+    store.append(id, store.own().epoch, batch).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_closes_what_is_its_own_or_nobodys() {
     let folder = Folder::new();
     let file = config(&folder).database_file().unwrap();
-    let store = Store::open(&file, false).await.unwrap();
+    let store = SqliteStore::open(&file, false).await.unwrap();
     let own = store.own().clone();
     assert_eq!(own.epoch, 1);
     for id in ["msg_own", "msg_nobodys", "msg_foreign", "msg_now"] {
@@ -84,7 +84,7 @@ async fn a_start_closes_what_is_its_own_or_nobodys() {
 async fn a_message_says_who_runs_it_also_behind_a_crash() {
     let folder = Folder::new();
     let file = folder.0.join("tambour.db");
-    let store = Store::open(&file, false).await.unwrap();
+    let store = SqliteStore::open(&file, false).await.unwrap();
     begun(&store, "msg_1").await;
     // As a killed process leaves it: what the journal has is put into a database that has nothing.
     let journal = folder.0.join("tambour.journal");
@@ -95,7 +95,7 @@ async fn a_message_says_who_runs_it_also_behind_a_crash() {
     let other = Folder::new();
     std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     std::fs::write(other.0.join("tambour.journal/0000000000000001.log"), kept).unwrap();
-    let store = Store::open(&other.0.join("tambour.db"), false).await.unwrap();
+    let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     let row = store.message("msg_1").await.unwrap().unwrap();
     assert_eq!((row.server.as_deref(), row.epoch), (Some(own.server.as_str()), Some(1)));
     assert_ne!(store.own().server, own.server);

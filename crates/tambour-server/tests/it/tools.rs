@@ -1,7 +1,7 @@
 //! The registry of tools.
 
 use serde_json::{Value, json};
-use tambour_server::store::{Store, ToolRow};
+use tambour_server::store::{SqliteStore, Store as _, ToolRow, Tools as _};
 
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
@@ -91,7 +91,7 @@ async fn only_admins_name_secrets_of_the_environment() {
     // Nor does one work that was registered when it was allowed.
     let folder = server.stopped().await;
     let config = crate::server::config(&folder);
-    let store = Store::open(&config.database_file().unwrap(), false).await.unwrap();
+    let store = SqliteStore::open(&config.database_file().unwrap(), false).await.unwrap();
     let row = ToolRow {
         owner: plain["owner"].as_str().unwrap().to_owned(),
         name: "lint".to_owned(),

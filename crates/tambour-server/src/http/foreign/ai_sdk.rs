@@ -18,7 +18,6 @@ use crate::http::keys::Caller;
 use crate::http::messages::owned;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
-use crate::store::Log as _;
 
 /// What conversations of this protocol are called.
 const KIND: &str = "chat";
@@ -80,7 +79,7 @@ pub(in crate::http) async fn again(
     let row = owned(&app, &caller, &live.id).await?;
     let opened = events::open(&app, &caller)?;
     let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row)));
-    let reading = app.store.follow(&live);
+    let reading = live.read();
     Ok(named(events::response(app, Reader::new(&row.id, encoder, Some(reading), 0), opened)))
 }
 

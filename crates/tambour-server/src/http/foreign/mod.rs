@@ -31,7 +31,7 @@ use super::tools::ToolChoice;
 use crate::app::App;
 use crate::ask::{self, Started};
 use crate::config::{AliasConfig, CHOICE};
-use crate::store::{Log as _, MessageRow};
+use crate::store::MessageRow;
 
 /// A request on its way to a message.
 pub(super) struct Wanted {
@@ -279,9 +279,9 @@ pub(super) async fn whole(
     new.settle(app)?;
     let asked = new.asked(app, caller, request, None).await?;
     let Started { row, reading } = ask::start(app, asked).await?;
-    if let Some(mut reading) = reading {
+    if let Some(reading) = reading {
         // Who goes away meanwhile takes the reading along, which ends the message.
-        reading.ended().await;
+        reading.live().ended().await;
     }
     Ok((about(&row), fold(app, &row.id).await?))
 }

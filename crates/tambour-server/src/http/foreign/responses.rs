@@ -18,7 +18,7 @@ use crate::http::messages::owned;
 use crate::http::new_message::NewMessage;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
-use crate::store::{Log as _, MessageRow};
+use crate::store::MessageRow;
 
 /// What stands before the id of a message in that of a response.
 const PREFIX: &str = "resp_";
@@ -66,7 +66,7 @@ pub(in crate::http) async fn show(
     }
     let opened = events::open(&app, &caller)?;
     let seen = starting_after.map_or(0, |number| number.saturating_add(1));
-    let reading = live.map(|live| app.store.follow(&live));
+    let reading = live.map(|live| live.read());
     let encoder = Box::new(responses::Responses::new(about, seen));
     Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
 }
@@ -80,7 +80,7 @@ pub(in crate::http) async fn cancel(
     let row = response_of(&app, &caller, &id).await?;
     if let Some(live) = app.live.get(&row.id) {
         live.cancel.cancel();
-        app.store.follow(&live).ended().await;
+        live.ended().await;
     }
     Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)))
 }

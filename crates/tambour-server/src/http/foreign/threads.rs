@@ -9,7 +9,8 @@ use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::problem::Problem;
 use crate::ids;
-use crate::store::{ConversationRow, Live};
+use crate::live::Live;
+use crate::store::ConversationRow;
 
 /// Bytes of a name.
 const NAME: usize = 256;

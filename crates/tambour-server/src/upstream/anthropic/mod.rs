@@ -2,7 +2,7 @@
 
 mod frames;
 
-use reqwest::RequestBuilder;
+use axum::http::request::Builder;
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
@@ -18,7 +18,7 @@ const VERSION: &str = "2023-06-01";
 const TOKENS: u32 = 8192;
 
 /// The headers of a request.
-pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     let request = request.header("accept", "text/event-stream").header("anthropic-version", VERSION);
     secret(request, "x-api-key", key)
 }

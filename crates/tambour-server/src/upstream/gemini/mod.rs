@@ -3,7 +3,8 @@
 mod frames;
 mod schema;
 
-use reqwest::{RequestBuilder, Url};
+use axum::http::request::Builder;
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
@@ -19,7 +20,7 @@ const VERSION: &str = "v1beta";
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The headers of a request.
-pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     secret(request.header("accept", "text/event-stream"), "x-goog-api-key", key)
 }
 

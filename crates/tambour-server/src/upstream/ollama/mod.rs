@@ -2,20 +2,19 @@
 
 mod frames;
 
-use reqwest::RequestBuilder;
+use axum::http::request::Builder;
 use serde_json::{Value, json};
 use tambour::event::Failure;
 
 use super::fields::{Choice, Fields, Format, choice, format, named, some, stops};
-use super::kind::Request;
+use super::kind::{Request, bearer};
 use super::turns::{Calls, Image, Part, arguments, parts, unsendable};
 use super::{Ask, Message};
 pub(super) use frames::Frames;
 
 /// The headers of a request.
-pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
-    let request = request.header("accept", "application/x-ndjson");
-    key.into_iter().fold(request, RequestBuilder::bearer_auth)
+pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
+    bearer(request.header("accept", "application/x-ndjson"), key)
 }
 
 /// What is asked of a service below `base`, with or without `/api`.

@@ -2,17 +2,16 @@
 
 mod frames;
 
-use reqwest::RequestBuilder;
+use axum::http::request::Builder;
 use serde_json::{Value, json};
 
 use super::Ask;
-use super::kind::Request;
+use super::kind::{Request, bearer};
 pub(super) use frames::Frames;
 
 /// The headers of a request.
-pub(super) fn headers(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
-    let request = request.header("accept", "text/event-stream");
-    key.into_iter().fold(request, RequestBuilder::bearer_auth)
+pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
+    bearer(request.header("accept", "text/event-stream"), key)
 }
 
 /// What is asked of a service below `base`.

@@ -5,17 +5,17 @@ use sqlx::{SqlSafeStr, SqlitePool};
 
 /// Version, description and statements, oldest first.
 const MIGRATIONS: [(i64, &str, &str); 11] = [
-    (1, "start", include_str!("../../migrations/0001_start.sql")),
-    (2, "tools", include_str!("../../migrations/0002_tools.sql")),
-    (3, "journal", include_str!("../../migrations/0003_journal.sql")),
-    (4, "narrow", include_str!("../../migrations/0004_narrow.sql")),
-    (5, "servers", include_str!("../../migrations/0005_servers.sql")),
-    (6, "kept", include_str!("../../migrations/0006_kept.sql")),
-    (7, "dialogues", include_str!("../../migrations/0007_dialogues.sql")),
-    (8, "state", include_str!("../../migrations/0008_state.sql")),
-    (9, "imports", include_str!("../../migrations/0009_imports.sql")),
-    (12, "lore", include_str!("../../migrations/0012_lore.sql")),
-    (13, "quotas", include_str!("../../migrations/0013_quotas.sql")),
+    (1, "start", include_str!("../../../migrations/0001_start.sql")),
+    (2, "tools", include_str!("../../../migrations/0002_tools.sql")),
+    (3, "journal", include_str!("../../../migrations/0003_journal.sql")),
+    (4, "narrow", include_str!("../../../migrations/0004_narrow.sql")),
+    (5, "servers", include_str!("../../../migrations/0005_servers.sql")),
+    (6, "kept", include_str!("../../../migrations/0006_kept.sql")),
+    (7, "dialogues", include_str!("../../../migrations/0007_dialogues.sql")),
+    (8, "state", include_str!("../../../migrations/0008_state.sql")),
+    (9, "imports", include_str!("../../../migrations/0009_imports.sql")),
+    (12, "lore", include_str!("../../../migrations/0012_lore.sql")),
+    (13, "quotas", include_str!("../../../migrations/0013_quotas.sql")),
 ];
 
 /// Runs those that the database has not seen.

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::Shared;
 use super::commit::{Group, State};
-use super::{Live, Shared, StoreError};
+use super::tail::Tail;
+use crate::store::StoreError;
 
 /// How long a commit waits for more to come.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,7 +21,7 @@ const ENOUGH: usize = 4 << 20;
 /// What the database is to get.
 pub(super) enum Work {
     /// Entries of a message.
-    Entries(Arc<Live>),
+    Entries(Arc<Tail>),
     /// Nothing more than there is: a run waits until the database has its entries.
     Hurry,
     /// A new message, by id.

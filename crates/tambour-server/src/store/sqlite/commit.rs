@@ -7,12 +7,13 @@ use std::time::Duration;
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
+use super::Shared;
 use super::journal::Entries;
-use super::live::Taken;
 use super::states::insert_updates;
+use super::tail::{Tail, Taken};
 use super::writer::Work;
-use super::{Live, MessageRow, Outcome, Shared};
 use crate::fail;
+use crate::store::{MessageRow, Outcome};
 
 /// Bytes written after which another connection brings them from the write-ahead file to that of the database.
 const CHECKPOINT: usize = 8 << 20;
@@ -37,7 +38,7 @@ pub(super) struct State {
 /// What goes into one transaction.
 #[derive(Default)]
 pub(super) struct Group {
-    taken: Vec<(Arc<Live>, Taken)>,
+    taken: Vec<(Arc<Tail>, Taken)>,
     rows: Vec<Entries>,
     messages: Vec<Arc<MessageRow>>,
     records: Vec<Arc<MessageRow>>,
@@ -74,7 +75,7 @@ impl State {
 
     pub(super) fn add(&self, work: Work, group: &mut Group) {
         match work {
-            Work::Entries(live) => take(&live, false, group),
+            Work::Entries(tail) => take(&tail, false, group),
             Work::Hurry => {}
             Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
             Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
@@ -93,8 +94,8 @@ impl State {
     }
 
     fn take_all(&self, group: &mut Group) {
-        for live in self.shared.pending.open() {
-            take(&live, true, group);
+        for tail in self.shared.pending.tails() {
+            take(&tail, true, group);
         }
     }
 
@@ -115,9 +116,9 @@ impl State {
             self.shared.behind.store(false, Ordering::Relaxed);
             self.written += group.bytes();
         }
-        for (live, taken) in group.taken {
-            live.stored(taken);
-            self.shared.pending.close(&live);
+        for (tail, taken) in group.taken {
+            tail.stored(taken);
+            self.shared.pending.close(&tail);
         }
         self.shared.pending.written(group.messages.iter().chain(&group.records));
         if let Some(segment) = group.segment {
@@ -180,12 +181,12 @@ pub(super) async fn end(connection: &mut SqliteConnection, written: sqlx::Result
 }
 
 /// Takes what the database does not have of a message.
-fn take(live: &Arc<Live>, all: bool, group: &mut Group) {
+fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     let rows = &mut group.rows;
-    let taken = live.take(all, |first, last, body| {
-        rows.push(Entries { message: live.id.clone(), first, last, body: body.to_vec() });
+    let taken = tail.take(all, |first, last, body| {
+        rows.push(Entries { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
-    group.taken.extend(taken.map(|taken| (live.clone(), taken)));
+    group.taken.extend(taken.map(|taken| (tail.clone(), taken)));
 }
 
 /// Does the checkpoints that are wanted.

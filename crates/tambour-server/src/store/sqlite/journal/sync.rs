@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::fail;
-use crate::store::live::{Live, Position};
+use crate::store::sqlite::tail::{Position, Tail};
 
 /// Hands what was written to the thread that syncs.
-pub(in crate::store) struct Syncer {
+pub(in crate::store::sqlite) struct Syncer {
     shared: Arc<Shared>,
 }
 
@@ -25,7 +25,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     files: Vec<Arc<File>>,
-    lives: Vec<(Arc<Live>, Position)>,
+    tails: Vec<(Arc<Tail>, Position)>,
     waiting: Vec<oneshot::Sender<()>>,
     closed: bool,
 }
@@ -39,12 +39,12 @@ impl Syncer {
     }
 
     /// Entries of a message were written to `file`.
-    pub(in crate::store) fn entries(&self, file: &Arc<File>, live: &Arc<Live>, upto: Position) {
-        self.shared.add(file, |queue| queue.lives.push((live.clone(), upto)));
+    pub(in crate::store::sqlite) fn entries(&self, file: &Arc<File>, tail: &Arc<Tail>, upto: Position) {
+        self.shared.add(file, |queue| queue.tails.push((tail.clone(), upto)));
     }
 
     /// Something was written to `file` that is waited for.
-    pub(in crate::store) fn wait(&self, file: &Arc<File>) -> oneshot::Receiver<()> {
+    pub(in crate::store::sqlite) fn wait(&self, file: &Arc<File>) -> oneshot::Receiver<()> {
         let (done, waiting) = oneshot::channel();
         self.shared.add(file, |queue| queue.waiting.push(done));
         waiting
@@ -79,7 +79,7 @@ impl Shared {
                 return;
             }
             let closed = queue.closed;
-            let Queue { files, lives, waiting, .. } = std::mem::take(&mut *queue);
+            let Queue { files, tails, waiting, .. } = std::mem::take(&mut *queue);
             queue.closed = closed;
             drop(queue);
             fail::point("sync.before");
@@ -90,7 +90,7 @@ impl Shared {
                 return;
             }
             fail::point("sync.after");
-            lives.iter().for_each(|(live, upto)| live.publish(*upto));
+            tails.iter().for_each(|(tail, upto)| tail.publish(*upto));
             waiting.into_iter().for_each(|done| {
                 let _ = done.send(());
             });

@@ -1,12 +1,10 @@
-//! A message that is running: the end of its log in memory, and who waits for more.
+//! The end of a log in memory: what the database does not have yet, what readers want next, and who waits for more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
 
-use super::Batch;
+use crate::store::Batch;
 
 /// Bytes of the log that stay in memory for readers who are behind; they read older entries from the store.
 const WINDOW: usize = 16 << 10;
@@ -17,34 +15,22 @@ const AHEAD: usize = 64 << 10;
 
 /// What readers follow.
 #[derive(Debug)]
-pub struct Live {
+pub(super) struct Tail {
     /// The message.
-    pub id: String,
-    /// Asks the run to stop.
-    pub cancel: CancellationToken,
+    pub(super) message: String,
     window: Mutex<Window>,
     committed: watch::Sender<Progress>,
     /// The database has got something.
     kept: Notify,
-    readers: watch::Sender<Readers>,
 }
 
 /// How far a log is committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub(super) struct Progress {
     /// Number of the last entry that readers may see.
-    pub last: u64,
+    pub(super) last: u64,
     /// Whether it is the last one of all.
-    pub ended: bool,
-}
-
-/// Who reads a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Readers {
-    /// How many there are.
-    now: usize,
-    /// How many have gone.
-    gone: u64,
+    pub(super) ended: bool,
 }
 
 /// The end of the log: entries that the database has, then those that only the journal has, then those that are not on the
@@ -78,8 +64,6 @@ pub(super) struct Position {
 /// What is to be done for a message that got entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Appended {
-    /// The database had everything before.
-    pub(super) first: bool,
     /// The writer does not know that there is something for it.
     pub(super) tell: bool,
     /// So much is waiting that the run should wait.
@@ -96,23 +80,20 @@ pub(super) struct Taken {
 
 /// A reader of a running message, counted as long as it lives.
 #[derive(Debug)]
-pub struct Reading {
-    live: Arc<Live>,
+pub(super) struct Reading {
+    tail: Arc<Tail>,
     slot: usize,
     progress: watch::Receiver<Progress>,
 }
 
-impl Live {
+impl Tail {
     /// A message whose log is empty.
-    #[must_use]
-    pub fn new(id: String) -> Arc<Live> {
-        Arc::new(Live {
-            id,
-            cancel: CancellationToken::new(),
+    pub(super) fn new(message: String) -> Arc<Tail> {
+        Arc::new(Tail {
+            message,
             window: Mutex::default(),
             committed: watch::Sender::new(Progress::default()),
             kept: Notify::new(),
-            readers: watch::Sender::new(Readers::default()),
         })
     }
 
@@ -134,7 +115,6 @@ impl Live {
             window.first = batch.first();
         }
         debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
-        let first = window.stored == window.appended;
         window.bytes.extend_from_slice(batch.body());
         let upto = Position { number: batch.last(), offset: window.base + window.bytes.len() };
         window.appended = upto;
@@ -146,7 +126,7 @@ impl Live {
         if visible {
             self.publish(upto);
         }
-        Appended { first, tell, ahead, upto }
+        Appended { tell, ahead, upto }
     }
 
     /// Takes what the database does not have, as one row of the log, if that is enough, or the message ends, or `all` says so.
@@ -170,10 +150,12 @@ impl Live {
         if upto.number > window.committed.number {
             window.committed = upto;
         }
+        let ended = window.ends && window.committed == window.appended;
         drop(window);
         self.committed.send_if_modified(|progress| {
-            let more = upto.number > progress.last;
+            let more = upto.number > progress.last || (ended && !progress.ended);
             progress.last = progress.last.max(upto.number);
+            progress.ended |= ended;
             more
         });
     }
@@ -195,21 +177,14 @@ impl Live {
     }
 
     /// How far the log is committed.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         *self.committed.borrow()
     }
 
-    /// Whether the log has its end, be it committed or not: the run waits for nothing any more.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.window().ends
-    }
-
-    /// Whether the database has everything.
-    pub(super) fn is_stored(&self) -> bool {
+    /// Whether nothing follows and the database has everything.
+    pub(super) fn is_done(&self) -> bool {
         let window = self.window();
-        window.stored == window.appended
+        (window.ends || self.progress().ended) && window.stored == window.appended
     }
 
     /// Bytes that the database does not have.
@@ -239,12 +214,12 @@ impl Live {
     /// Entries after `after`, for who is no reader. `None` if the first of them are in the database alone.
     pub(super) fn recent(&self, after: u64, most: usize) -> Option<Option<Batch>> {
         let window = self.window();
-        (window.first <= after.saturating_add(1)).then(|| window.since(after, most))
+        let known = window.first > 0 && window.first <= after.saturating_add(1);
+        known.then(|| window.since(after, most))
     }
 
     /// A new reader.
-    pub(super) fn read(self: &Arc<Live>) -> Reading {
-        self.readers.send_modify(|readers| readers.now += 1);
+    pub(super) fn read(self: &Arc<Tail>) -> Reading {
         let mut window = self.window();
         let free = window.readers.iter().position(|reader| *reader == u64::MAX);
         let slot = free.unwrap_or_else(|| {
@@ -253,21 +228,7 @@ impl Live {
         });
         window.readers[slot] = 0;
         drop(window);
-        Reading { live: self.clone(), slot, progress: self.committed.subscribe() }
-    }
-
-    /// Waits until the last reader has gone and none has come for `grace`. A message nobody has begun to read waits for ever.
-    pub(crate) async fn deserted(&self, grace: Duration) {
-        let mut readers = self.readers.subscribe();
-        let mut gone = 0;
-        loop {
-            let left = readers.wait_for(|readers| readers.now == 0 && readers.gone > gone).await;
-            gone = left.map_or(gone, |readers| readers.gone);
-            let came = readers.wait_for(|readers| readers.now > 0 || readers.gone > gone);
-            if tokio::time::timeout(grace, came).await.is_err() {
-                return;
-            }
-        }
+        Reading { tail: self.clone(), slot, progress: self.committed.subscribe() }
     }
 }
 
@@ -320,39 +281,23 @@ impl Window {
 
 impl Reading {
     /// Waits until there is something after `after`, or nothing will come.
-    pub async fn more(&mut self, after: u64) -> Progress {
+    pub(super) async fn more(&mut self, after: u64) -> Progress {
         let waited = self.progress.wait_for(|progress| progress.last > after || progress.ended).await;
         let waited = waited.map(|progress| *progress);
         waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
     }
 
-    /// Waits until nothing comes any more.
-    pub async fn ended(&mut self) {
-        let _ = self.progress.wait_for(|progress| progress.ended).await;
-    }
-
     /// Committed entries after `after`, about `most` bytes of them, if memory still has them. The reader has seen what was
     /// before.
-    #[must_use]
-    pub fn since(&self, after: u64, most: usize) -> Option<Batch> {
-        let mut window = self.live.window();
+    pub(super) fn since(&self, after: u64, most: usize) -> Option<Batch> {
+        let mut window = self.tail.window();
         window.readers[self.slot] = after;
         window.since(after, most)
-    }
-
-    /// The message.
-    #[must_use]
-    pub fn live(&self) -> &Arc<Live> {
-        &self.live
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.live.window().readers[self.slot] = u64::MAX;
-        self.live.readers.send_modify(|readers| {
-            readers.now -= 1;
-            readers.gone += 1;
-        });
+        self.tail.window().readers[self.slot] = u64::MAX;
     }
 }

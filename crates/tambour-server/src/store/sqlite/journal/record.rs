@@ -3,10 +3,10 @@
 //! A payload is a letter and what it stands for: `M` a new message (JSON), `E` entries of a log, `P` nothing, to see whether
 //! there is room. Numbers are little-endian.
 
-use super::super::MessageRow;
+use crate::store::MessageRow;
 
 /// What goes on the journal.
-pub(in crate::store) enum Record<'a> {
+pub(in crate::store::sqlite) enum Record<'a> {
     /// A new message.
     Message(&'a MessageRow),
     /// Entries `first` to `last` of the log of a message.
@@ -26,11 +26,11 @@ pub(super) enum Found {
 
 /// Entries with consecutive numbers.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::store) struct Entries {
-    pub(in crate::store) message: String,
-    pub(in crate::store) first: u64,
-    pub(in crate::store) last: u64,
-    pub(in crate::store) body: Vec<u8>,
+pub(in crate::store::sqlite) struct Entries {
+    pub(in crate::store::sqlite) message: String,
+    pub(in crate::store::sqlite) first: u64,
+    pub(in crate::store::sqlite) last: u64,
+    pub(in crate::store::sqlite) body: Vec<u8>,
 }
 
 /// Bytes before a payload.

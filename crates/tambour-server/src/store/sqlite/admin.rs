@@ -1,65 +1,22 @@
 //! Settings and keys.
 
+use async_trait::async_trait;
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
+use super::SqliteStore;
 use super::commit::{begin, end};
-use super::{Store, StoreError};
 use crate::fail;
+use crate::store::{Admin, Key, StoreError, Usage};
 
-/// An API key, without its secret.
-#[derive(Clone, Debug)]
-pub struct Key {
-    /// Its id.
-    pub id: String,
-    /// Whose everything is that is made with it.
-    pub owner: String,
-    /// Its name.
-    pub name: String,
-    /// SHA-256 of the secret.
-    pub hash: Vec<u8>,
-    /// Whether it may change settings and keys.
-    pub admin: bool,
-    /// RFC 3339 time.
-    pub created: String,
-    /// What it may do, as JSON; all where it is absent.
-    pub limits: Option<String>,
-}
-
-/// What was asked with one key on one day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// The day, in UTC.
-    pub day: String,
-    /// Id of the key, and its name.
-    pub key: String,
-    /// Its name then.
-    pub name: String,
-    /// Whose it is.
-    pub owner: String,
-    /// Messages and turns of dialogues.
-    pub requests: i64,
-    /// Tokens of prompts.
-    pub input_tokens: i64,
-    /// Tokens of replies.
-    pub output_tokens: i64,
-}
-
-impl Store {
-    /// All settings that were changed.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+#[async_trait]
+impl Admin for SqliteStore {
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
         Ok(sqlx::query_as("select name, value from settings").fetch_all(self.pool()).await?)
     }
 
-    /// Changes settings, all or none; values are JSON.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+    async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
         fail::point("settings.before");
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
@@ -69,19 +26,11 @@ impl Store {
         Ok(())
     }
 
-    /// All keys.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn keys(&self) -> Result<Vec<Key>, StoreError> {
+    async fn keys(&self) -> Result<Vec<Key>, StoreError> {
         Ok(sqlx::query_as("select * from keys order by created").fetch_all(self.pool()).await?)
     }
 
-    /// Stores a key.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
+    async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
         let query = sqlx::query(
             "insert into keys (id, owner, name, hash, admin, created, limits) values (?, ?, ?, ?, ?, ?, ?)",
         );
@@ -99,11 +48,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds to what was asked with a key on a day.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
+    async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
         let query = sqlx::query(
             "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
              on conflict (day, key) do update set requests = requests + excluded.requests, \
@@ -118,12 +63,7 @@ impl Store {
         Ok(())
     }
 
-    /// What was asked, the last day first and of a day by key: of one owner, or of all; from one day to another, both included; behind
-    /// a day and key.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn usage(
+    async fn usage(
         &self,
         owner: Option<&str>,
         (from, to): (&str, &str),
@@ -139,11 +79,7 @@ impl Store {
         Ok(query.fetch_all(self.pool()).await?)
     }
 
-    /// Makes everything of one owner another one's.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.caught_up().await?;
         self.shared.pending.hand_over(from, to);
         let mut connection = self.pool().acquire().await?;
@@ -163,11 +99,7 @@ impl Store {
         Ok(end(&mut connection, moved).await?)
     }
 
-    /// Removes a key; whether there was one.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
+    async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
         let done = sqlx::query("delete from keys where id = ?").bind(id).execute(self.pool()).await?;
         Ok(done.rows_affected() > 0)
     }

@@ -9,13 +9,13 @@ use super::record::{self, Entries, Found};
 use super::{HEAD, segments};
 use crate::fail;
 use crate::store::StoreError;
-use crate::store::commit::{begin, end, insert_message, insert_rows};
+use crate::store::sqlite::commit::{begin, end, insert_message, insert_rows};
 
 /// Bytes of entries of one transaction.
 const ENOUGH: usize = 4 << 20;
 
 /// Puts what only the journal has into the database, and removes its segments. A damaged tail is left out.
-pub(in crate::store) async fn replay(folder: &Path, pool: &SqlitePool) -> Result<(), StoreError> {
+pub(in crate::store::sqlite) async fn replay(folder: &Path, pool: &SqlitePool) -> Result<(), StoreError> {
     let segments = if folder.exists() { segments(folder)? } else { Vec::new() };
     let mut replay = Replay { pool, last: HashMap::new(), rows: Vec::new(), bytes: 0 };
     replay.table().await?;

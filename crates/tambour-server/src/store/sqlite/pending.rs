@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{ConversationRow, Live, MessageRow};
+use super::tail::Tail;
+use crate::store::{ConversationRow, MessageRow};
 
 /// Rows and logs in front of the database.
 #[derive(Default)]
 pub(super) struct Pending {
     rows: Mutex<HashMap<String, Row>>,
-    open: Mutex<HashMap<String, Arc<Live>>>,
+    logs: Mutex<HashMap<String, Arc<Tail>>>,
 }
 
 struct Row {
@@ -23,8 +24,8 @@ impl Pending {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<Tail>>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A row that is new, or has changed; the writer is told of it.
@@ -81,26 +82,31 @@ impl Pending {
         }
     }
 
-    /// A message has entries that the database does not have.
-    pub(super) fn add(&self, live: &Arc<Live>) {
-        self.logs().insert(live.id.clone(), live.clone());
+    /// The end of a message's log, which begins now if it is not known.
+    pub(super) fn begin(&self, message: &str) -> Arc<Tail> {
+        let mut logs = self.logs();
+        if let Some(tail) = logs.get(message) {
+            return tail.clone();
+        }
+        let tail = Tail::new(message.to_owned());
+        logs.insert(message.to_owned(), tail.clone());
+        tail
     }
 
-    /// The database may have all entries of a message now.
-    pub(super) fn close(&self, live: &Live) {
-        let mut open = self.logs();
-        if live.is_stored() {
-            open.remove(&live.id);
+    /// A log that is over leaves when the database has all of it.
+    pub(super) fn close(&self, tail: &Tail) {
+        if tail.is_done() {
+            self.logs().remove(&tail.message);
         }
     }
 
-    /// The messages that have entries here.
-    pub(super) fn open(&self) -> Vec<Arc<Live>> {
+    /// The logs that are written.
+    pub(super) fn tails(&self) -> Vec<Arc<Tail>> {
         self.logs().values().cloned().collect()
     }
 
-    /// The log of that message, if it has entries here.
-    pub(super) fn log(&self, id: &str) -> Option<Arc<Live>> {
-        self.logs().get(id).cloned()
+    /// The end of the log of that message, if it is written or the database does not have all of it.
+    pub(super) fn tail(&self, message: &str) -> Option<Arc<Tail>> {
+        self.logs().get(message).cloned()
     }
 }

@@ -1,0 +1,168 @@
+//! Texts with versions in the database: dialogue scripts and prompt templates.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row, SqliteConnection};
+
+use super::SqliteStore;
+use super::commit::{begin, end};
+use crate::fail;
+use crate::store::{Document, Documents, OfKind, StoreError, Version};
+
+const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
+     where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
+     as latest from documents where owner = ? and kind = ?";
+
+#[async_trait]
+impl Documents for SqliteStore {
+    async fn documents(&self, (owner, kind): OfKind<'_>) -> Result<Vec<Document>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{DOCUMENT} order by id"));
+        Ok(sqlx::query_as(statement).bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
+    }
+
+    async fn document(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<Option<Document>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{DOCUMENT} and id = ?"));
+        let query = sqlx::query_as(statement).bind(owner).bind(kind.word()).bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    async fn put_document(
+        &self,
+        of: OfKind<'_>,
+        document: &Document,
+        text: &Version,
+        publish: bool,
+        most: u32,
+    ) -> Result<Option<u32>, StoreError> {
+        fail::point("document.before");
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let mut number = None;
+        let written = put(&mut connection, of, document, text, publish, most).await;
+        let written = written.map(|put| number = put);
+        end(&mut connection, written).await?;
+        fail::point("document.after");
+        Ok(number)
+    }
+
+    async fn publish(
+        &self,
+        (owner, kind): OfKind<'_>,
+        id: &str,
+        version: u32,
+        now: &str,
+    ) -> Result<bool, StoreError> {
+        let query = sqlx::query(
+            "update documents set published = ?4, changed = ?5 where owner = ?1 and kind = ?2 and id = ?3 and exists \
+             (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
+        );
+        let query = query.bind(owner).bind(kind.word()).bind(id).bind(version).bind(now);
+        Ok(query.execute(self.pool()).await?.rows_affected() > 0)
+    }
+
+    async fn versions(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<Vec<Version>, StoreError> {
+        let query = sqlx::query_as(
+            "select version, created, hash, '' as text from versions where owner = ? and kind = ? and id = ? \
+             order by version desc",
+        );
+        Ok(query.bind(owner).bind(kind.word()).bind(id).fetch_all(self.pool()).await?)
+    }
+
+    async fn version(
+        &self,
+        (owner, kind): OfKind<'_>,
+        id: &str,
+        version: u32,
+    ) -> Result<Option<Version>, StoreError> {
+        let query = sqlx::query_as(
+            "select version, created, hash, text from versions where owner = ? and kind = ? and id = ? and version = ?",
+        );
+        let query = query.bind(owner).bind(kind.word()).bind(id).bind(version);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    async fn published(&self, (owner, kind): OfKind<'_>) -> Result<Vec<(String, String)>, StoreError> {
+        let query = sqlx::query_as(
+            "select documents.id, text from documents join versions on versions.owner = documents.owner and \
+             versions.kind = documents.kind and versions.id = documents.id and version = published \
+             where documents.owner = ? and documents.kind = ?",
+        );
+        Ok(query.bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
+    }
+
+    async fn delete_document(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<bool, StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let mut found = false;
+        let mut deleted = Ok(());
+        for table in ["versions", "documents"] {
+            let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
+            let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(owner).bind(kind.word()).bind(id);
+            match query.execute(&mut *connection).await {
+                Ok(done) => found |= done.rows_affected() > 0,
+                Err(error) => {
+                    deleted = Err(error);
+                    break;
+                }
+            }
+        }
+        end(&mut connection, deleted).await?;
+        Ok(found)
+    }
+}
+
+async fn put(
+    connection: &mut SqliteConnection,
+    (owner, kind): OfKind<'_>,
+    document: &Document,
+    text: &Version,
+    publish: bool,
+    most: u32,
+) -> sqlx::Result<Option<u32>> {
+    let (kind, id) = (kind.word(), &document.id);
+    let query = sqlx::query(
+        "insert into documents (owner, kind, id, name, created, changed) select ?1, ?2, ?3, ?4, ?5, ?5 \
+         where (select count(*) from documents where owner = ?1 and kind = ?2 and id <> ?3) < ?6 \
+         on conflict (owner, kind, id) do update set changed = excluded.changed, name = excluded.name",
+    );
+    let query = query.bind(owner).bind(kind).bind(id).bind(&document.name).bind(&document.changed).bind(most);
+    if query.execute(&mut *connection).await?.rows_affected() == 0 {
+        return Ok(None);
+    }
+    let query = sqlx::query_scalar(
+        "insert into versions (owner, kind, id, version, created, hash, text) select ?1, ?2, ?3, \
+         coalesce((select max(version) from versions where owner = ?1 and kind = ?2 and id = ?3), 0) + 1, ?4, ?5, ?6 \
+         returning version",
+    );
+    let query = query.bind(owner).bind(kind).bind(id).bind(&text.created).bind(&text.hash).bind(&text.text);
+    let version: u32 = query.fetch_one(&mut *connection).await?;
+    if publish {
+        let query = sqlx::query("update documents set published = ? where owner = ? and kind = ? and id = ?");
+        query.bind(version).bind(owner).bind(kind).bind(id).execute(&mut *connection).await?;
+    }
+    Ok(Some(version))
+}
+
+impl FromRow<'_, SqliteRow> for Document {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Document> {
+        Ok(Document {
+            id: row.try_get("id")?,
+            name: row.try_get("name")?,
+            created: row.try_get("created")?,
+            changed: row.try_get("changed")?,
+            published: row.try_get("published")?,
+            latest: row.try_get("latest")?,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Version {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Version> {
+        Ok(Version {
+            version: row.try_get("version")?,
+            created: row.try_get("created")?,
+            hash: row.try_get("hash")?,
+            text: row.try_get("text")?,
+        })
+    }
+}

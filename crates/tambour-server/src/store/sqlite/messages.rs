@@ -1,0 +1,190 @@
+//! Messages: their rows, and what came of them.
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::SqliteStore;
+use super::journal::Record;
+use super::writer::Work;
+use crate::fail;
+use crate::store::{MessageRow, Messages, Outcome, Own, Page, Store, StoreError, Turn};
+
+/// Reads a [`Turn`]: what it can be made from only where it was not kept.
+macro_rules! turn {
+    () => {
+        "select id, status, turn, iif(turn is null, request, null) as request, \
+         iif(turn is null, summary, null) as summary from messages left join records on message_id = id "
+    };
+}
+
+#[async_trait]
+impl Messages for SqliteStore {
+    fn insert_message(
+        &self,
+        row: &MessageRow,
+    ) -> Result<BoxFuture<'static, Result<(), StoreError>>, StoreError> {
+        self.available()?;
+        let Own { server, epoch } = self.own();
+        let row = MessageRow { server: Some(server.clone()), epoch: Some(*epoch), ..row.clone() };
+        let synced = self.journal(&Record::Message(&row), |file| {
+            self.shared.pending.put(row.clone());
+            self.shared.pending.begin(&row.id);
+            let told = self.writer.tell(Work::Message(row.id.clone()));
+            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.wait(file)))
+        })??;
+        Ok(Box::pin(async {
+            match synced {
+                Some(synced) => synced.await.map_err(|_| StoreError::Closed),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
+        if let Some(row) = self.shared.pending.row(id) {
+            return Ok(Some(MessageRow::clone(&row)));
+        }
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id where id = ?",
+        );
+        Ok(query.bind(id).fetch_optional(self.pool()).await?)
+    }
+
+    async fn repeated(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        if let Some(row) = self.shared.pending.repeated(owner, repeat) {
+            return Ok(Some(MessageRow::clone(&row)));
+        }
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id \
+             where owner = ? and repeat = ? and created > ? order by number desc limit 1",
+        );
+        Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
+    }
+
+    async fn running(&self) -> Result<Vec<MessageRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select *, null as size, null as turn, null as summary, null as details from messages \
+             where status = 'running' and (server is null or (server = ? and epoch < ?)) order by number",
+        );
+        let Own { server, epoch } = self.own();
+        Ok(query.bind(server).bind(epoch).fetch_all(self.pool()).await?)
+    }
+
+    async fn messages_of(
+        &self,
+        conversation: &str,
+        after: Option<&str>,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<MessageRow>, StoreError> {
+        use futures_util::TryStreamExt;
+        self.caught_up().await?;
+        let mut rows = sqlx::query_as::<_, MessageRow>(
+            "select messages.*, size, turn, summary, null as details from messages \
+             left join records on message_id = id where conversation_id = ?1 \
+             and number > coalesce((select number from messages where id = ?2 and conversation_id = ?1), 0) \
+             order by number limit ?3",
+        )
+        .bind(conversation)
+        .bind(after)
+        .bind(i64::from(limit) + 1)
+        .fetch(self.pool());
+        let (mut page, mut read) = (Page { rows: Vec::new(), more: false }, 0);
+        while let Some(row) = rows.try_next().await? {
+            let full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
+            read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
+            if full || (read > bytes && !page.rows.is_empty()) {
+                page.more = true;
+                break;
+            }
+            page.rows.push(row);
+        }
+        Ok(page)
+    }
+
+    async fn turns_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<Turn>, StoreError> {
+        use futures_util::TryStreamExt;
+        self.caught_up().await?;
+        let mut rows = sqlx::query_as::<_, Turn>(concat!(
+            turn!(),
+            "where conversation_id = ? and status <> 'superseded' \
+             and number < (select number from messages where id = ?) order by number desc"
+        ))
+        .bind(&message.conversation_id)
+        .bind(&message.id)
+        .fetch(self.pool());
+        let (mut turns, mut read) = (Vec::new(), 0);
+        while let Some(turn) = rows.try_next().await? {
+            read += turn.size();
+            if read > bytes && !turns.is_empty() {
+                break;
+            }
+            turns.push(turn);
+        }
+        Ok(turns)
+    }
+
+    async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError> {
+        self.caught_up().await?;
+        let query = sqlx::query_as(concat!(turn!(), "where id = ?")).bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    fn finish_message(&self, row: &MessageRow, status: &str, outcome: Outcome) -> Result<(), StoreError> {
+        fail::point("record.before");
+        let row = MessageRow { status: status.to_owned(), outcome: Some(outcome), ..row.clone() };
+        let id = row.id.clone();
+        self.shared.pending.put(row);
+        self.writer.tell(Work::Record(id))
+    }
+}
+
+impl FromRow<'_, SqliteRow> for MessageRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<MessageRow> {
+        let summary: Option<String> = row.try_get("summary")?;
+        let outcome = match summary {
+            Some(summary) => Some(Outcome {
+                size: row.try_get::<i64, _>("size")?.cast_unsigned(),
+                turn: row.try_get("turn")?,
+                summary,
+                details: row.try_get("details")?,
+                updates: Vec::new(),
+            }),
+            None => None,
+        };
+        Ok(MessageRow {
+            id: row.try_get("id")?,
+            conversation_id: row.try_get("conversation_id")?,
+            request_id: row.try_get("request_id")?,
+            owner: row.try_get("owner")?,
+            created: row.try_get("created")?,
+            status: row.try_get("status")?,
+            request: row.try_get("request")?,
+            repeat: row.try_get("repeat")?,
+            server: row.try_get("server")?,
+            epoch: row.try_get("epoch")?,
+            outcome,
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Turn {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Turn> {
+        let (request, summary): (Option<String>, _) = (row.try_get("request")?, row.try_get("summary")?);
+        Ok(Turn {
+            id: row.try_get("id")?,
+            status: row.try_get("status")?,
+            turn: row.try_get("turn")?,
+            made_from: request.map(|request| (request, summary)),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! The store in a SQLite database behind a journal.
+//!
+//! `journal` is the files that grow, `writer` what brings them into the database behind them, `commit` one transaction, `tail`
+//! the end of a log in memory, `pending` what is read meanwhile, `log` the log; the others are the rows of their names.
+
+mod admin;
+mod commit;
+mod conversations;
+mod deletion;
+mod dialogues;
+mod documents;
+mod imports;
+mod journal;
+mod kept;
+mod log;
+mod messages;
+mod migrations;
+mod own;
+mod pending;
+mod repeats;
+mod states;
+mod tail;
+mod tools;
+mod writer;
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::SqlitePool;
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Own, Store, StoreError};
+use journal::{Journal, Record};
+use pending::Pending;
+use writer::Work;
+
+/// A store on SQLite.
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    writer: writer::Writer,
+    own: Arc<Own>,
+    /// Held as long as the database is used; the system lets go of it when the process dies.
+    lock: Arc<File>,
+}
+
+/// What the store and its writer share.
+struct Shared {
+    pool: SqlitePool,
+    journal: Journal,
+    pending: Pending,
+    /// The database cannot be written at present.
+    behind: AtomicBool,
+    /// What cannot be written is not waited for any more.
+    closing: CancellationToken,
+    /// The store cannot go on.
+    dead: CancellationToken,
+}
+
+/// How long who asks waits for the store, at most.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+impl SqliteStore {
+    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it.
+    ///
+    /// # Errors
+    /// The folder or the database cannot be used.
+    pub async fn open(file: &Path, durable: bool) -> Result<SqliteStore, StoreError> {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let lock = File::create(file.with_extension("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(file.display().to_string())),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        let pool = pool(file, durable).await?;
+        migrations::run(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
+        migrations::vacuum(&pool).await?;
+        let folder = file.with_extension("journal");
+        journal::replay(&folder, &pool).await?;
+        let own = Arc::new(own::begin(&pool).await?);
+        let dead = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            pool,
+            journal: Journal::open(folder, durable, &dead)?,
+            pending: Pending::default(),
+            behind: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+            dead,
+        });
+        Ok(SqliteStore { writer: writer::Writer::start(shared.clone()), own, shared, lock: Arc::new(lock) })
+    }
+
+    fn pool(&self) -> &SqlitePool {
+        &self.shared.pool
+    }
+
+    /// Waits until the database has what was handed over, two seconds at most.
+    async fn flush(&self) -> Result<(), StoreError> {
+        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
+        flushed.unwrap_or(Err(StoreError::Slow))
+    }
+
+    /// Waits until the database has every row that was handed over, two seconds at most.
+    async fn caught_up(&self) -> Result<(), StoreError> {
+        if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
+    }
+
+    /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
+    fn journal<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<File>) -> T) -> Result<T, StoreError> {
+        let appended = self.shared.journal.append(record, then).map_err(StoreError::Journal)?;
+        if let Some(full) = appended.full {
+            self.writer.tell(Work::Segment(full))?;
+        }
+        Ok(appended.then)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn own(&self) -> &Own {
+        &self.own
+    }
+
+    fn available(&self) -> Result<(), StoreError> {
+        if self.shared.dead.is_cancelled() || self.shared.closing.is_cancelled() {
+            return Err(StoreError::Closed);
+        }
+        if self.shared.behind.load(Ordering::Relaxed) { Err(StoreError::Full) } else { Ok(()) }
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.journal(&Record::Probe, |_| ())?;
+        self.flush().await?;
+        self.available()
+    }
+
+    async fn dead(&self) {
+        self.shared.dead.cancelled().await;
+    }
+
+    fn give_up(&self) {
+        self.shared.closing.cancel();
+    }
+
+    async fn close(&self) {
+        if tokio::time::timeout(DEADLINE, self.writer.close()).await.is_err() {
+            self.give_up();
+        }
+        let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Connections to the database.
+async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
+    // NORMAL survives a killed process, FULL a power cut too.
+    let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .busy_timeout(Duration::from_secs(10))
+        .statement_cache_capacity(32);
+    // Each connection is a thread with a page cache of its own.
+    let options = options.pragma("cache_size", "-512");
+    // What is deleted is overwritten.
+    let options = options.pragma("secure_delete", "on");
+    // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
+    let options = options.pragma("wal_autocheckpoint", "0");
+    let pool = SqlitePoolOptions::new()
+        .max_connections(4)
+        .min_connections(1)
+        .idle_timeout(Duration::from_secs(60))
+        // A file does not go away as a server does.
+        .test_before_acquire(false);
+    Ok(pool.connect_with(options).await?)
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> StoreError {
+        StoreError::Database(error.into())
+    }
+}

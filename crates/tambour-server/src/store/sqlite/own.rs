@@ -1,0 +1,19 @@
+//! Which server a database is of, and its starts.
+
+use sqlx::SqlitePool;
+
+use crate::store::Own;
+use crate::{fail, ids};
+
+/// Begins the next epoch; the first one makes the id.
+pub(super) async fn begin(pool: &SqlitePool) -> sqlx::Result<Own> {
+    fail::point("epoch.before");
+    let query = sqlx::query_as(
+        "insert into server (id, epoch, created) \
+         values (coalesce((select id from server limit 1), ?), 1, ?) \
+         on conflict (id) do update set epoch = epoch + 1 returning id, epoch",
+    );
+    let (server, epoch) = query.bind(ids::new("srv")).bind(ids::now()).fetch_one(pool).await?;
+    fail::point("epoch.after");
+    Ok(Own { server, epoch })
+}

@@ -1,0 +1,56 @@
+//! Answers to requests that may come again, kept for a day.
+
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+
+use super::SqliteStore;
+use crate::store::{Once, Repeat, Repeats, StoreError};
+
+impl Once {
+    /// Notes within a transaction that the input of a dialogue has been taken, or its answer, a body of status 200. Nothing if there is no such
+    /// dialogue any more.
+    pub(super) async fn note(
+        &self,
+        connection: &mut SqliteConnection,
+        dialogue: &str,
+        answer: Option<&str>,
+    ) -> sqlx::Result<()> {
+        let query = sqlx::query("delete from repeats where created < ?").bind(&self.since);
+        query.execute(&mut *connection).await?;
+        let query = sqlx::query(
+            "insert or replace into repeats (owner, repeat, created, request, status, answer) \
+             select ?1, ?2, ?3, ?4, ?5, ?6 where exists (select 1 from dialogues where id = ?7)",
+        );
+        let status = if answer.is_some() { 200 } else { Repeat::TAKEN };
+        let query = query.bind(&self.owner).bind(&self.repeat).bind(&self.created).bind(&self.request);
+        query.bind(status).bind(answer.unwrap_or_default()).bind(dialogue).execute(connection).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Repeats for SqliteStore {
+    async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
+        let query = sqlx::query_as(
+            "select request, status, answer from repeats where owner = ? and repeat = ? and created >= ?",
+        );
+        let found: Option<(String, u16, String)> =
+            query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
+        Ok(found.map(|(request, status, answer)| Repeat { request, status, answer }))
+    }
+
+    async fn keep_repeat(
+        &self,
+        (owner, repeat): (&str, &str),
+        kept: &Repeat,
+        (now, since): (&str, &str),
+    ) -> Result<(), StoreError> {
+        sqlx::query("delete from repeats where created < ?").bind(since).execute(self.pool()).await?;
+        let query = sqlx::query(
+            "insert or replace into repeats (owner, repeat, created, request, status, answer) values (?, ?, ?, ?, ?, ?)",
+        );
+        let query = query.bind(owner).bind(repeat).bind(now).bind(&kept.request).bind(kept.status);
+        query.bind(&kept.answer).execute(self.pool()).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! The client that services are asked with: connections that are kept, TLS, and buffers that stay small however fast a service is.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use axum::http::{HeaderValue, Request, Response, Uri};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+use rustls::{ClientConfig, RootCertStore};
+use tower::Service;
+
+use super::proxy::{Line, Proxied};
+
+/// Bytes of a service's answer that wait for the run in a connection of their own, and room for the head of it.
+const READ: usize = 64 << 10;
+/// The same for one of several streams that share a connection.
+const WINDOW: u32 = 64 << 10;
+/// The same for all of them together.
+const WINDOWS: u32 = 1 << 20;
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(90);
+/// How long nothing comes before the system asks whether the other side is still there.
+const PROBE: Duration = Duration::from_secs(15);
+
+/// Asks one service.
+pub(super) struct Client {
+    inner: legacy::Client<Connector, Full<Bytes>>,
+    proxies: Arc<Matcher>,
+    /// What the URLs of all requests begin with; no slash is at its end.
+    base: String,
+    /// What a base URL with a name and password says of who asks.
+    login: Option<HeaderValue>,
+}
+
+/// Why no answer has begun.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// No connection was made in time.
+    Late,
+    /// There is nobody, or not the one who should be there.
+    Unreachable,
+    /// The connection broke.
+    Closed,
+}
+
+impl Client {
+    /// A client for a service below `base`.
+    ///
+    /// # Errors
+    /// The system's certificates cannot be read.
+    pub(super) fn new(base: &str, connect: Duration) -> Result<Client, rustls::Error> {
+        let local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local));
+        // A proxy of the environment is for the world outside.
+        let proxies = if local { Matcher::builder().build() } else { Matcher::from_env() };
+        Client::through(proxies, base, connect)
+    }
+
+    fn through(proxies: Matcher, base: &str, connect: Duration) -> Result<Client, rustls::Error> {
+        // The one provider of the process; a second client in it finds it installed.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let proxies = Arc::new(proxies);
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(PROBE));
+        let (base, login) = apart(base);
+        let tls = tls(&base, &proxies)?;
+        let secure = || HttpsConnectorBuilder::new().with_tls_config(tls.clone());
+        let to_proxy = secure().https_or_http().enable_http1().wrap_connector(tcp.clone());
+        let proxied = Proxied::new(tcp, to_proxy, proxies.clone());
+        let https = secure().https_or_http().enable_all_versions().wrap_connector(proxied);
+        let inner = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http1_max_buf_size(READ)
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(WINDOWS)
+            .build(Connector { https, connect });
+        Ok(Client { inner, proxies, base, login })
+    }
+
+    /// What the URLs of requests begin with.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Sends a request, and gives the head of the answer.
+    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
+        if let Some(login) = &self.login {
+            request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
+        }
+        if request.uri().scheme_str() == Some("http") {
+            // Without a tunnel the proxy reads the request itself.
+            let proxy = self.proxies.intercept(request.uri());
+            if let Some(name) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
+                request.headers_mut().insert(PROXY_AUTHORIZATION, name.clone());
+            }
+        }
+        self.inner.request(request).await.map_err(|error| match source::<Late>(&error) {
+            Some(Late) => Failed::Late,
+            None if error.is_connect() => Failed::Unreachable,
+            None => Failed::Closed,
+        })
+    }
+}
+
+/// Whom to believe. Certificates are read only where they are needed: who asks a service of this machine needs none.
+fn tls(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
+    let secure = |uri: &Uri| uri.scheme_str() == Some("https");
+    let needed = base
+        .parse::<Uri>()
+        .is_ok_and(|base| secure(&base) || proxies.intercept(&base).is_some_and(|proxy| secure(proxy.uri())));
+    let config = ClientConfig::builder();
+    let config = if needed {
+        config.try_with_platform_verifier()?
+    } else {
+        config.with_root_certificates(RootCertStore::empty())
+    };
+    Ok(config.with_no_client_auth())
+}
+
+/// Connects in the time there is for all of it: name, proxy, connection and TLS.
+#[derive(Clone)]
+struct Connector {
+    https: HttpsConnector<Proxied>,
+    connect: Duration,
+}
+
+/// The time to connect was over.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection in time")]
+struct Late;
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<Line>;
+    type Error = Cause;
+    type Future = BoxFuture<'static, Result<MaybeHttpsStream<Line>, Cause>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+        self.https.poll_ready(context)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = tokio::time::timeout(self.connect, self.https.call(to));
+        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(Late.into())) })
+    }
+}
+
+/// The cause of that type behind an error.
+fn source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    std::iter::successors(error.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
+}
+
+/// A base URL without name and password, and the header they come to.
+fn apart(base: &str) -> (String, Option<HeaderValue>) {
+    let bare = |base: &str| base.trim_end_matches('/').to_owned();
+    let Ok(mut url) = Url::parse(base) else { return (bare(base), None) };
+    if url.username().is_empty() && url.password().is_none() {
+        return (bare(base), None);
+    }
+    let both = [url.username(), url.password().unwrap_or_default()];
+    let both = both.map(|text| percent_decode_str(text).collect::<Vec<u8>>()).join(&b':');
+    let mut login = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(both))).ok();
+    login.iter_mut().for_each(|login| login.set_sensitive(true));
+    // A URL that has a name has a host, so that these do not fail.
+    let _ = (url.set_username(""), url.set_password(None));
+    (bare(url.as_str()), login)
+}
+
+/// Whether a host is this machine.
+pub(crate) fn is_local(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::http::Request;
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full};
+    use hyper_util::client::proxy::matcher::Matcher;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::{Client, Failed};
+
+    /// What a client of `base` sends to a proxy, and what it makes of the answer.
+    async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, Failed>) {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = proxy.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut socket, _) = proxy.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_ne!(socket.read_buf(&mut head).await.unwrap(), 0, "{head:?}");
+            }
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap()
+        });
+        let proxies = Matcher::builder().all(format!("http://{login}{address}")).no("near.example").build();
+        let client = Client::through(proxies, base, Duration::from_secs(30)).unwrap();
+        let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
+        let got = match client.send(request).await {
+            Ok(answer) => {
+                let body = answer.into_body().collect().await.unwrap().to_bytes();
+                Ok(String::from_utf8(body.to_vec()).unwrap())
+            }
+            Err(failed) => Err(failed),
+        };
+        (served.await.unwrap().to_lowercase(), got)
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_asked_in_the_place_of_the_service() {
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+        let (head, got) = asked("http://models.example/v1", "ada:s3cret@", answer).await;
+        assert!(head.starts_with("get http://models.example/v1/x http/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nhost: models.example\r\n"), "{head}");
+        // `ada:s3cret`
+        assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
+        assert_eq!(got.unwrap(), "hi");
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_is_asked_for_where_there_is_tls() {
+        let answer = "HTTP/1.1 403 Forbidden\r\n\r\n";
+        let (head, got) = asked("https://models.example/v1", "ada:s3cret@", answer).await;
+        assert!(head.starts_with("connect models.example:443 http/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
+        assert!(matches!(got, Err(Failed::Unreachable)), "{got:?}");
+    }
+
+    #[tokio::test]
+    async fn name_and_password_of_a_url_are_sent_and_not_shown() {
+        let answer = "HTTP/1.1 204 No Content\r\n\r\n";
+        let (head, _) = asked("http://b%C3%B6b:p%40ss@models.example", "", answer).await;
+        assert!(head.starts_with("get http://models.example/x "), "{head}");
+        // `böb:p@ss`
+        assert!(head.contains("\r\nauthorization: basic yso2yjpwqhnz\r\n"), "{head}");
+        assert!(!head.contains("proxy-authorization"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_not_made_in_time_is_late() {
+        // It accepts, and says nothing of TLS.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("https://{}", silent.local_addr().unwrap());
+        let client = Client::new(&base, Duration::from_millis(50)).unwrap();
+        let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
+        assert!(matches!(client.send(request).await, Err(Failed::Late)));
+    }
+}

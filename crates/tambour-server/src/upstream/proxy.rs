@@ -1,0 +1,130 @@
+//! Connections to services, past or through the proxies that the environment names.
+
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::http::Uri;
+use futures_util::future::BoxFuture;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower::Service;
+
+/// Connects to hosts; what is behind a proxy by way of it.
+#[derive(Clone)]
+pub(super) struct Proxied {
+    direct: HttpConnector,
+    /// To the proxy itself, which may want TLS, too.
+    to_proxy: HttpsConnector<HttpConnector>,
+    proxies: Arc<Matcher>,
+}
+
+/// A connection, before TLS with the host.
+pub(super) struct Line {
+    stream: MaybeHttpsStream<TokioIo<TcpStream>>,
+    /// The other side is a proxy that reads the requests.
+    forwards: bool,
+}
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+impl Proxied {
+    pub(super) fn new(
+        direct: HttpConnector,
+        to_proxy: HttpsConnector<HttpConnector>,
+        proxies: Arc<Matcher>,
+    ) -> Proxied {
+        Proxied { direct, to_proxy, proxies }
+    }
+}
+
+impl Service<Uri> for Proxied {
+    type Response = Line;
+    type Error = Cause;
+    type Future = BoxFuture<'static, Result<Line, Cause>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+        self.direct.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let Some(proxy) = self.proxies.intercept(&to) else {
+            let connecting = self.direct.call(to);
+            return Box::pin(async move {
+                Ok(Line { stream: MaybeHttpsStream::Http(connecting.await?), forwards: false })
+            });
+        };
+        if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
+            let refused = format!(
+                "a proxy has to be one for HTTP, not `{}`",
+                proxy.uri().scheme_str().unwrap_or_default()
+            );
+            return Box::pin(async move { Err(refused.into()) });
+        }
+        if to.scheme_str() == Some("http") {
+            let connecting = self.to_proxy.call(proxy.uri().clone());
+            return Box::pin(async move { Ok(Line { stream: connecting.await?, forwards: true }) });
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy.clone());
+        if let Some(name) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(name.clone());
+        }
+        let connecting = tunnel.call(to);
+        Box::pin(async move { Ok(Line { stream: connecting.await?, forwards: false }) })
+    }
+}
+
+impl Connection for Line {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.forwards)
+    }
+}
+
+impl Line {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut MaybeHttpsStream<TokioIo<TcpStream>>> {
+        Pin::new(&mut self.get_mut().stream)
+    }
+}
+
+impl Read for Line {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, into)
+    }
+}
+
+impl Write for Line {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, parts)
+    }
+}
