@@ -47,8 +47,8 @@ fn error(events: &[Event]) -> String {
 #[tokio::test]
 async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     let mcp = Mcp::start(vec![tool("echo"), reading("look"), tool("hidden"), tool("structured")]).await;
-    let given =
-        json!({"tools": ["echo", "look", "structured"], "prefix": "fs_", "headers": {"x-team": "blue"}});
+    let given = json!({"tools": ["echo", "look", "structured"], "prefix": "fs_", "headers": {"x-team": "blue"},
+        "key_env": "CARGO_PKG_NAME"});
     let replies = [plan(&[("fs_echo", "one"), ("fs_structured", "two")]), answer("It is done.")];
     let (model, server) = server(&[&replies[0], &replies[1]], &mcp, &given).await;
     until_listed(&server, &["fs_echo", "fs_look", "fs_structured"]).await;
@@ -68,7 +68,10 @@ async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     // Under its own names, once each, with what the configuration says of the connection.
     let sent: Vec<String> = mcp.calls().into_iter().map(|(name, _)| name).collect();
     assert_eq!(sent, ["echo", "structured"]);
-    assert!(mcp.seen.lock().unwrap().headers.contains(&("x-team".into(), "blue".into())));
+    let headers = mcp.seen.lock().unwrap().headers.clone();
+    assert!(headers.contains(&("x-team".into(), "blue".into())), "{headers:?}");
+    // Cargo sets the variable for tests.
+    assert!(headers.contains(&("authorization".into(), "Bearer tambour-server".into())), "{headers:?}");
     let told = model.asked()[1].body["messages"].to_string();
     assert!(told.contains("did echo with"), "{told}");
     assert_eq!(server.metric("tambour_tool_calls_total").await, 2);
@@ -102,6 +105,20 @@ async fn native_calls_of_a_model_run_too() {
     let told = asked[1].body["messages"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&told["role"], &told["tool_call_id"]), (&json!("tool"), &json!("abc")));
     assert!(told["content"].as_str().unwrap().contains("did echo with"), "{told}");
+}
+
+#[tokio::test]
+async fn calls_that_a_model_writes_as_text_run_too() {
+    let mcp = Mcp::start(vec![tool("echo")]).await;
+    let call =
+        "I look.\n<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"userInput\": \"x\"}}\n</tool_call>";
+    let (_model, server) = server(&[call, "It is fine."], &mcp, &json!({"tools": ["echo"]})).await;
+    let mut request = naming(&["echo"]);
+    request["dialect"] = "toolcall".into();
+    let events = server.stream(&request).await.whole().await;
+    assert_eq!(results(&events), ["ok"]);
+    assert!(text(&events, "final_delta").ends_with("It is fine."), "{events:?}");
+    assert_eq!(mcp.calls(), [("echo".to_owned(), json!({"userInput": "x"}))]);
 }
 
 #[tokio::test]
