@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValue;
+use serde_json::Value;
 use tambour::dialect::{DIALECTS, Entry};
 use tambour::tool::Tools;
 use tambour::verdict::Contract;
@@ -36,11 +37,7 @@ impl OptionArgs {
         let mut options = Options::default();
         options.profile = profile;
         for (name, value) in &self.options {
-            // The profile is an argument of its own where it can be chosen.
-            if name == "profile" {
-                bail!("`profile` is set with --profile, not with --option");
-            }
-            options.set(name, value.as_str())?;
+            set(&mut options, name, value.as_str())?;
         }
         if let Some(path) = &self.tools {
             options.tools = Some(tools(path)?);
@@ -52,6 +49,16 @@ impl OptionArgs {
     pub(crate) fn sets(&self, name: &str) -> bool {
         self.options.iter().any(|(set, _)| set == name)
     }
+}
+
+/// Sets an option of the reading.
+pub(crate) fn set(options: &mut Options, name: &str, value: impl Into<Value>) -> Result<()> {
+    if name == "profile" {
+        bail!(
+            "`profile` is an argument of its own where it can be chosen (`--profile` of `check`), not an option"
+        );
+    }
+    Ok(options.set(name, value)?)
 }
 
 /// `--structure FILE`.
@@ -79,7 +86,7 @@ impl StructureArgs {
 const NODES: usize = 10_000;
 
 /// The value in a file of YAML, which JSON is too.
-fn yaml(path: &Path) -> Result<serde_json::Value> {
+fn yaml(path: &Path) -> Result<Value> {
     let name = crate::input::name_of(Some(path));
     let text = crate::input::read(Some(path))?;
     let text = String::from_utf8(text).with_context(|| format!("{name} is not UTF-8 text"))?;

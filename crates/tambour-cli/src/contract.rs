@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
-use tambour::Profile;
 use tambour::dialect::{self, DIALECTS, Entry};
+use tambour::{Options, Profile};
 
 use crate::Outcome;
 use crate::args::{self, OptionArgs, StructureArgs};
@@ -38,20 +38,41 @@ pub(crate) struct Show {
     structure: StructureArgs,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[cfg_attr(
+    feature = "mcp",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub(crate) enum Format {
     /// Format instructions for a system prompt
+    #[default]
     Prompt,
     /// JSON Schema (draft 2020-12) of what a model writes
     JsonSchema,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Lang {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[cfg_attr(
+    feature = "mcp",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
+pub(crate) enum Lang {
     /// Chinese
     Zh,
     /// English
     En,
+}
+
+impl Lang {
+    /// Its name in options.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Lang::Zh => "zh",
+            Lang::En => "en",
+        }
+    }
 }
 
 pub(crate) fn run(command: &Command) -> Result<Outcome> {
@@ -63,24 +84,24 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
         if show.options.sets("text_language") {
             bail!("give `--lang` or the option `text_language`, not both");
         }
-        let word = match lang {
-            Lang::Zh => "zh",
-            Lang::En => "en",
-        };
-        options.set("text_language", word)?;
+        options.set("text_language", lang.word())?;
     }
-    let text = match show.format {
+    io::stdout().write_all(text(entry, &options, show.format)?.as_bytes())?;
+    Ok(Outcome::Fine)
+}
+
+/// What a dialect asks of a model.
+pub(crate) fn text(entry: &Entry, options: &Options, format: Format) -> Result<String> {
+    match format {
         Format::Prompt => match entry.prompt {
-            Some(prompt) => prompt(&options).text(),
+            Some(prompt) => Ok(prompt(options).text()),
             None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
         },
         Format::JsonSchema => match entry.schema {
-            Some(schema) => serde_json::to_string_pretty(&schema(&options))? + "\n",
+            Some(schema) => Ok(serde_json::to_string_pretty(&schema(options))? + "\n"),
             None => bail!("{}", lacking(entry, "JSON Schema", |entry| entry.schema.is_some())),
         },
-    };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(Outcome::Fine)
+    }
 }
 
 fn lacking(entry: &Entry, what: &str, has: fn(&Entry) -> bool) -> String {

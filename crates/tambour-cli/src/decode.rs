@@ -78,12 +78,27 @@ impl RoundArgs {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Finish {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[cfg_attr(
+    feature = "mcp",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
+pub(crate) enum Finish {
     /// It was done
+    #[default]
     Stop,
     /// It was cut by a token limit
     Length,
+}
+
+impl Finish {
+    pub(crate) fn end(self) -> End {
+        match self {
+            Finish::Stop => End::stop(),
+            Finish::Length => End::Finished(FinishReason::Length),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
@@ -93,10 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::new(from, &options)?;
     let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);
     let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
-    let mut end = match args.finish {
-        Finish::Stop => End::stop(),
-        Finish::Length => End::Finished(FinishReason::Length),
-    };
+    let mut end = args.finish.end();
     if let Some(path) = &args.chunks {
         for chunk in chunks(path)? {
             decoder.push(chunk.as_bytes())?;
@@ -174,9 +186,10 @@ impl<W: Write> Decoder<W> {
 
 /// Events as lines that wait to be printed.
 #[derive(Default)]
-struct Lines {
-    out: Vec<u8>,
-    refused: bool,
+pub(crate) struct Lines {
+    pub(crate) out: Vec<u8>,
+    /// The answer was replaced by the fallback, or there is none.
+    pub(crate) refused: bool,
 }
 
 impl Sink for Lines {

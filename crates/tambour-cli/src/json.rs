@@ -27,7 +27,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let bytes = input::read(args.file.as_deref())?;
     let name = input::name_of(args.file.as_deref());
-    let limits = Limits::default();
     let text = match str::from_utf8(&bytes) {
         Ok(text) => text.into(),
         Err(error) if args.strict => {
@@ -39,15 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
             String::from_utf8_lossy(&bytes)
         }
     };
-    let (value, findings) = if args.strict {
-        match json::strict_text(&text, &limits) {
-            Ok(value) => (Some(value), Vec::new()),
-            Err(report) => (None, vec![report.judge(Profile::Strict)]),
-        }
-    } else {
-        let found = json::find_text(&text, &limits);
-        (found.value, found.reports.into_iter().map(lenient).collect())
-    };
+    let Found { value, findings } = find(&text, args.strict);
     let lines: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
     // Nobody may be reading the findings; the value is still wanted.
     let _ = io::stderr().write_all(lines.as_bytes());
@@ -63,6 +54,23 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn lenient(report: Report) -> Finding {
-    report.judge(Profile::Lenient)
+/// What a text holds.
+pub(crate) struct Found {
+    /// The value, in JSON text that keeps all digits of its numbers.
+    pub(crate) value: Option<String>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// The one JSON value of a text; a strict one is nothing else.
+pub(crate) fn find(text: &str, strict: bool) -> Found {
+    let limits = Limits::default();
+    if strict {
+        return match json::strict_text(text, &limits) {
+            Ok(value) => Found { value: Some(value), findings: Vec::new() },
+            Err(report) => Found { value: None, findings: vec![report.judge(Profile::Strict)] },
+        };
+    }
+    let found = json::find_text(text, &limits);
+    let lenient = |report: Report| report.judge(Profile::Lenient);
+    Found { value: found.value, findings: found.reports.into_iter().map(lenient).collect() }
 }

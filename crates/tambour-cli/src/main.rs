@@ -9,6 +9,8 @@ mod import;
 mod input;
 mod json;
 mod macros;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod prompt;
 mod repair;
@@ -56,6 +58,8 @@ enum Command {
     #[command(subcommand)]
     Contract(contract::Command),
     Serve(serve::Args),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Args),
     Completions(completions::Args),
 }
 
@@ -96,6 +100,8 @@ fn main() -> ExitCode {
         Command::Rules(args) => rules::run(&args),
         Command::Contract(command) => contract::run(&command),
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use tambour::dialect;
 use tambour::event::{Event, Joined};
-use tambour::{End, Pipeline, Profile};
+use tambour::{End, Finding, Options, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs, StructureArgs};
 use crate::input::{self, Input};
@@ -34,31 +34,70 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
     let from = args.structure.dialect(Some(&args.from), "--from")?.unwrap_or(&args.from);
-    // What a dialect holds beside its contract, such as a draft, is part of the reply.
-    let mut pipeline = Pipeline::new(from, &options)?.with_extensions(true);
-    let mut read = Joined::default();
     let mut input = Input::open(args.file.as_deref())?;
+    let mut repair = Repair::new(from, &options)?;
     while let Some(bytes) = input.next()? {
-        pipeline.push(bytes, &mut read);
+        repair.push(bytes);
     }
-    pipeline.finish(&End::stop(), &mut read);
+    let Repaired { written, findings, failure, outcome } = repair.finish()?;
 
     let name = input::name_of(args.file.as_deref());
-    let findings: String = read.findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
+    let findings: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
     // Nobody may be reading the findings; the reply is still wanted.
     let _ = io::stderr().write_all(findings.as_bytes());
-    let outcome = match read.events.last() {
-        Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => Outcome::Fine,
-        Some(Event::Error(failure)) => {
-            output::complain(&format!("{name}: {}", failure.message));
-            return Ok(Outcome::Refused);
-        }
-        _ => Outcome::Refused,
-    };
-    let written = pipeline.written(&read.events);
-    let written = written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?;
+    if let Some(message) = failure {
+        output::complain(&format!("{name}: {message}"));
+    }
     let mut stdout = io::stdout();
     stdout.write_all(written.as_bytes())?;
     stdout.flush()?;
     Ok(outcome)
+}
+
+/// A repair under way.
+pub(crate) struct Repair {
+    pipeline: Pipeline,
+    read: Joined,
+}
+
+/// What became of a reply.
+pub(crate) struct Repaired {
+    /// The reply, written anew; nothing when it failed.
+    pub(crate) written: String,
+    pub(crate) findings: Vec<Finding>,
+    /// Why there is no reply.
+    pub(crate) failure: Option<String>,
+    /// Refused where the answer was replaced by the fallback, or there is none.
+    pub(crate) outcome: Outcome,
+}
+
+impl Repair {
+    pub(crate) fn new(from: &str, options: &Options) -> Result<Repair> {
+        // What a dialect holds beside its contract, such as a draft, is part of the reply.
+        let pipeline = Pipeline::new(from, options)?.with_extensions(true);
+        Ok(Repair { pipeline, read: Joined::default() })
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.pipeline.push(bytes, &mut self.read);
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Repaired> {
+        let Repair { pipeline, read } = &mut self;
+        pipeline.finish(&End::stop(), read);
+        let (outcome, failure) = match read.events.last() {
+            Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
+                (Outcome::Fine, None)
+            }
+            Some(Event::Error(failure)) => (Outcome::Refused, Some(failure.message.to_string())),
+            _ => (Outcome::Refused, None),
+        };
+        let written = if failure.is_none() {
+            let written = pipeline.written(&read.events);
+            written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?
+        } else {
+            String::new()
+        };
+        Ok(Repaired { written, findings: std::mem::take(&mut read.findings), failure, outcome })
+    }
 }

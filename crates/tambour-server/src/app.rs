@@ -23,6 +23,7 @@ use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Keys;
 use crate::live::Live;
+use crate::mcp::Servers;
 use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
@@ -88,6 +89,8 @@ pub(crate) struct Loaded {
     pub upstreams: BTreeMap<String, Arc<Upstream>>,
     /// Calls webhooks.
     pub webhooks: Webhooks,
+    /// MCP servers, whose tools messages may name.
+    pub mcp: Servers,
     /// Prompts of blocks by their alias.
     pub skeins: BTreeMap<String, Value>,
     /// Whose turn it is among aliases that share their work.
@@ -95,13 +98,18 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Makes what a configuration describes.
-    pub(crate) fn new(config: Config, metrics: &Metrics) -> Result<Loaded, ConfigError> {
+    /// Makes what a configuration describes. MCP servers that are as they were `before` stay connected.
+    pub(crate) fn new(
+        config: Config,
+        metrics: &Metrics,
+        before: Option<&Loaded>,
+    ) -> Result<Loaded, ConfigError> {
         config.check()?;
         let upstreams = upstreams(&config, metrics)?;
         let webhooks = Webhooks::new(&config.tools);
         let skeins = config.skeins()?;
-        Ok(Loaded { config, upstreams, webhooks, skeins, rotation: Rotation::default() })
+        let mcp = Servers::new(&config, before.map(|before| &before.mcp))?;
+        Ok(Loaded { config, upstreams, webhooks, mcp, skeins, rotation: Rotation::default() })
     }
 
     /// The upstream of that name, or the default one.
@@ -335,6 +343,7 @@ impl App {
 
     /// Replaces the configuration for what begins from now on.
     pub(crate) fn replace(&self, loaded: Loaded) {
+        loaded.mcp.start();
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
     }
 

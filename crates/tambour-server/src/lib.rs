@@ -17,6 +17,7 @@ mod ids;
 mod keys;
 mod live;
 pub mod logs;
+pub mod mcp;
 mod metrics;
 pub mod prompts;
 mod quotas;

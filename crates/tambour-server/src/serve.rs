@@ -80,7 +80,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Server, StartError> {
         descriptors::raise();
         let metrics = Metrics::new();
-        let loaded = Loaded::new(config, &metrics)?;
+        let loaded = Loaded::new(config, &metrics, None)?;
         let config = &loaded.config;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
@@ -105,6 +105,7 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
+        loaded.mcp.start();
         Ok(Server {
             app: Arc::new(App::new(loaded, metrics, store, settings, keys, quotas)),
             listener,
@@ -196,6 +197,7 @@ impl Server {
         connections.close();
         let _ = tokio::time::timeout(HALT, connections.wait()).await;
         let _ = sweep.await;
+        app.loaded().mcp.stop().await;
         app.store.close().await;
         ended
     }

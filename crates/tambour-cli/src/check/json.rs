@@ -10,9 +10,11 @@ use super::{Checked, Count, Part, Report};
 /// The format.
 pub(super) struct Json;
 
+/// What is said of a text.
 #[derive(Serialize)]
 struct Line<'a> {
-    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,11 +29,11 @@ struct Line<'a> {
     findings: &'a [Finding],
 }
 
-impl Report for Json {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        let Checked { path, part, verdict, .. } = checked;
+impl<'a> Line<'a> {
+    fn of(checked: &'a Checked<'_>) -> Line<'a> {
+        let Checked { part, verdict, .. } = checked;
         let mut line = Line {
-            path,
+            path: None,
             record: None,
             id: None,
             example: None,
@@ -48,7 +50,13 @@ impl Report for Json {
             }
             Part::Example { number, .. } => line.example = Some(*number),
         }
-        let mut text = serde_json::to_string(&line)?;
+        line
+    }
+}
+
+impl Report for Json {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        let mut text = serde_json::to_string(&Line { path: Some(checked.path), ..Line::of(checked) })?;
         text.push('\n');
         io::stdout().write_all(text.as_bytes())
     }
@@ -59,5 +67,25 @@ impl Report for Json {
 
     fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
         io::stdout().flush()
+    }
+}
+
+/// Keeps what the lines would say.
+#[cfg(feature = "mcp")]
+pub(super) struct Collected(pub(super) std::rc::Rc<std::cell::RefCell<Vec<serde_json::Value>>>);
+
+#[cfg(feature = "mcp")]
+impl Report for Collected {
+    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+        self.0.borrow_mut().push(serde_json::to_value(Line::of(checked))?);
+        Ok(())
+    }
+
+    fn unreadable(&mut self, _path: &str, _message: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -56,12 +56,27 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Strictness {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[cfg_attr(
+    feature = "mcp",
+    derive(serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "lowercase")
+)]
+pub(crate) enum Strictness {
     /// Every broken *must* rule is an error
+    #[default]
     Strict,
     /// Repaired faults are warnings
     Lenient,
+}
+
+impl From<Strictness> for Profile {
+    fn from(strictness: Strictness) -> Profile {
+        match strictness {
+            Strictness::Strict => Profile::Strict,
+            Strictness::Lenient => Profile::Lenient,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -138,15 +153,11 @@ impl Count {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let profile = match args.profile {
-        Strictness::Strict => Profile::Strict,
-        Strictness::Lenient => Profile::Lenient,
-    };
     let named = args.structure.dialect(args.contract.as_deref(), "--contract")?;
     let plan = texts::Plan {
         contract: Contract::named(named.unwrap_or(dialect::AUTO))?,
         named: named.is_some(),
-        options: args.options.structured(profile, args.structure.structure.as_deref())?,
+        options: args.options.structured(args.profile.into(), args.structure.structure.as_deref())?,
         examples: args.examples,
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),
@@ -176,6 +187,30 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         Count { errors: 1.., .. } => Outcome::Refused,
         _ => Outcome::Fine,
     })
+}
+
+/// One text held against a contract (nothing: the kind it is), or the examples in a Markdown document. Each verdict is what a line of
+/// `--format json` says, without a path.
+#[cfg(feature = "mcp")]
+pub(crate) fn text(
+    text: &str,
+    contract: Option<&str>,
+    options: tambour::Options,
+    examples: bool,
+) -> Result<Vec<serde_json::Value>> {
+    let plan = texts::Plan {
+        contract: Contract::named(contract.unwrap_or(dialect::AUTO))?,
+        named: contract.is_some(),
+        options,
+        examples,
+        field: None,
+        contract_field: None,
+    };
+    let verdicts = std::rc::Rc::default();
+    let report = Box::new(json::Collected(std::rc::Rc::clone(&verdicts)));
+    let mut run = Run { report, count: Count::default(), progress: ProgressBar::hidden() };
+    plan.text(input::STDIN, text.as_bytes(), &mut run)?;
+    Ok(verdicts.take())
 }
 
 fn report(format: Format) -> Box<dyn Report> {

@@ -57,14 +57,18 @@ impl Plan<'_> {
             }
             _ => {
                 match input::read(Some(&file.path)) {
-                    Ok(bytes) if self.examples => self.document(&path, &bytes, run)?,
-                    Ok(bytes) => self.whole(&path, &bytes, run)?,
+                    Ok(bytes) => self.text(&path, &bytes, run)?,
                     Err(error) => run.unreadable(&path, &error.root_cause().to_string())?,
                 }
                 run.progress.inc(file.size);
             }
         }
         Ok(())
+    }
+
+    /// Checks all of a text, or the examples in it.
+    pub(super) fn text(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
+        if self.examples { self.document(path, bytes, run) } else { self.whole(path, bytes, run) }
     }
 
     fn whole(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {

@@ -7,6 +7,8 @@ mod formats;
 mod help;
 mod import;
 mod macros;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod others;
 mod sanitize;
 #[cfg(unix)]

@@ -163,3 +163,43 @@ fn a_log_that_cannot_be_written_stops_nothing() {
         let _ = std::fs::remove_dir_all(folder);
     }
 }
+
+/// The product as both ends of MCP: the server calls a tool of `tambour mcp`, which ends with it.
+#[cfg(feature = "mcp")]
+#[test]
+fn tools_of_tambour_mcp_are_called_by_the_server() {
+    let folder = folder("mcp");
+    let call = serde_json::json!({"thought": "It is broken.", "response_mode": "TOOL_EXECUTION", "direct_response": null,
+        "tool_calls": [{"name": "own_json", "args": {"text": "Sure: {\"ok\": True,}"}}, {"name": "own_decode", "args": {"text": "a", "options": {"nope": 1}}}]});
+    let answer = serde_json::json!({"thought": "Now I know.", "response_mode": "KNOWLEDGE_QA", "direct_response": "Mended.", "tool_calls": []});
+    let record = |id: &str, reply: &Value| serde_json::json!({"id": id, "chunks": [reply.to_string()], "finish_reason": "stop"});
+    std::fs::write(folder.join("plans.jsonl"), format!("{}\n{}\n", record("a", &call), record("b", &answer)))
+        .unwrap();
+    let config = format!(
+        "[mcp.own]\ncommand = \"{}\"\nargs = [\"mcp\"]\ntools = [\"json\", \"decode\"]\nprefix = \"own_\"\n",
+        env!("CARGO_BIN_EXE_tambour")
+    );
+    std::fs::write(folder.join("tambour.toml"), config).unwrap();
+    let mut serving = Serving::start("exec $0", &folder, "--upstream replay=plans.jsonl");
+    let ask = r#"{"text": "x", "dialect": "aiplan", "tools": ["own_json", "own_decode"], "extensions": true, "wait": true,
+        "contract": {"options": {"text_language": "en"}}}"#;
+    let (status, record) = serving.call("POST", "/api/v1/messages", ask);
+    assert_eq!(status, 200, "{record}");
+    let record: Value = serde_json::from_str(&record).unwrap();
+    let events = record["events"].as_array().unwrap();
+    let results: Vec<&Value> =
+        events.iter().filter(|event| event["event"] == "tool_result").map(|event| &event["data"]).collect();
+    assert_eq!(results[0]["result"]["json"], "{\"ok\":true}", "{record}");
+    assert_eq!(results[1]["error"]["code"], "tool_failed");
+    assert!(results[1]["error"]["message"].as_str().unwrap().contains("unknown option `nope`"));
+    assert_eq!(record["status"], "completed");
+    let (_, tools) = serving.call("GET", "/api/v1/tools", "");
+    let tools: Value = serde_json::from_str(&tools).unwrap();
+    let names: Vec<&str> =
+        tools["data"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["own_decode", "own_json"]);
+    assert_eq!(tools["data"][1]["read_only"], true);
+    serving.signal("TERM");
+    assert_eq!(serving.ended(LONG), Some(0));
+    let _ = std::fs::remove_dir_all(folder);
+}

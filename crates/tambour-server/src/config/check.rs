@@ -34,6 +34,7 @@ impl Config {
             }
         }
         self.check_aliases()?;
+        self.check_mcp()?;
         match self.default_upstream() {
             Some(name) if !self.upstreams.contains_key(name) => {
                 let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
@@ -96,12 +97,23 @@ impl Config {
             }
             (None, None) => return Ok(None),
         };
-        let key = key.and_then(|key| match key.trim() {
-            "" => Err("it is empty".to_owned()),
-            key if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
-            _ => Err("what it holds is no key: a key is one word of ASCII".to_owned()),
-        });
-        key.map(Some).map_err(|error| self.wrong(&field, &format!("names {from}, and {error}")))
+        key.and_then(|key| word(&key))
+            .map(Some)
+            .map_err(|error| self.wrong(&field, &format!("names {from}, and {error}")))
+    }
+}
+
+/// The key in a variable of the environment.
+pub(super) fn variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| word(&key))
+}
+
+/// A key, without the blanks around it.
+fn word(key: &str) -> Result<String, String> {
+    match key.trim() {
+        "" => Err("it is empty".to_owned()),
+        key if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
+        _ => Err("what it holds is no key: a key is one word of ASCII".to_owned()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod alias;
 mod check;
+mod mcp;
 mod origins;
 mod read;
 
@@ -17,6 +18,8 @@ use crate::tools::ToolLimits;
 use crate::upstream::{Kind, Timeouts};
 pub use alias::AliasConfig;
 pub(crate) use alias::CHOICE;
+pub use mcp::McpConfig;
+pub(crate) use mcp::is_tool_name;
 pub(crate) use origins::Origins;
 
 /// Everything that can be configured. The defaults work with no file at all.
@@ -39,6 +42,8 @@ pub struct Config {
     pub default_upstream: Option<String>,
     /// Names of models for clients of other protocols, and what they stand for.
     pub aliases: BTreeMap<String, AliasConfig>,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, McpConfig>,
     /// An admin key that always works, for the first start; from `TAMBOUR_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
@@ -141,6 +146,7 @@ impl Default for Config {
             upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
             default_upstream: None,
             aliases: BTreeMap::new(),
+            mcp: BTreeMap::new(),
             api_key: None,
             cors_origins: Vec::new(),
             grace_ms: 10_000,
@@ -228,6 +234,7 @@ impl Config {
         for upstream in shown.upstreams.values_mut() {
             upstream.url = without_secrets(&upstream.url);
         }
+        shown.mcp.values_mut().for_each(McpConfig::mask);
         toml::to_string_pretty(&shown).unwrap_or_else(|error| format!("# {error}\n"))
     }
 }

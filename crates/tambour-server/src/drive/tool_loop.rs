@@ -149,7 +149,7 @@ impl<'a> ToolLoop<'a> {
             } else if clients > 0 {
                 self.by_client(loaded, round, group.clone()).await?;
             } else {
-                self.by_webhook(loaded, round, at).await?;
+                self.by_server(loaded, round, at).await?;
             }
             failed |= round.results[group.clone()].iter().flatten().any(|result| !result.ok);
             at = group.end;
@@ -225,12 +225,10 @@ impl<'a> ToolLoop<'a> {
         Ok(())
     }
 
-    /// A call that a webhook runs.
-    async fn by_webhook(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), End> {
+    /// A call that a webhook or an MCP server runs.
+    async fn by_server(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), End> {
         let call = &round.calls[place];
-        let Some(Offered { executor: Executor::Http { url, timeout_ms, secret, secret_env }, .. }) =
-            self.offered(call)
-        else {
+        let Some(Offered { executor, .. }) = self.offered(call) else {
             round.trouble(place, &Trouble::Nobody, &self.app.metrics);
             return Ok(());
         };
@@ -242,11 +240,20 @@ impl<'a> ToolLoop<'a> {
             args: &call.args,
             caller: self.offer.caller.as_deref(),
         };
-        let secrets = (secret.as_ref(), secret_env.as_deref());
+        let answered = async {
+            match executor {
+                Executor::Http { url, timeout_ms, secret, secret_env } => {
+                    let secrets = (secret.as_ref(), secret_env.as_deref());
+                    loaded.webhooks.call(url, secrets, *timeout_ms, &request).await
+                }
+                Executor::Mcp { server, tool } => loaded.mcp.call(server, tool, &call.args).await,
+                Executor::Client {} => Err(Trouble::Nobody),
+            }
+        };
         let answer = tokio::select! {
             biased;
             end = self.halted() => return Err(end),
-            answer = loaded.webhooks.call(url, secrets, *timeout_ms, &request) => answer,
+            answer = answered => answer,
         };
         fail::point("tool.answered");
         let answer = answer.map_err(|trouble| trouble.error(round.language));

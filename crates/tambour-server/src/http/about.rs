@@ -70,6 +70,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("not_waiting", 409, "the call does not wait for this"),
     ("answer_expected", 409, "the dialogue waits for the answer to a request; `call_id` names it"),
     ("not_published", 409, "no version of the script is published"),
+    ("tool_of_server", 409, "the tool is one of an MCP server in the configuration, which no key changes"),
     ("own_key", 409, "a key cannot remove itself"),
     ("too_large", 413, "the body is longer than it may be"),
     ("unknown_field", 422, "a field that does not exist; `field` names it"),
@@ -105,6 +106,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("store_unavailable", 503, "nothing can be stored, or the database does not answer in time"),
     ("server_full", 503, "as many event streams are open as the server takes"),
     ("closing", 503, "the server is stopping"),
+    ("tool_unavailable", 503, "a tool of an MCP server that cannot be reached, and was not yet"),
 ];
 
 type Codes = &'static [&'static str];
@@ -131,6 +133,7 @@ const ASKED: Codes = &[
     "prompt_not_rendered",
     "rate_limited",
     "tokens_used_up",
+    "tool_unavailable",
     "too_many_running",
     "unknown_dialect",
     "unknown_protocol",
@@ -186,8 +189,8 @@ const ABOUT: &[About] = about! {
     post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
     get "/api/v1/tools" "listTools" "tools" [LISTED];
     get "/api/v1/tools/{name}" "getTool" "tools" [];
-    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, &["too_many_tools", "webhook_not_allowed"]];
-    delete "/api/v1/tools/{name}" "deleteTool" "tools" [];
+    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];
+    delete "/api/v1/tools/{name}" "deleteTool" "tools" [&["tool_of_server"]];
     get "/api/v1/scripts" "listScripts" "scripts" [LISTED];
     post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, &["malformed_request"]];
     post "/api/v1/scripts/validate" "validateScript" "scripts" [];

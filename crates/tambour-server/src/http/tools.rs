@@ -1,5 +1,6 @@
 //! The registry of tools, and the tools that a message names.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -15,10 +16,13 @@ use super::keys::Caller;
 use super::page;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::config::is_tool_name;
 use crate::ids;
+use crate::mcp::{Found, Listed, Servers};
 use crate::store::ToolRow;
 use crate::tools::{
-    DEFINITION, Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits, environment,
+    DEFINITION, DESCRIPTION, Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits,
+    environment,
 };
 
 /// Tools of one owner.
@@ -35,8 +39,14 @@ pub(super) async fn list(
     Query(query): Query<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
-    let rows = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
-    query.of(rows).map(Json)
+    let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
+    for (name, listed) in app.loaded().mcp.all() {
+        // What the operator names goes before; what a server brings takes the place of nothing.
+        if listed.named || !rows.contains_key(&name) {
+            rows.insert(name, joined(&listed));
+        }
+    }
+    query.of(rows.into_iter().collect()).map(Json)
 }
 
 /// `GET /api/v1/tools/{name}`
@@ -46,7 +56,11 @@ pub(super) async fn show(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let row = app.store.tool(&caller.owner, &name).await?;
-    row.as_ref().map(|row| Json(shown(row))).ok_or_else(|| none(&name))
+    match (app.loaded().mcp.find(&name), row) {
+        (Found::Tool(listed), row) if listed.named || row.is_none() => Ok(Json(joined(&listed))),
+        (_, Some(row)) => Ok(Json(shown(&row))),
+        (_, None) => Err(none(&name)),
+    }
 }
 
 /// `PUT /api/v1/tools/{name}`: the whole tool, its secret too.
@@ -63,6 +77,11 @@ pub(super) async fn put(
     let definition: Definition = body(&bytes)?;
     let loaded = app.loaded();
     check_name(&name, "name")?;
+    // One that was there before a server brought another one stays the key's.
+    let brought = matches!(loaded.mcp.find(&name), Found::Tool(listed) if !listed.named);
+    if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
+        not_of_a_server(&loaded.mcp, &name)?;
+    }
     check(&app, &definition).await?;
     secret_of_the_server(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
@@ -75,7 +94,7 @@ pub(super) async fn put(
         definition: json!(definition).to_string(),
         secret: match definition.executor {
             Executor::Http { secret, .. } => secret.map(|Secret(secret)| secret),
-            Executor::Client {} => None,
+            Executor::Client {} | Executor::Mcp { .. } => None,
         },
     };
     let work = app.clone();
@@ -98,12 +117,42 @@ pub(super) async fn remove(
 ) -> Result<StatusCode, Problem> {
     match app.store.delete_tool(&caller.owner, &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
-        false => Err(none(&name)),
+        false => {
+            not_of_a_server(&app.loaded().mcp, &name)?;
+            Err(none(&name))
+        }
     }
+}
+
+/// Tools of MCP servers are the operator's: no key changes them.
+fn not_of_a_server(mcp: &Servers, name: &str) -> Result<(), Problem> {
+    let server = match mcp.find(name) {
+        Found::No => return Ok(()),
+        Found::Kept(server) => server,
+        Found::Tool(listed) => match listed.definition.executor {
+            Executor::Mcp { server, .. } => server,
+            _ => String::new(),
+        },
+    };
+    let detail = format!(
+        "`{name}` is a tool of the MCP server `{server}` in the server's configuration (`mcp.{server}.tools`), which no key \
+         changes; take another name"
+    );
+    Err(Problem::new(StatusCode::CONFLICT, "tool_of_server", detail).with("field", "name"))
 }
 
 fn none(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool `{name}`"))
+}
+
+/// A tool of an MCP server.
+fn joined(listed: &Listed) -> Value {
+    let mut shown = json!(listed.definition);
+    shown["name"] = listed.name.as_str().into();
+    shown["signed"] = false.into();
+    shown["created"] = listed.since.as_str().into();
+    shown["changed"] = listed.since.as_str().into();
+    shown
 }
 
 /// A tool without its secret.
@@ -122,8 +171,7 @@ fn refused(field: &str, detail: impl Into<String>) -> Problem {
 }
 
 fn check_name(name: &str, field: &str) -> Result<(), Problem> {
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+    if is_tool_name(name) {
         return Ok(());
     }
     Err(refused(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
@@ -136,7 +184,11 @@ async fn check(app: &App, definition: &Definition) -> Result<Arc<Schema>, Proble
             Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
         );
     }
-    if definition.description.as_ref().is_some_and(|text| text.len() > 2000 || text.contains(['\n', '\r'])) {
+    if definition
+        .description
+        .as_ref()
+        .is_some_and(|text| text.len() > DESCRIPTION || text.contains(['\n', '\r']))
+    {
         return Err(refused("description", "`description` is one line of at most 2000 bytes"));
     }
     let blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
@@ -271,10 +323,49 @@ pub(super) async fn offered(
     Ok(all)
 }
 
+/// The tool of an MCP server, if the name is one of those.
+async fn of_a_server(app: &App, mcp: &Servers, found: Found) -> Result<Option<Offered>, Problem> {
+    match found {
+        Found::No => Ok(None),
+        Found::Tool(listed) => {
+            let schema = check(app, &listed.definition).await?;
+            Ok(Some(listed.definition.offered(&listed.name, &schema)))
+        }
+        Found::Kept(server) if mcp.is_known(&server) => {
+            let detail = format!("the MCP server `{server}`, whose tool this would be, does not have it");
+            Err(Problem::invalid("unknown_tool", detail).with("field", "tools"))
+        }
+        Found::Kept(server) => {
+            let detail = format!(
+                "the MCP server `{server}`, whose tool this is, cannot be reached, and was not yet; try again later"
+            );
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tool_unavailable", detail);
+            Err(problem.with("field", "tools").retry_after(5))
+        }
+    }
+}
+
 async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
-    let Some(row) = app.store.tool(&caller.owner, name).await? else {
+    let loaded = app.loaded();
+    let mcp = &loaded.mcp;
+    let found = match mcp.find(name) {
+        Found::Kept(_) => mcp.wait_for(name).await,
+        found => found,
+    };
+    let row = app.store.tool(&caller.owner, name).await?;
+    let kept = row.is_some() && matches!(&found, Found::Tool(listed) if !listed.named);
+    if !kept && let Some(offered) = of_a_server(app, mcp, found).await? {
+        return Ok(offered);
+    }
+    let Some(row) = row else {
+        // A server of which all tools join may not have been asked yet.
+        if let Some(offered) = of_a_server(app, mcp, mcp.wait_for(name).await).await? {
+            return Ok(offered);
+        }
         let rows = app.store.tools(&caller.owner).await?;
-        let close = tambour::tool::close(name, rows.iter().map(|row| row.name.as_str()));
+        let joined = mcp.all();
+        let names = rows.iter().map(|row| row.name.as_str()).chain(joined.keys().map(String::as_str));
+        let close = tambour::tool::close(name, names);
         let hint = if close.is_empty() {
             "register it with `PUT /api/v1/tools/{name}`, or give it whole".to_owned()
         } else {

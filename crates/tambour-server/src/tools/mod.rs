@@ -112,6 +112,19 @@ pub(crate) enum Executor {
     },
     /// The caller runs it and posts the result.
     Client {},
+    /// A server of `mcp` in the configuration runs it; nobody registers that.
+    #[serde(skip_deserializing)]
+    #[schema(ignore)]
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+    )]
+    Mcp {
+        /// Name of the server.
+        server: String,
+        /// What the server calls it.
+        tool: String,
+    },
 }
 
 /// Text that is not shown.
@@ -127,6 +140,9 @@ impl std::fmt::Debug for Secret {
 
 /// Bytes of one definition, its schema included.
 pub(crate) const DEFINITION: usize = 256 << 10;
+
+/// Bytes of a description.
+pub(crate) const DESCRIPTION: usize = 2000;
 
 /// Begin of the names of variables that may be secrets of tools, so that a caller cannot name any other one.
 pub(crate) const SECRET_ENV: &str = "TAMBOUR_TOOL_SECRET_";

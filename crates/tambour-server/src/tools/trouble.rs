@@ -8,6 +8,10 @@ use super::guard::Barred;
 
 /// Why a call has no result.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "mcp"),
+    expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+)]
 pub(crate) enum Trouble {
     /// There is no tool of that name.
     NoTool(String),
@@ -55,6 +59,18 @@ pub(crate) enum Trouble {
     NoClient,
     /// The connection broke.
     Broken,
+    /// The MCP server of that name cannot be reached.
+    ServerDown(String),
+    /// The MCP server did not answer within milliseconds.
+    ServerTimeout(u64),
+    /// The connection to the MCP server broke.
+    ServerBroken,
+    /// The MCP server did not take the call, and said this.
+    ServerRefused(String),
+    /// The MCP server ran the tool, which failed with this text.
+    ToolFailed(String),
+    /// The MCP server answered more bytes than it may.
+    ResultTooLarge(usize),
 }
 
 use Trouble::*;
@@ -69,16 +85,18 @@ impl Trouble {
             OtherBarred | OtherDenied | BeforeFailed | MessageEnded | ServerStopped | Nobody => "not_run",
             Denied(_) => "denied",
             Unconfirmed(_) => "confirmation_timeout",
-            NoResult(_) | Timeout(_) => "timeout",
+            NoResult(_) | Timeout(_) | ServerTimeout(_) => "timeout",
             Cancelled => "cancelled",
             Unknown => "unknown",
             Host(_) => "host_not_allowed",
             Address(_) => "address_not_allowed",
             NoSecret(_) => "secret_missing",
             Status(..) => "http_status",
-            TooLarge(_) => "answer_too_large",
-            Unreachable | NoClient => "unreachable",
-            Broken => "broken_answer",
+            TooLarge(_) | ResultTooLarge(_) => "answer_too_large",
+            Unreachable | NoClient | ServerDown(_) => "unreachable",
+            Broken | ServerBroken => "broken_answer",
+            ServerRefused(_) => "server_refused",
+            ToolFailed(_) => "tool_failed",
         }
     }
 
@@ -125,6 +143,17 @@ impl Trouble {
             Unreachable => "the webhook cannot be reached".to_owned(),
             NoClient => "the server cannot call webhooks".to_owned(),
             Broken => "the connection to the webhook broke; whether it took effect is not known".to_owned(),
+            ServerDown(name) => format!("the MCP server `{name}` cannot be reached; the call was not sent"),
+            ServerTimeout(ms) => {
+                format!("the MCP server did not answer within {ms} ms; whether it took effect is not known")
+            }
+            ServerBroken => {
+                "the connection to the MCP server broke; whether it took effect is not known".to_owned()
+            }
+            ServerRefused(said) => format!("the MCP server did not take the call: {said}"),
+            ToolFailed(said) if said.is_empty() => "the tool failed, and did not say why".to_owned(),
+            ToolFailed(said) => format!("the tool failed: {said}"),
+            ResultTooLarge(most) => format!("the MCP server answered more than {most} bytes"),
         }
     }
 
@@ -154,6 +183,13 @@ impl Trouble {
             Unreachable => "无法连接 webhook".to_owned(),
             NoClient => "服务器无法调用 webhook".to_owned(),
             Broken => "与 webhook 的连接中断，不清楚是否已经生效".to_owned(),
+            ServerDown(name) => format!("无法连接 MCP 服务器 `{name}`，调用没有发出"),
+            ServerTimeout(ms) => format!("MCP 服务器在 {ms} 毫秒内没有答复，不清楚是否已经生效"),
+            ServerBroken => "与 MCP 服务器的连接中断，不清楚是否已经生效".to_owned(),
+            ServerRefused(said) => format!("MCP 服务器没有接受调用：{said}"),
+            ToolFailed(said) if said.is_empty() => "工具执行失败，没有说明原因".to_owned(),
+            ToolFailed(said) => format!("工具执行失败：{said}"),
+            ResultTooLarge(most) => format!("MCP 服务器的答复超过 {most} 字节"),
         }
     }
 }

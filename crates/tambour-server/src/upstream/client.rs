@@ -183,7 +183,7 @@ fn apart(base: &str) -> (String, Option<HeaderValue>) {
 }
 
 /// Whether a host is this machine.
-fn is_local(host: &str) -> bool {
+pub(crate) fn is_local(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -36,6 +36,8 @@ use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
 
+#[cfg(feature = "mcp")]
+pub(crate) use client::is_local;
 pub use decode::Decoder;
 pub use kind::Kind;
 pub use message::{Content, Function, Kept, Message, NativeCall};

@@ -92,6 +92,64 @@ fn what_is_shown_has_no_secrets() {
 }
 
 #[tokio::test]
+async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
+    let url = "url = \"http://127.0.0.1:1/mcp\"";
+    for (lines, place, said) in [
+        (&["[mcp.a]", url][..], ":1:", "missing field `tools`"),
+        (&["[mcp.a]", url, "tools = []"], ":3:1: `mcp.a.tools`", "nothing joins"),
+        (&["[mcp.a]", url, "tools = [\"*\"]", "colour = 1"], ":4:1", "colour"),
+        (&["", "[mcp.a]", "tools = [\"*\"]"], ":2:6: `mcp.a`", "neither a `url` nor a `command`"),
+        (&["[mcp.a]", url, "tools = [\"*\"]", "command = \"x\""], ":4:1: `mcp.a.command`", "one of them"),
+        (&["[mcp.Big]", url, "tools = [\"*\"]"], ":1:6: `mcp.Big`", "a-z"),
+        (&["[mcp.a]", "url = \"127.0.0.1:1\"", "tools = [\"*\"]"], ":2:1: `mcp.a.url`", "http://"),
+        (&["[mcp.a]", "url = \"http://\"", "tools = [\"*\"]"], ":2:1: `mcp.a.url`", "no URL"),
+        (&["[mcp.a]", url, "args = [\"x\"]", "tools = [\"*\"]"], ":3:1: `mcp.a.args`", "`command`"),
+        (&["[mcp.a]", "command = \" \"", "tools = [\"*\"]"], ":2:1: `mcp.a.command`", "empty"),
+        (
+            &["[mcp.a]", "command = \"x\"", "key_env = \"K\"", "tools = [\"*\"]"],
+            ":3:1: `mcp.a.key_env`",
+            "`url`",
+        ),
+        (&["[mcp.a]", "command = \"x\"", "env = [\"A=1\"]", "tools = [\"*\"]"], ":3:1: `mcp.a.env`", "names"),
+        (
+            &["[mcp.a]", url, "key_env = \"NO_SUCH_KEY\"", "tools = [\"*\"]"],
+            ":3:1: `mcp.a.key_env`",
+            "not set",
+        ),
+        (
+            &["[mcp.a]", url, "tools = [\"*\"]", "headers = { Host = \"x\" }"],
+            ":4:1: `mcp.a.headers`",
+            "protocol",
+        ),
+        (
+            &["[mcp.a]", url, "tools = [\"*\"]", "headers = { \"a b\" = \"x\" }"],
+            ":4:1: `mcp.a.headers`",
+            "no header",
+        ),
+        (&["[mcp.a]", url, "tools = [\"a b\"]"], ":3:1: `mcp.a.tools`", "letters"),
+        (&["[mcp.a]", url, "tools = [\"*\"]", "prefix = \"a/\""], ":4:1: `mcp.a.prefix`", "letters"),
+        (&["[mcp.a]", url, "tools = [\"x\"]", "confirm = [\"y\"]"], ":4:1: `mcp.a.confirm`", "`y`"),
+        (&["[mcp.a]", url, "tools = [\"x\"]", "timeout_ms = 0"], ":4:1: `mcp.a.timeout_ms`", "300000"),
+        (
+            &["[mcp.a]", url, "tools = [\"x\"]", "[mcp.b]", url, "tools = [\"y\", \"x\"]"],
+            ":6:1: `mcp.b.tools`",
+            "so has `a`",
+        ),
+    ] {
+        let error = match load(&lines.join("\n"), &[]) {
+            Ok(config) => Server::start(config).await.err().expect("it is refused").to_string(),
+            Err(error) => error,
+        };
+        assert!(error.contains(place) && error.contains(said), "{lines:?}: {error}");
+    }
+    let secret = "[mcp.a]\nurl = \"http://u:top-secret@127.0.0.1:1/?k=top-secret\"\ntools = [\"*\"]\n\
+        headers = { x-key = \"top-secret\" }\n";
+    let shown = load(secret, &[]).unwrap().masked();
+    assert!(!shown.contains("top-secret") && shown.contains("[mcp.a]"), "{shown}");
+    assert!(load(&shown, &[]).is_ok());
+}
+
+#[tokio::test]
 async fn strangers_are_not_let_in_without_a_key() {
     let folder = Folder::new();
     let mut open = config(&folder);

@@ -29,6 +29,10 @@ mod kinds_asked;
 mod listings;
 mod load;
 mod log;
+mod mcp;
+mod mcp_kit;
+#[cfg(unix)]
+mod mcp_stdio;
 mod messages;
 mod metrics;
 mod mock;

@@ -89,6 +89,9 @@ fn names_in_the_page_of_operations_exist() {
         "upstream/call.rs",
         "http/events.rs",
         "http/request.rs",
+        "mcp/offered.rs",
+        "mcp/server.rs",
+        "mcp/stderr.rs",
     ];
     let source: String = logged.iter().map(|file| read(&format!("src/{file}"))).collect();
     let table = page.split("| text | level | fields |").nth(1).unwrap();

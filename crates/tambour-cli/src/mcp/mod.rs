@@ -1,0 +1,137 @@
+//! `tambour mcp`: what the commands do, as tools of an MCP server on standard input and output.
+
+mod tools;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ServerHandler, ServiceExt};
+use serde_json::Value;
+use tambour_server::mcp::lines::Lines;
+use tokio::sync::Semaphore;
+
+use crate::{Outcome, output};
+
+/// Serve `check`, `decode`, `repair`, `json` and `contract` as tools of an MCP server on standard input and output
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\\n' | tambour mcp\n\n\
+    Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
+pub(crate) struct Args {}
+
+/// Bytes of one message: a text as long as a reply may be, with its escapes.
+const MESSAGE: usize = 3 * tools::TEXT;
+
+pub(crate) fn run(_: &Args) -> Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let served = runtime.block_on(serve());
+    // A read of standard input cannot be broken off, and nothing is left to be done.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve() -> Result<Outcome> {
+    let (stdin, stdout) = rmcp::transport::io::stdio();
+    let lines = Lines::new(stdin, MESSAGE);
+    let too_long = lines.too_long();
+    let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
+    let running = match Server::new().serve(transport).await {
+        Ok(running) => running,
+        // Who asks for nothing gets nothing.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ended(&too_long)),
+        Err(error) => {
+            output::complain(&format!("the client did not begin as MCP clients do: {error}"));
+            return Ok(Outcome::Refused);
+        }
+    };
+    running.waiting().await.context("the server broke down")?;
+    Ok(ended(&too_long))
+}
+
+fn ended(too_long: &AtomicBool) -> Outcome {
+    if !too_long.load(Ordering::Relaxed) {
+        return Outcome::Fine;
+    }
+    output::complain(&format!("a message takes at most {MESSAGE} bytes; the server has ended"));
+    Outcome::Refused
+}
+
+/// The server.
+struct Server {
+    /// How many calls are worked on at a time; the others wait.
+    places: Arc<Semaphore>,
+}
+
+impl Server {
+    fn new() -> Server {
+        let places = thread::available_parallelism().map_or(1, Into::into);
+        Server { places: Arc::new(Semaphore::new(places)) }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("tambour", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "Structured replies of language models: `contract` gives the format instructions of a dialect, `check` holds a \
+                 reply against it, `repair` rewrites a reply so that it passes, `decode` gives its events, and `json` finds \
+                 the JSON value in a text.",
+            )
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::TOOLS.iter().map(tools::Entry::listed).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(entry) = tools::TOOLS.iter().find(|entry| entry.name == request.name) else {
+            let names: Vec<&str> = tools::TOOLS.iter().map(|entry| entry.name).collect();
+            let message = format!("there is no tool `{}`; there is {}", request.name, names.join(", "));
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        // Never closed.
+        let place = self.places.clone().acquire_owned().await.ok();
+        // A long text takes its time; messages go on meanwhile.
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            (entry.run)(arguments)
+        });
+        let done = done.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
+        Ok(match done {
+            Ok(tools::Done { text, notes, structured }) => {
+                let blocks = [text].into_iter().chain(notes).map(ContentBlock::text).collect();
+                let mut result = CallToolResult::success(blocks);
+                result.structured_content = Some(structured);
+                result
+            }
+            Err(mistake) => CallToolResult::error(vec![ContentBlock::text(format!("{mistake:#}"))]),
+        }
+        .into())
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::Entry::listed)
+    }
+}

@@ -1,0 +1,324 @@
+//! The tools: their arguments, and what they give. The work is that of the commands of the same names.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use rmcp::handler::server::tool::schema_for_type;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tambour::dialect::{self, DIALECTS};
+use tambour::limits::Limits;
+use tambour::verdict::Contract;
+use tambour::{Finding, Options, Pipeline, Profile};
+
+use crate::check::{self, Strictness};
+use crate::contract::{self, Format, Lang};
+use crate::decode::{Finish, Lines};
+use crate::repair::{Repair, Repaired};
+use crate::{Outcome, args, json, output};
+
+/// Bytes of a text: those of one reply ([`Limits::input`]).
+pub(super) const TEXT: usize = 16 << 20;
+
+/// A tool.
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    schema: fn() -> Arc<JsonObject>,
+    /// Does it; an error is a mistake of the caller.
+    pub(super) run: fn(Value) -> Result<Done>,
+}
+
+/// What a tool gives.
+pub(super) struct Done {
+    /// What the command prints.
+    pub(super) text: String,
+    /// What the command says beside it.
+    pub(super) notes: Option<String>,
+    pub(super) structured: Value,
+}
+
+/// All tools.
+pub(super) const TOOLS: &[Entry] = &[
+    Entry {
+        name: "check",
+        title: "Check a reply",
+        about: "Hold a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
+                contract. Gives a verdict and all findings, each with its place, rule and code.",
+        schema: schema_for_type::<CheckArgs>,
+        run: |given| check_text(&arguments(given)?),
+    },
+    Entry {
+        name: "decode",
+        title: "Decode a reply",
+        about: "Turn a raw reply of a language model into typed events, the last of which is `completed` or `error`.",
+        schema: schema_for_type::<DecodeArgs>,
+        run: |given| decode(&arguments(given)?),
+    },
+    Entry {
+        name: "repair",
+        title: "Repair a reply",
+        about: "Rewrite a reply of a language model so that it passes the strict check. Gives the reply and what was wrong with it.",
+        schema: schema_for_type::<RepairArgs>,
+        run: |given| repair(&arguments(given)?),
+    },
+    Entry {
+        name: "json",
+        title: "Find JSON in a text",
+        about: "Give the one JSON value in a chatty, fenced or broken text, and what was mended. Numbers keep all their digits.",
+        schema: schema_for_type::<JsonArgs>,
+        run: |given| find(&arguments(given)?),
+    },
+    Entry {
+        name: "contract",
+        title: "Show a contract",
+        about: "Give the format instructions of a dialect for a system prompt, or the JSON Schema of what a model writes.",
+        schema: schema_for_type::<ContractArgs>,
+        run: |given| contract(&arguments(given)?),
+    },
+];
+
+impl Entry {
+    /// The tool as clients see it.
+    pub(super) fn listed(&self) -> Tool {
+        let read_only = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true);
+        Tool::new(self.name, self.about, (self.schema)())
+            .with_title(self.title)
+            .with_annotations(read_only.open_world(false))
+    }
+}
+
+/// Hold a text against a contract.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckArgs {
+    /// The text.
+    #[schemars(length(max = TEXT))]
+    text: String,
+    /// Dialect of the reply, or `events` for the transcript of a stream; what it is found to be when absent.
+    #[schemars(with = "String", extend("enum" = contracts()))]
+    #[serde(default)]
+    contract: Option<String>,
+    /// How findings are judged.
+    #[serde(default)]
+    profile: Strictness,
+    /// The text is Markdown, and the fenced examples in it are checked.
+    #[serde(default)]
+    examples: bool,
+    /// Options of the reading by name, such as `{"thinkingml.serp_block": "optional"}`.
+    #[serde(default)]
+    #[schemars(extend("properties" = options()))]
+    options: Map<String, Value>,
+}
+
+/// Turn a reply into events.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DecodeArgs {
+    /// The reply.
+    #[schemars(length(max = TEXT))]
+    text: String,
+    /// Dialect of the reply.
+    #[serde(default = "auto")]
+    #[schemars(extend("enum" = dialects()))]
+    from: String,
+    /// Why the model stopped.
+    #[serde(default)]
+    finish: Finish,
+    /// Give extension events too.
+    #[serde(default)]
+    extensions: bool,
+    /// Give findings as `finding` events too.
+    #[serde(default)]
+    findings: bool,
+    /// Options of the reading by name, such as `{"plain.thinking": "skip"}`.
+    #[serde(default)]
+    #[schemars(extend("properties" = options()))]
+    options: Map<String, Value>,
+}
+
+/// Rewrite a reply.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RepairArgs {
+    /// The reply.
+    #[schemars(length(max = TEXT))]
+    text: String,
+    /// Dialect of the reply.
+    #[serde(default = "auto")]
+    #[schemars(extend("enum" = dialects()))]
+    from: String,
+    /// Options of the reading by name.
+    #[serde(default)]
+    #[schemars(extend("properties" = options()))]
+    options: Map<String, Value>,
+}
+
+/// Find a JSON value.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct JsonArgs {
+    /// The text.
+    #[schemars(length(max = TEXT))]
+    text: String,
+    /// Take only a text that is JSON as it stands (RFC 8259).
+    #[serde(default)]
+    strict: bool,
+}
+
+/// Show a contract.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ContractArgs {
+    /// The dialect.
+    #[schemars(extend("enum" = shown()))]
+    dialect: String,
+    /// Form of the contract.
+    #[serde(default)]
+    format: Format,
+    /// Language of the instructions; that of the option `text_language` when absent, `zh` when that is absent too.
+    #[schemars(with = "Lang")]
+    #[serde(default)]
+    lang: Option<Lang>,
+    /// Options of the reading by name, such as `{"ai_say.role": "coach"}`.
+    #[serde(default)]
+    #[schemars(extend("properties" = options()))]
+    options: Map<String, Value>,
+}
+
+fn auto() -> String {
+    dialect::AUTO.to_owned()
+}
+
+fn contracts() -> Vec<&'static str> {
+    Contract::names().collect()
+}
+
+fn dialects() -> Vec<&'static str> {
+    DIALECTS.iter().map(|entry| entry.name).collect()
+}
+
+fn shown() -> Vec<&'static str> {
+    let told = DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some());
+    told.map(|entry| entry.name).collect()
+}
+
+/// The options by name, with what each one takes. Values are text, or what the text would be as JSON.
+fn options() -> Map<String, Value> {
+    let all = tambour::settings::all().filter(|(_, setting)| setting.name != "profile");
+    let described = all.map(|(_, setting)| {
+        (setting.name.to_owned(), json!({"description": format!("{}: {}", setting.takes(), setting.about)}))
+    });
+    described.collect()
+}
+
+fn arguments<T: DeserializeOwned>(given: Value) -> Result<T> {
+    serde_json::from_value(given).context("the arguments do not fit")
+}
+
+fn read_with(profile: Profile, given: &Map<String, Value>) -> Result<Options> {
+    let mut options = Options::default();
+    options.profile = profile;
+    for (name, value) in given {
+        args::set(&mut options, name, value.clone())?;
+    }
+    Ok(options)
+}
+
+fn check_size(text: &str) -> Result<()> {
+    let most = Limits::default().input.min(TEXT);
+    if text.len() > most {
+        bail!("`text` has {} bytes, and at most {most} are read", text.len());
+    }
+    Ok(())
+}
+
+fn check_text(given: &CheckArgs) -> Result<Done> {
+    check_size(&given.text)?;
+    let options = read_with(given.profile.into(), &given.options)?;
+    let mut verdicts = check::text(&given.text, given.contract.as_deref(), options, given.examples)?;
+    let lines: Vec<String> = verdicts.iter().map(Value::to_string).collect();
+    if given.examples {
+        let passed = verdicts.iter().all(|verdict| verdict["verdict"] == "pass");
+        let verdict = if passed { "pass" } else { "fail" };
+        let structured = json!({"verdict": verdict, "examples": verdicts});
+        return Ok(Done { text: lines.join("\n"), notes: None, structured });
+    }
+    // One text has one verdict.
+    let structured = verdicts.pop().unwrap_or_default();
+    let notes = given.contract.is_none().then(|| {
+        let kind = structured["contract"].as_str().unwrap_or_default();
+        format!("checked as `{kind}`, since no `contract` says what it should be")
+    });
+    Ok(Done { text: lines.join("\n"), notes, structured })
+}
+
+fn decode(given: &DecodeArgs) -> Result<Done> {
+    check_size(&given.text)?;
+    let options = read_with(Profile::Lenient, &given.options)?;
+    let pipeline = Pipeline::new(&given.from, &options)?;
+    let mut pipeline = pipeline.with_extensions(given.extensions).with_findings(given.findings);
+    let mut lines = Lines::default();
+    pipeline.push(given.text.as_bytes(), &mut lines);
+    pipeline.finish(&given.finish.end(), &mut lines);
+    let text = String::from_utf8(lines.out).context("events are not UTF-8")?;
+    let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let structured = json!({"dialect": pipeline.dialect(), "refused": lines.refused, "events": events});
+    Ok(Done { text, notes: None, structured })
+}
+
+fn repair(given: &RepairArgs) -> Result<Done> {
+    check_size(&given.text)?;
+    let options = read_with(Profile::Lenient, &given.options)?;
+    let mut repair = Repair::new(&given.from, &options)?;
+    repair.push(given.text.as_bytes());
+    let Repaired { written, findings, failure, outcome } = repair.finish()?;
+    if let Some(message) = failure {
+        bail!("{message}");
+    }
+    let refused = outcome != Outcome::Fine;
+    let structured = json!({"reply": written, "refused": refused, "findings": findings});
+    Ok(Done { text: written, notes: noted(&findings), structured })
+}
+
+fn find(given: &JsonArgs) -> Result<Done> {
+    check_size(&given.text)?;
+    let json::Found { value, findings } = json::find(&given.text, given.strict);
+    let notes = noted(&findings);
+    let Some(value) = value else {
+        let structured = json!({"found": false, "findings": findings});
+        return Ok(Done { text: "there is no JSON value".to_owned(), notes, structured });
+    };
+    // In text, so that no digit is lost on the way.
+    let structured = json!({"found": true, "json": value, "findings": findings});
+    Ok(Done { text: value, notes, structured })
+}
+
+fn contract(given: &ContractArgs) -> Result<Done> {
+    let entry = dialect::entry(&given.dialect)?;
+    let mut options = read_with(Profile::default(), &given.options)?;
+    if let Some(lang) = given.lang {
+        if given.options.contains_key("text_language") {
+            bail!("give `lang` or the option `text_language`, not both");
+        }
+        options.set("text_language", lang.word())?;
+    }
+    let text = contract::text(entry, &options, given.format)?;
+    let structured = match given.format {
+        Format::Prompt => json!({"dialect": entry.name, "prompt": text}),
+        Format::JsonSchema => {
+            json!({"dialect": entry.name, "schema": serde_json::from_str::<Value>(&text)?})
+        }
+    };
+    Ok(Done { text, notes: None, structured })
+}
+
+/// Findings in lines, as commands print them.
+fn noted(findings: &[Finding]) -> Option<String> {
+    let lines: Vec<String> = findings.iter().map(|finding| output::line("text", finding)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

@@ -1,0 +1,237 @@
+//! MCP servers whose tools messages may call.
+
+use std::collections::BTreeMap;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+
+use super::{Config, ConfigError, without_secrets};
+
+/// One MCP server: one that is reached over HTTP (`url`), or one that is started here (`command`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct McpConfig {
+    /// Where it is (streamable HTTP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of all requests to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Environment variable that holds the key, which is sent as `Authorization: Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// Program that is started, and speaks on its standard input and output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Names of variables of the server's environment that it is given, beside those every program needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Its tools that join, by their own names; `*` are all of them.
+    pub tools: Vec<String>,
+    /// What goes before the names of its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Milliseconds that a call gets, and a connection; `tools.timeout_ms` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Those of its tools that a person is asked about before they run; `*` are all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirm: Vec<String>,
+}
+
+/// All tools.
+const ALL: &str = "*";
+/// Headers that belong to the protocol.
+const OWN: [&str; 6] =
+    ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
+
+/// Whether a name can be that of a tool.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
+}
+
+impl McpConfig {
+    /// The name that messages have for a tool of the server.
+    pub(crate) fn name_of(&self, tool: &str) -> String {
+        format!("{}{tool}", self.prefix.as_deref().unwrap_or_default())
+    }
+
+    /// The server's own name of a tool, if it may be one of this server that joins.
+    pub(crate) fn tool_of<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let tool = name.strip_prefix(self.prefix.as_deref().unwrap_or_default())?;
+        self.joins(tool).then_some(tool)
+    }
+
+    /// Whether a tool joins.
+    pub(crate) fn joins(&self, tool: &str) -> bool {
+        lists(&self.tools, tool)
+    }
+
+    /// Whether the name that messages have is given to one of its tools, and not by `*` alone.
+    pub(crate) fn gives(&self, name: &str) -> bool {
+        self.tool_of(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
+    }
+
+    /// Whether a person is asked before a tool runs.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
+    )]
+    pub(crate) fn asks(&self, tool: &str) -> bool {
+        lists(&self.confirm, tool)
+    }
+
+    /// Without what may be secret.
+    pub(super) fn mask(&mut self) {
+        if let Some(url) = &mut self.url {
+            *url = without_secrets(url);
+        }
+        self.headers.values_mut().for_each(|value| *value = "***".to_owned());
+    }
+}
+
+fn lists(list: &[String], tool: &str) -> bool {
+    list.iter().any(|one| one == ALL || one == tool)
+}
+
+impl Config {
+    /// Looks at the MCP servers.
+    ///
+    /// # Errors
+    /// One cannot be reached or started as it is described, or it is not said which of its tools join.
+    pub(super) fn check_mcp(&self) -> Result<(), ConfigError> {
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        for (name, server) in &self.mcp {
+            self.check_mcp_server(name, server)?;
+            for tool in server.tools.iter().filter(|tool| *tool != ALL) {
+                let called = server.name_of(tool);
+                if let Some(other) = names.insert(called.clone(), name) {
+                    let what = format!("has `{called}`, and so has `{other}`; a `prefix` tells them apart");
+                    return Err(self.wrong(&format!("mcp.{name}.tools"), &what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
+        let wrong = |field: &str, what: &str| Err(self.wrong(&format!("mcp.{name}.{field}"), what));
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+        if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+            let what = "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
+            return Err(self.wrong(&format!("mcp.{name}"), what));
+        }
+        if cfg!(not(feature = "mcp")) {
+            return Err(
+                self.wrong(&format!("mcp.{name}"), "needs a server that was built with the feature `mcp`")
+            );
+        }
+        match (&server.url, &server.command) {
+            (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),
+            (None, None) => {
+                return Err(self.wrong(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+            }
+            (Some(url), None) => {
+                let shown = without_secrets(url);
+                let scheme =
+                    ["http://", "https://"].iter().any(|one| url.to_ascii_lowercase().starts_with(one));
+                match Url::parse(url) {
+                    Ok(parsed) if scheme && parsed.has_host() && parsed.fragment().is_none() => {}
+                    Err(error) if scheme => {
+                        return wrong("url", &format!("is `{shown}`, which is no URL: {error}"));
+                    }
+                    _ => {
+                        return wrong(
+                            "url",
+                            &format!("begins with http:// or https://, and `{shown}` does not"),
+                        );
+                    }
+                }
+                for (field, given) in [("args", !server.args.is_empty()), ("env", !server.env.is_empty())] {
+                    if given {
+                        return wrong(field, "goes with `command`, and the server has a `url`");
+                    }
+                }
+            }
+            (None, Some(command)) => {
+                if command.trim().is_empty() {
+                    return wrong("command", "is empty; it takes a program");
+                }
+                for (field, given) in
+                    [("headers", !server.headers.is_empty()), ("key_env", server.key_env.is_some())]
+                {
+                    if given {
+                        return wrong(
+                            field,
+                            "goes with `url`, and the server has a `command`; `env` names variables for it",
+                        );
+                    }
+                }
+            }
+        }
+        for (header, value) in &server.headers {
+            let taken = OWN.contains(&header.to_ascii_lowercase().as_str());
+            if HeaderName::try_from(header).is_err() || HeaderValue::try_from(value).is_err() || taken {
+                let what =
+                    if taken { "belongs to the protocol" } else { "is no header, or its value is none" };
+                return wrong("headers", &format!("has `{}`, which {what}", header.escape_debug()));
+            }
+        }
+        if let Some(variable) = &server.key_env {
+            self.mcp_key(name, variable)?;
+        }
+        if let Some(bad) = server.env.iter().find(|one| one.is_empty() || one.contains(['=', '\0'])) {
+            return wrong("env", &format!("takes names of variables, not `{}`", bad.escape_debug()));
+        }
+        if server.tools.is_empty() {
+            return wrong(
+                "tools",
+                "is empty, so that nothing joins; it takes names of tools, or `*` for all of them",
+            );
+        }
+        for tool in server.tools.iter().filter(|tool| *tool != ALL) {
+            let called = server.name_of(tool);
+            if !is_tool_name(&called) {
+                let what = format!(
+                    "has `{}`, and the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`",
+                    called.escape_debug()
+                );
+                return wrong("tools", &what);
+            }
+        }
+        if let Some(prefix) = &server.prefix
+            && !is_tool_name(prefix)
+        {
+            return wrong("prefix", "takes letters, digits, `_`, `-` and `.`");
+        }
+        if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL && !server.joins(tool)) {
+            return wrong("confirm", &format!("names `{tool}`, which is not among its `tools`"));
+        }
+        let most = self.tools.max_timeout_ms;
+        match server.timeout_ms {
+            Some(ms) if !(1..=most).contains(&ms) => {
+                wrong("timeout_ms", &format!("is 1 to {most} (`tools.max_timeout_ms`), not {ms}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The key of an MCP server.
+    ///
+    /// # Errors
+    /// The variable is not set, or what it holds can be no key.
+    pub(crate) fn mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
+        super::check::variable(variable).map_err(|error| {
+            self.wrong(
+                &format!("mcp.{name}.key_env"),
+                &format!("names the variable `{variable}`, and {error}"),
+            )
+        })
+    }
+}

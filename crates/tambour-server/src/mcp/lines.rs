@@ -1,0 +1,54 @@
+//! Messages of one line each, bounded.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// A reader of lines that ends with an error at one that is too long: nobody can know which request it was about, and whoever waits
+/// for its answer would wait for ever.
+#[derive(Debug)]
+pub struct Lines<R> {
+    inner: R,
+    /// Bytes of a line.
+    most: usize,
+    /// Bytes since the last line break.
+    length: usize,
+    too_long: Arc<AtomicBool>,
+}
+
+impl<R> Lines<R> {
+    /// Lines of at most `most` bytes.
+    pub fn new(inner: R, most: usize) -> Lines<R> {
+        Lines { inner, most, length: 0, too_long: Arc::default() }
+    }
+
+    /// Becomes true when a line was too long.
+    #[must_use]
+    pub fn too_long(&self) -> Arc<AtomicBool> {
+        self.too_long.clone()
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let read = &buffer.filled()[before..];
+        let first = self.length + memchr::memchr(b'\n', read).unwrap_or(read.len());
+        self.length = memchr::memrchr(b'\n', read).map_or(first, |at| read.len() - at - 1);
+        // What lies between two line breaks of one read is no longer than that read.
+        if first > self.most {
+            self.too_long.store(true, Ordering::Relaxed);
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
+        polled
+    }
+}

@@ -1,0 +1,146 @@
+//! Tools of MCP servers: which servers there are, which of their tools join, and who is asked to run one.
+
+#[cfg(feature = "mcp")]
+mod connect;
+#[cfg(feature = "mcp")]
+pub mod lines;
+#[cfg(not(feature = "mcp"))]
+mod none;
+#[cfg(feature = "mcp")]
+mod offered;
+#[cfg(feature = "mcp")]
+mod result;
+#[cfg(feature = "mcp")]
+mod server;
+#[cfg(feature = "mcp")]
+mod stderr;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::config::{Config, ConfigError, McpConfig};
+use crate::tools::{Definition, Trouble};
+#[cfg(not(feature = "mcp"))]
+use none::Server;
+#[cfg(feature = "mcp")]
+use server::Server;
+
+/// The MCP servers of a configuration.
+#[derive(Default)]
+pub(crate) struct Servers {
+    by_name: BTreeMap<String, Arc<Server>>,
+}
+
+/// A tool of an MCP server that messages may name.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    /// The name that messages have for it.
+    pub(crate) name: String,
+    pub(crate) definition: Definition,
+    /// Whether the configuration names it, and not `*` alone.
+    pub(crate) named: bool,
+    /// When it was listed, as RFC 3339 time.
+    pub(crate) since: String,
+}
+
+/// What is bounded of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// What a call gets, and a connection.
+    pub(crate) time: Duration,
+    /// Bytes of a result.
+    pub(crate) result: usize,
+}
+
+/// What is known of a name.
+pub(crate) enum Found {
+    /// No server has a tool of that name.
+    No,
+    /// It is a tool of a server.
+    Tool(Box<Listed>),
+    /// The configuration gives the name to this server, which does not have it, or could not be asked yet.
+    Kept(String),
+}
+
+impl Servers {
+    /// The servers of a configuration. Those that are as they were stay connected.
+    ///
+    /// # Errors
+    /// One cannot be made.
+    pub(crate) fn new(config: &Config, before: Option<&Servers>) -> Result<Servers, ConfigError> {
+        let make = |(name, given): (&String, &McpConfig)| {
+            let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
+            let bounds = Bounds { time: Duration::from_millis(ms), result: config.tools.max_answer };
+            let key = given.key_env.as_deref().map(|variable| config.mcp_key(name, variable)).transpose()?;
+            let kept = before.and_then(|before| before.by_name.get(name));
+            let server = match kept.filter(|kept| kept.is(given, key.as_deref(), bounds)) {
+                Some(kept) => kept.clone(),
+                None => Arc::new(Server::new(name, given.clone(), key, bounds)),
+            };
+            Ok((name.clone(), server))
+        };
+        let by_name = config.mcp.iter().map(make).collect::<Result<_, _>>()?;
+        Ok(Servers { by_name })
+    }
+
+    /// Connects to those that are not yet, and stays so, in the background.
+    pub(crate) fn start(&self) {
+        self.by_name.values().for_each(|server| server.start());
+    }
+
+    /// Ends the connections, and the programs that were started.
+    pub(crate) async fn stop(&self) {
+        futures_util::future::join_all(self.by_name.values().map(|server| server.stop())).await;
+    }
+
+    /// The tools that are known, by name.
+    pub(crate) fn all(&self) -> BTreeMap<String, Listed> {
+        let listed = self.by_name.values().flat_map(|server| server.listed());
+        let names: Vec<String> = listed.map(|listed| listed.name).collect();
+        let found = names.into_iter().filter_map(|name| match self.find(&name) {
+            Found::Tool(listed) => Some((name, *listed)),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// What is known of a name. No server takes one that the configuration gives to another one; what several have that share all
+    /// they have is that of the first.
+    pub(crate) fn find(&self, name: &str) -> Found {
+        let owner = self.by_name.values().find(|server| server.config().gives(name));
+        let listed = match owner {
+            Some(owner) => owner.tool(name),
+            None => self.by_name.values().find_map(|server| server.tool(name)),
+        };
+        match (listed, owner) {
+            (Some(listed), _) => Found::Tool(Box::new(listed)),
+            (None, Some(owner)) => Found::Kept(owner.name().to_owned()),
+            (None, None) => Found::No,
+        }
+    }
+
+    /// The same, when the servers that may have the name and were not asked yet have been, or took too long.
+    pub(crate) async fn wait_for(&self, name: &str) -> Found {
+        let asked = |server: &&Arc<Server>| server.config().tool_of(name).is_some() && !server.is_known();
+        futures_util::future::join_all(self.by_name.values().filter(asked).map(|server| server.reach()))
+            .await;
+        self.find(name)
+    }
+
+    /// Whether a server has said which tools it has, now or before.
+    pub(crate) fn is_known(&self, server: &str) -> bool {
+        self.by_name.get(server).is_some_and(|server| server.is_known())
+    }
+
+    /// Has a server run a tool, once.
+    pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, Trouble> {
+        match self.by_name.get(server) {
+            Some(server) => server.call(tool, args).await,
+            // It has left the configuration since the message began.
+            None => Err(Trouble::ServerDown(server.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The tools that an MCP server lists, as messages may name them. What a server says of its tools is data: it is bounded, and what does
+//! not fit is left out.
+
+use rmcp::model::PaginatedRequestParams;
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+
+use super::Listed;
+use super::connect::NoConnection;
+use crate::config::{McpConfig, is_tool_name};
+use crate::ids;
+use crate::tools::{DEFINITION, DESCRIPTION, Definition, Executor};
+
+/// Pages of a list.
+const PAGES: usize = 50;
+/// Tools of one server.
+const TOOLS: usize = 500;
+/// Bytes of the schemas of one server.
+const SCHEMAS: usize = 8 << 20;
+
+/// The tools of a server that join.
+///
+/// # Errors
+/// It does not list them, or without end.
+pub(super) async fn list(
+    server: &str,
+    given: &McpConfig,
+    peer: &Peer<RoleClient>,
+) -> Result<Vec<Listed>, NoConnection> {
+    let (mut found, mut bytes) = (Vec::<Listed>::new(), 0);
+    let since = ids::now();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        for tool in page.tools.into_iter().filter(|tool| given.joins(&tool.name)) {
+            let name = given.name_of(&tool.name);
+            let schema = Value::Object(std::sync::Arc::unwrap_or_clone(tool.input_schema));
+            let size = schema.to_string().len();
+            let unfit = if !is_tool_name(&name) {
+                "its name is no name of a tool"
+            } else if size > DEFINITION {
+                "its schema is too long"
+            } else if found.iter().any(|one| one.name == name) {
+                "there is another one of that name"
+            } else if found.len() == TOOLS || bytes + size > SCHEMAS {
+                "the server has too many tools"
+            } else {
+                let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
+                let executor = Executor::Mcp { server: server.to_owned(), tool: tool.name.to_string() };
+                let confirm = given.asks(&tool.name);
+                let description = tool.description.as_deref().or(tool.title.as_deref()).map(one_line);
+                let definition =
+                    Definition { description, schema, callers: None, read_only, confirm, executor };
+                bytes += size;
+                found.push(Listed { named: given.gives(&name), name, definition, since: since.clone() });
+                continue;
+            };
+            let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
+            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server is left out");
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            return Ok(found);
+        }
+    }
+    Err(NoConnection::Endless)
+}
+
+/// A description as those of registered tools are: one line, not too long.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > DESCRIPTION {
+            line.truncate(line.floor_char_boundary(DESCRIPTION - '…'.len_utf8()));
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DESCRIPTION, one_line};
+
+    #[test]
+    fn descriptions_are_one_line() {
+        assert_eq!(one_line("  Reads\n\n- a file\r\n\t\0now "), "Reads - a file now");
+        for long in ["需".repeat(DESCRIPTION), "word ".repeat(DESCRIPTION)] {
+            let line = one_line(&long);
+            assert!(
+                (DESCRIPTION - 10..=DESCRIPTION).contains(&line.len()) && line.ends_with('…'),
+                "{}",
+                line.len()
+            );
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an MCP server says of a call, as the model is told.
+
+use std::error::Error;
+
+use rmcp::ServiceError;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ResourceContents};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use serde_json::{Value, json};
+
+use crate::tools::Trouble;
+
+/// Characters of what a server says of an error.
+const SAID: usize = 2000;
+
+/// The result of a call, of at most `most` bytes.
+pub(super) fn result(answer: CallToolResponse, most: usize) -> Result<Value, Trouble> {
+    let CallToolResponse::Complete(result) = answer else {
+        return Err(Trouble::ServerRefused(
+            "it asks for more, and only complete results are taken".to_owned(),
+        ));
+    };
+    let failed = result.is_error == Some(true);
+    let value = value(result);
+    if failed {
+        let said = match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        return Err(Trouble::ToolFailed(clipped(&said)));
+    }
+    if value.to_string().len() > most {
+        return Err(Trouble::ResultTooLarge(most));
+    }
+    Ok(value)
+}
+
+/// The structured content, or what the blocks come to.
+fn value(result: CallToolResult) -> Value {
+    if let Some(structured) = result.structured_content {
+        return structured;
+    }
+    let mut blocks = result.content.into_iter();
+    match (blocks.next(), blocks.len()) {
+        (None, _) => Value::Null,
+        (Some(ContentBlock::Text(text)), 0) => {
+            // A text that is a list or an object is shown as one.
+            let json = serde_json::from_str(&text.text)
+                .ok()
+                .filter(|value: &Value| value.is_object() || value.is_array());
+            json.unwrap_or(Value::String(text.text))
+        }
+        (Some(first), _) => std::iter::once(first).chain(blocks).map(block).collect(),
+    }
+}
+
+/// A block; bytes of pictures and sounds are nothing for a model that reads text.
+fn block(block: ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
+        ContentBlock::Image(image) => {
+            json!({"type": "image", "mime_type": image.mime_type, "left_out": size(&image.data)})
+        }
+        ContentBlock::Audio(audio) => {
+            json!({"type": "audio", "mime_type": audio.mime_type, "left_out": size(&audio.data)})
+        }
+        ContentBlock::ResourceLink(link) => {
+            json!({"type": "resource_link", "uri": link.uri, "name": link.name})
+        }
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                json!({"type": "resource", "uri": uri, "text": text})
+            }
+            ResourceContents::BlobResourceContents { uri, blob, .. } => {
+                json!({"type": "resource", "uri": uri, "left_out": size(&blob)})
+            }
+            _ => json!({"type": "resource"}),
+        },
+        _ => json!({"type": "other"}),
+    }
+}
+
+fn size(base64: &str) -> String {
+    format!("{} bytes", base64.len() / 4 * 3)
+}
+
+/// Why there is no result.
+pub(super) fn trouble(error: &ServiceError, server: &str, most: usize) -> Trouble {
+    match error {
+        ServiceError::McpError(error) => Trouble::ServerRefused(clipped(&error.message)),
+        ServiceError::UnexpectedResponse => Trouble::ServerRefused("its answer is none to a call".to_owned()),
+        ServiceError::TransportSend(failed) => {
+            let mut cause: Option<&(dyn Error + 'static)> = Some(failed.error.as_ref());
+            while let Some(error) = cause {
+                if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    match error {
+                        StreamableHttpError::ResponseBodyTooLarge { .. } => {
+                            return Trouble::ResultTooLarge(most);
+                        }
+                        StreamableHttpError::HttpStatus(status) => {
+                            return Trouble::ServerRefused(format!("HTTP {}", status.status));
+                        }
+                        StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
+                            return Trouble::ServerRefused("it does not know the key".to_owned());
+                        }
+                        StreamableHttpError::UnexpectedServerResponse(said) => {
+                            return Trouble::ServerRefused(clipped(said));
+                        }
+                        // Nobody was there to act.
+                        StreamableHttpError::Client(error) if error.is_connect() => {
+                            return Trouble::ServerDown(server.to_owned());
+                        }
+                        _ => {}
+                    }
+                }
+                cause = error.source();
+            }
+            Trouble::ServerBroken
+        }
+        _ => Trouble::ServerBroken,
+    }
+}
+
+fn clipped(text: &str) -> String {
+    text.trim().chars().take(SAID).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ContentBlock};
+    use serde_json::json;
+
+    use super::result;
+
+    fn text(text: &str) -> ContentBlock {
+        ContentBlock::text(text)
+    }
+
+    #[test]
+    fn results_are_what_they_hold() {
+        let ok = |blocks| result(CallToolResult::success(blocks).into(), 1000).unwrap();
+        assert_eq!(ok(vec![]), json!(null));
+        assert_eq!(ok(vec![text("007")]), json!("007"));
+        assert_eq!(ok(vec![text("{\"a\": [1]}")]), json!({"a": [1]}));
+        assert_eq!(
+            ok(vec![text("a"), ContentBlock::image("AAAA", "image/png")]),
+            json!([{"type": "text", "text": "a"}, {"type": "image", "mime_type": "image/png", "left_out": "3 bytes"}])
+        );
+        let structured = CallToolResult::structured(json!({"n": 1}));
+        assert_eq!(result(structured.into(), 1000).unwrap(), json!({"n": 1}));
+        let long = result(CallToolResult::success(vec![text(&"x".repeat(1000))]).into(), 1000);
+        assert_eq!(long.unwrap_err().code(), "answer_too_large");
+        let failed = result(CallToolResult::error(vec![text("no such file")]).into(), 1000);
+        assert_eq!(failed.unwrap_err().code(), "tool_failed");
+    }
+}

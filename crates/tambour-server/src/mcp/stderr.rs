@@ -1,0 +1,80 @@
+//! What the program of an MCP server says beside the protocol goes to the server's own log, bounded.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes of one line; the rest of it is left out.
+const LINE: usize = 1000;
+/// Lines that are logged of each minute.
+const LINES: u32 = 100;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Reads to the end, so that the program never waits for a reader.
+pub(super) async fn tell(name: String, mut stderr: impl AsyncRead + Unpin) {
+    let mut lines = Cut::default();
+    let mut buffer = vec![0; 4 << 10];
+    let (mut since, mut count) = (Instant::now(), 0);
+    while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
+        lines.add(&buffer[..length], |line| {
+            if since.elapsed() >= MINUTE {
+                (since, count) = (Instant::now(), 0);
+            }
+            count += 1;
+            match count {
+                ..=LINES => tracing::info!(mcp = name, said = line, "the program of the MCP server"),
+                _ if count == LINES + 1 => {
+                    tracing::warn!(
+                        mcp = name,
+                        "the program of the MCP server says too much; a minute of it is left out"
+                    );
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+/// Cuts text into lines that are short enough.
+#[derive(Default)]
+struct Cut {
+    line: Vec<u8>,
+}
+
+impl Cut {
+    fn add(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
+        while let Some(at) = memchr::memchr(b'\n', bytes) {
+            self.keep(&bytes[..at]);
+            let text = String::from_utf8_lossy(&self.line);
+            // What steers a terminal stays out of it.
+            let text: String =
+                text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            if !text.is_empty() {
+                line(&text);
+            }
+            self.line.clear();
+            bytes = &bytes[at + 1..];
+        }
+        self.keep(bytes);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = LINE.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cut, LINE};
+
+    #[test]
+    fn lines_are_cut_and_steer_nothing() {
+        let (mut cut, mut lines) = (Cut::default(), Vec::new());
+        for piece in ["a", "b\r\nc\x1b[31m\n\n", &"x".repeat(LINE), "more\nlast"] {
+            cut.add(piece.as_bytes(), |line| lines.push(line.to_owned()));
+        }
+        assert_eq!(lines, ["ab", "c [31m", &"x".repeat(LINE)]);
+        assert_eq!(cut.line, b"last");
+    }
+}
