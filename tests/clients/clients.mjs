@@ -1,8 +1,9 @@
-// The published clients of other protocols read every recorded reply through the server, without a warning.
+// The published clients of other protocols read every recorded reply through the server, however the model's stream is cut, without a
+// warning; and go on where a protocol goes on after a lost connection.
 //
-// node clients.mjs PATH/TO/tambour FOLDER_OF_RECORDINGS
+// node clients.mjs PATH/TO/tambour FOLDER_OF_FIXTURES
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,17 +11,15 @@ import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { DefaultChatTransport, readUIMessageStream } from "ai";
 import { HttpAgent } from "@ag-ui/client";
+import { authored, recorded } from "./recorded.mjs";
+import { hold, release, replies, start } from "./upstream.mjs";
 
-const [binary, recordings] = process.argv.slice(2);
-const files = readdirSync(recordings).filter((name) => name.endsWith(".jsonl")).sort();
-const lines = files.map((name) => readFileSync(join(recordings, name), "utf8")).join("\n").split("\n").filter(Boolean);
-const records = lines.map((line) => JSON.parse(line));
-
+const [binary, fixtures] = process.argv.slice(2);
+const upstream = await start();
 const folder = mkdtempSync(join(tmpdir(), "tambour-clients-"));
-writeFileSync(join(folder, "recordings.jsonl"), lines.join("\n"));
 const server = spawn(
   binary,
-  ["serve", "--listen", "127.0.0.1:0", "--data", folder, "--upstream", `replay=${join(folder, "recordings.jsonl")}`],
+  ["serve", "--listen", "127.0.0.1:0", "--data", folder, "--upstream", `openai=${upstream.base}`],
   { stdio: ["ignore", "pipe", "ignore"] },
 );
 const ended = new Promise((resolve) => server.once("exit", resolve));
@@ -52,6 +51,9 @@ function same(name, got, expected) {
   }
 }
 
+/** The answer as clients of other protocols see it: no sentence of ours beside calls, and none in the place of a failure. */
+const shown = (record) => (record.status === "failed" || (called(record) && record.metadata?.fallback_reason) ? "" : record.answer);
+
 const called = (record) => record.events.some(({ event }) => event === "tool_call");
 
 const clients = {
@@ -63,23 +65,23 @@ const clients = {
       finish = chunk.choices[0]?.finish_reason ?? finish;
       usage = chunk.usage ?? usage;
     }
-    same("answer", text, record.answer);
+    same("answer", text, shown(record));
     same("finish", finish, record.finish_reason === "length" ? "length" : called(record) ? "tool_calls" : "stop");
     if (!(usage.total_tokens >= 0)) throw new Error("no usage");
   },
   async "chat, helper"(ask, record) {
     const runner = openai.chat.completions.stream(ask);
     const whole = await runner.finalChatCompletion();
-    same("answer", whole.choices[0].message.content, record.answer);
+    same("answer", whole.choices[0].message.content, shown(record));
   },
   async "chat, whole"(ask, record) {
     const whole = await openai.chat.completions.create(ask);
-    same("answer", whole.choices[0].message.content, record.answer);
+    same("answer", whole.choices[0].message.content, shown(record));
   },
   async "responses, helper"(ask, record) {
     const stream = openai.responses.stream({ model: ask.model, input: "x", tambour: ask.tambour });
     const whole = await stream.finalResponse();
-    same("answer", whole.output_text, record.answer);
+    same("answer", whole.output_text, shown(record));
     const again = await openai.responses.retrieve(whole.id);
     // The helper adds fields of its own.
     const bare = ({ parsed_arguments, ...item }) => ({ ...item, content: item.content?.map(({ parsed, ...part }) => part) });
@@ -95,21 +97,25 @@ const clients = {
       same(`events after ${cut}`, await events(cut), all.slice(cut + 1));
     }
   },
+  async "responses, stream"(ask, record) {
+    const whole = await openai.responses.stream({ model: ask.model, input: "x", tambour: ask.tambour }).finalResponse();
+    same("answer", whole.output_text, shown(record));
+  },
   async "responses, whole"(ask, record) {
     const whole = await openai.responses.create({ model: ask.model, input: "x", tambour: ask.tambour });
-    same("answer", whole.output_text, record.answer);
+    same("answer", whole.output_text, shown(record));
   },
   async "anthropic, helper"(ask, record) {
     const stream = anthropic.messages.stream({ ...ask, max_tokens: 100 });
     const whole = await stream.finalMessage();
     const text = whole.content.filter((block) => block.type === "text").map((block) => block.text).join("");
-    same("answer", text, record.answer);
+    same("answer", text, shown(record));
     same("stop", whole.stop_reason, record.finish_reason === "length" ? "max_tokens" : called(record) ? "tool_use" : "end_turn");
   },
   async "anthropic, whole"(ask, record) {
     const whole = await anthropic.messages.create({ ...ask, max_tokens: 100 });
     const text = whole.content.filter((block) => block.type === "text").map((block) => block.text).join("");
-    same("answer", text, record.answer);
+    same("answer", text, shown(record));
   },
   async "ai sdk"(ask, record) {
     const transport = new DefaultChatTransport({ api: `${base}/api/chat`, body: { model: ask.model, tambour: ask.tambour } });
@@ -120,7 +126,7 @@ const clients = {
     for await (const message of readUIMessageStream({ stream, onError: (error) => (failed = error) })) last = message;
     if (failed) throw failed;
     const text = last.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
-    same("answer", text, record.answer);
+    same("answer", text, shown(record));
     const open = last.parts.filter((part) => part.state === "streaming");
     same("open parts", open, []);
     same("resume", await transport.reconnectToStream({ chatId }), null);
@@ -130,28 +136,128 @@ const clients = {
     agent.messages = [{ id: "1", role: "user", content: "x" }];
     const result = await agent.runAgent({ forwardedProps: { model: ask.model, tambour: ask.tambour } });
     const said = result.newMessages.filter((message) => message.role === "assistant").map((message) => message.content).join("");
-    same("answer", said, record.answer);
+    same("answer", said, shown(record));
   },
 };
 
-for (const { id, protocol } of records) {
-  const model = `replay/${id}`;
-  const record = await wanted(id, protocol ?? "auto");
-  const ask = { model, messages: [{ role: "user", content: "x" }], tambour: { dialect: protocol ?? "auto" } };
-  for (const [name, run] of Object.entries(clients)) {
-    warnings.length = 0;
-    try {
-      await run(ask, record);
-      if (warnings.length) throw new Error(`warnings: ${warnings.join("; ").slice(0, 300)}`);
-      passed += 1;
-    } catch (error) {
-      failures.push(`${name}, ${id}: ${error?.stack?.split("\n").slice(0, 3).join(" | ") ?? error}`);
+/** Runs one client, and notes how it went. */
+async function check(name, run) {
+  try {
+    await run();
+    passed += 1;
+  } catch (error) {
+    failures.push(`${name}: ${error?.stack?.split("\n").slice(0, 3).join(" | ") ?? error}`);
+  }
+}
+
+/** Asks for a reply whose stream is cut after so many characters. */
+const asking = ({ key, dialect }, size) => ({
+  model: `openai/${key}@${size}`,
+  messages: [{ role: "user", content: "x" }],
+  tambour: { dialect },
+});
+
+// Recorded replies, cut into characters and whole, with every client; what was written to be hard, with those that stream, cut in one of them.
+const STREAMING = ["chat, stream", "responses, stream", "anthropic, helper", "ai sdk", "ag-ui"];
+const work = [];
+for (const reply of recorded(join(fixtures, "recorded"))) {
+  for (const size of [1, 0]) work.push({ reply, size, names: size === 0 ? Object.keys(clients) : STREAMING });
+}
+authored(fixtures).forEach((reply, place) => work.push({ reply, size: [1, 3, 11, 0][place % 4], names: STREAMING }));
+for (const { reply } of work) replies.set(reply.key, reply);
+
+const expected = new Map();
+async function worker() {
+  for (let one; (one = work.pop()); ) {
+    const { reply, size, names } = one;
+    if (!expected.has(reply.key)) expected.set(reply.key, wanted(`${reply.key}@0`, reply.dialect));
+    const record = await expected.get(reply.key);
+    for (const name of names) {
+      await check(`${name}, ${reply.key}, cut after ${size}`, async () => {
+        try {
+          await clients[name](asking(reply, size), record);
+        } catch (error) {
+          // A failure is told in the words of the server.
+          if (record.status !== "failed" || !String(error?.message).includes(record.error.message)) throw error;
+        }
+      });
     }
   }
 }
-for (const failure of failures) console.log(failure);
+await Promise.all(Array.from({ length: 8 }, worker));
+
+// Connections that are lost in the middle of a reply.
+const long = [...replies.values()].find(({ dialect, text }) => dialect === "thinkingml" && text.includes("</final>") && text.length > 200);
+const record = await wanted(`${long.key}@0`, long.dialect);
+
+await check("responses, connection lost", async () => {
+  hold(long.key);
+  const ask = asking(long, 1);
+  const seen = [];
+  const stream = await openai.responses.create({ model: ask.model, input: "x", tambour: ask.tambour, stream: true });
+  for await (const event of stream) {
+    seen.push(event);
+    if (seen.length === 5) break;
+  }
+  const again = await openai.responses.retrieve(seen[0].response.id, { stream: true, starting_after: seen.at(-1).sequence_number });
+  release(long.key);
+  for await (const event of again) seen.push(event);
+  same("numbers", seen.map((event) => event.sequence_number), seen.map((_, number) => number));
+  same("answer", seen.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join(""), shown(record));
+  same("end", seen.at(-1).type, "response.completed");
+});
+
+await check("ai sdk, connection lost", async () => {
+  hold(long.key);
+  const ask = asking(long, 1);
+  const transport = new DefaultChatTransport({ api: `${base}/api/chat`, body: { model: ask.model, tambour: ask.tambour } });
+  const messages = [{ id: "1", role: "user", parts: [{ type: "text", text: "x" }] }];
+  const chatId = `chat-${Math.random()}`;
+  const lost = new AbortController();
+  const stream = await transport.sendMessages({ chatId, messages, trigger: "submit-message", abortSignal: lost.signal });
+  const reader = stream.getReader();
+  for (let chunks = 0; chunks < 3; chunks += 1) await reader.read();
+  lost.abort();
+  const again = await transport.reconnectToStream({ chatId });
+  release(long.key);
+  let last;
+  for await (const message of readUIMessageStream({ stream: again })) last = message;
+  same("answer", last.parts.filter((part) => part.type === "text").map((part) => part.text).join(""), shown(record));
+  same("open parts", last.parts.filter((part) => part.state === "streaming"), []);
+});
+
+await check("own events, connection lost", async () => {
+  hold(long.key);
+  const ask = asking(long, 1);
+  const asked = await fetch(`${base}/api/v1/messages`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ text: "x", model: `${long.key}@1`, dialect: long.dialect, output_protocol: "jsonseq_v1" }),
+  });
+  const { message_id } = await asked.json();
+  const frames = async (after, most) => {
+    const response = await fetch(`${base}/api/v1/messages/${message_id}/events`, { headers: after ? { "last-event-id": after } : {} });
+    let text = "";
+    const found = () => [...text.matchAll(/^id: (\d+)\nevent: (\S+)\ndata: (.*)\n\n/gm)].map(([, id, event, data]) => ({ id, event, data: JSON.parse(data) }));
+    for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
+      text += bytes;
+      if (found().length >= most) break;
+    }
+    return found().slice(0, most);
+  };
+  const before = await frames(undefined, 4);
+  release(long.key);
+  const all = [...before, ...(await frames(before.at(-1).id, Infinity))];
+  same("events", all, await frames(undefined, Infinity));
+  same("end", all.at(-1).event, "completed");
+});
+
+if (warnings.length) failures.push(`warnings: ${warnings.slice(0, 5).join("; ").slice(0, 500)}`);
+for (const failure of failures.slice(0, 40)) console.log(failure);
 server.kill("SIGTERM");
 await ended;
+upstream.server.closeAllConnections();
+upstream.server.close();
 rmSync(folder, { recursive: true });
 console.log(`test result: ${failures.length ? "FAILED" : "ok"}. ${passed} passed; ${failures.length} failed;`);
 process.exit(failures.length ? 1 : 0);

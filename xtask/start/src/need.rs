@@ -55,6 +55,18 @@ const NEEDS: &[Need] = &[
             ("brew", "node"),
         ],
     },
+    Need {
+        shown_by: &["python3", "-c", "import ensurepip, venv"],
+        why: "clients of other protocols in Python",
+        component: None,
+        packages: &[
+            ("apt-get", "python3-venv"),
+            ("dnf", "python3-pip"),
+            ("apk", "py3-pip"),
+            ("pacman", "python"),
+            ("brew", "python3"),
+        ],
+    },
 ];
 
 /// Package managers, and how each installs without questions.
@@ -70,7 +82,8 @@ const MANAGERS: &[(&str, &[&str])] = &[
 pub(crate) fn require() -> anyhow::Result<()> {
     let mut missing = Vec::new();
     for need in NEEDS.iter().filter(|need| !need.is_there()) {
-        let name = need.shown_by[..need.shown_by.len() - 1].join(" ");
+        let words = need.shown_by.iter().copied().take_while(|word| !word.starts_with('-'));
+        let name = words.collect::<Vec<_>>().join(" ");
         let way = need.way();
         if let Some(way) = way.as_ref().filter(|way| way.is_free()) {
             println!("`{name}` is missing ({}): {}", need.why, way.shown());

@@ -72,11 +72,40 @@ fn clients(steps: &mut Steps) {
     set_up
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
         .current_dir(&folder);
-    if steps.run("clients, set-up", &mut set_up) {
-        let mut clients = Command::new("node");
-        clients.arg(folder.join("clients.mjs")).arg("target/debug/tambour").arg("fixtures/recorded");
-        steps.run("clients", clients.current_dir(root()));
+    let run = |program: &std::path::Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(root());
+        command
+    };
+    let (node, server) = (std::path::Path::new("node"), "target/debug/tambour");
+    if !steps.run("clients, set-up", &mut set_up) {
+        return;
     }
+    steps.run("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
+    let Some(python) = python(steps, &folder) else { return };
+    steps.run("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
+    let own = python.display().to_string();
+    steps.run(
+        "clients, examples of the page",
+        &mut run(node, &["snippets.mjs", server, "docs/clients.md", &own]),
+    );
+}
+
+/// A Python with the packages of the lock file, in a folder of its own.
+fn python(steps: &mut Steps, folder: &std::path::Path) -> Option<std::path::PathBuf> {
+    let place = root().join("target/clients-python");
+    let python = place.join("bin/python");
+    if !python.is_file() {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv"]).arg(&place);
+        if !steps.run("clients, a Python of their own", &mut make) {
+            return None;
+        }
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    install.arg(folder.join("requirements.txt")).current_dir(root());
+    steps.run("clients, set-up of Python", &mut install).then_some(python)
 }
 
 /// A short run of each fuzz target, where the tools for it are there.

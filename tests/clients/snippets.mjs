@@ -1,0 +1,51 @@
+// The examples of the page for clients are run as they stand, against a server that plays recorded replies.
+//
+// node snippets.mjs PATH/TO/tambour docs/clients.md PATH/TO/python
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const [binary, page, python] = process.argv.slice(2);
+const here = import.meta.dirname;
+const folder = mkdtempSync(join(tmpdir(), "tambour-snippets-"));
+const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data", folder], {
+  cwd: folder,
+  stdio: ["ignore", "pipe", "ignore"],
+});
+const base = await new Promise((resolve, reject) => {
+  createInterface({ input: server.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
+  server.once("exit", () => reject(new Error("the server did not start")));
+});
+
+/** How a block is run: its file, and the command. JavaScript finds its packages beside this file. */
+const ways = {
+  python: (file) => [`${folder}/${file}.py`, python, "-W", "error"],
+  js: (file) => [join(here, `.${file}.mjs`), process.execPath],
+  sh: (file) => [`${folder}/${file}.sh`, "sh", "-e"],
+  toml: (file) => [`${folder}/${file}.toml`, binary, "serve", "--print-config", "--config"],
+};
+const blocks = [...readFileSync(page, "utf8").matchAll(/^```(\w+)\n(.*?)^```$/gms)];
+let passed = 0;
+const failures = [];
+for (const [number, [, language, text]] of blocks.entries()) {
+  const way = ways[language];
+  if (!way) continue;
+  const [file, program, ...words] = way(`snippet-${number}`);
+  // Parts of a configuration that name what stands in another part.
+  const known = language === "toml" && !text.includes("[upstreams.") ? "[upstreams.local]\nkind = \"demo\"\n[upstreams.claude]\nkind = \"demo\"\n[upstreams.demo]\nkind = \"demo\"\n" : "";
+  writeFileSync(file, known + text.replaceAll("http://127.0.0.1:8787", base));
+  const ran = spawnSync(program, [...words, file], { encoding: "utf8", timeout: 60_000 });
+  rmSync(file);
+  // What is printed is the answer, or the events of it.
+  if (ran.status === 0 && ran.stdout.trim() && !ran.stderr.trim().match(/error|warning/i)) passed += 1;
+  else failures.push(`block ${number + 1} (${language}) ended with ${ran.status}:\n${text}${ran.stdout}${ran.stderr}`);
+}
+if (passed < 8) failures.push(`only ${passed} blocks were found`);
+for (const failure of failures) console.log(failure);
+server.kill("SIGTERM");
+await new Promise((resolve) => server.once("exit", resolve));
+rmSync(folder, { recursive: true });
+console.log(`test result: ${failures.length ? "FAILED" : "ok"}. ${passed} passed; ${failures.length} failed;`);
+process.exit(failures.length ? 1 : 0);
