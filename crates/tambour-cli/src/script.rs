@@ -34,11 +34,14 @@ pub(crate) struct CheckArgs {
     files: Vec<PathBuf>,
 }
 
+/// The folder of templates where none is named.
+const TEMPLATES: &str = "config/prompts";
+
 /// Where templates come from.
 #[derive(clap::Args, Clone)]
 pub(crate) struct TemplateArgs {
     /// Folder of prompt templates that replace the shipped ones
-    #[arg(long, value_name = "DIR", default_value = "config/prompts")]
+    #[arg(long, value_name = "DIR", default_value = TEMPLATES)]
     pub(crate) templates: PathBuf,
     /// Language of templates and default texts
     #[arg(long, value_enum, default_value_t = Words::Zh)]
@@ -66,6 +69,10 @@ impl From<Words> for Language {
 impl TemplateArgs {
     /// The templates of the folder, and the shipped ones.
     pub(crate) fn files(&self) -> Result<Files> {
+        // The usual folder may be absent; one that is named should be there.
+        if !self.templates.is_dir() && self.templates != Path::new(TEMPLATES) {
+            return Err(anyhow!("there is no folder `{}` of templates", self.templates.display()));
+        }
         tambour_server::prompts::folder(&self.templates).map_err(|error| anyhow!(error))
     }
 }

@@ -60,10 +60,15 @@ fn scripts_are_checked_with_their_templates() {
              - topic: t\n            actions:\n              - {action}\n"
         )
     };
+    let ran = run(&["script", "check", "--templates", "no/such", "-"], script("{type: ai_say, content: x}"));
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("there is no folder `no/such`"), "{ran:?}");
     let ran = run(&["script", "check", "-"], script("{type: ai_say, max_rounds: 99, mood: calm}"));
     assert_eq!(ran.code, Some(1));
     let codes: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().nth(4)).collect();
-    assert_eq!(codes, ["content_required:", "field_range:", "field_unknown:"], "{}", ran.stdout); // S-012
+    let unresolved = ["variable_unresolved:"; 3];
+    let expected = [&["content_required:"][..], &unresolved, &["field_range:", "field_unknown:"]].concat();
+    assert_eq!(codes, expected, "{}", ran.stdout); // S-012, S-043
     let ran = run(&["script", "check", "-"], script("{type: ai_say, content: \"{name}\", template: mine}"));
     assert_eq!(ran.code, Some(1)); // S-022
     assert!(ran.stdout.contains("template_not_found"), "{}", ran.stdout); // S-022

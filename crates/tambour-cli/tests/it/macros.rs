@@ -104,6 +104,17 @@ fn lists_variables() {
             "S:6:14: unused 多余",
         ]
     );
+    // What actions set, what conditions and shipped templates use; the flat layout.
+    let flat = write(
+        &folder,
+        "f.yaml",
+        "session:\n  session_name: a\n  declare:\n    - {var: mood}\n    - {var: 教育背景}\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+         - {type: ai_think, prompt: x, output: {伤病: y}}\n            - {type: ai_say, content: \"{伤病} {gone}\", condition: \"mood == 1\"}\n",
+    );
+    let ran = run(&["prompt", "vars", &flat], "");
+    let lines: Vec<&str> =
+        ran.stdout.lines().filter_map(|line| line.split_once(": ").map(|(_, rest)| rest)).collect();
+    assert_eq!(lines, ["used {伤病}", "used {gone}", "used {mood}", "undefined {gone}"], "{}", ran.stdout); // S-013, S-043
     let skein = write(
         &folder,
         "k.yaml",

@@ -113,7 +113,10 @@ impl Outlet {
             return;
         }
         match &turn.error {
-            Some(failure) if !self.begun => return self.fail(failure),
+            Some(failure) if !self.begun => {
+                self.status(&json!({ "state": turn.status, "turn": turn }));
+                return self.fail(failure);
+            }
             _ => {}
         }
         if self.ending.is_empty() {
@@ -124,7 +127,7 @@ impl Outlet {
         // The end stands behind all else.
         let ending = std::mem::take(&mut self.ending);
         let (last, before): (Vec<_>, Vec<_>) =
-            ending.into_iter().partition(|event| matches!(event, Event::Completed(_)));
+            ending.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
         before.iter().for_each(|event| self.send(event));
         self.status(&json!({ "state": turn.status, "turn": turn }));
         last.iter().for_each(|event| self.send(event));
@@ -224,11 +227,7 @@ impl Sink for Outlet {
             Event::Error(_) => {
                 // What failed after it had begun is closed; before, the end of the turn says it.
                 if self.begun {
-                    for event in std::mem::take(&mut self.ending) {
-                        self.send(&event);
-                    }
-                    self.send(&event);
-                    self.over = true;
+                    self.ending.push(event.into_owned());
                 }
             }
             event => {

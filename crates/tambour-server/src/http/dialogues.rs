@@ -81,8 +81,7 @@ pub(crate) struct NewInput {
 pub(crate) struct GivenAnswer {
     /// The request.
     call_id: String,
-    /// What came of it; goes into the variable of the action.
-    #[serde(default)]
+    /// What came of it, null too; goes into the variable of the action.
     value: Value,
 }
 

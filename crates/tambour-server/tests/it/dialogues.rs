@@ -214,6 +214,7 @@ async fn a_failed_upstream_does_not_consume_a_round() {
     assert_eq!(prompt.matches("你好").count(), 1); // S-063
     let events = streamed(&server, &id, &json!({"text": "嗯"})).await;
     assert_eq!(events.last().unwrap().name, "error"); // S-065
+    assert_eq!((&turn(&events)["success"], &turn(&events)["status"]), (&json!(false), &json!("active"))); // S-061
     let trace = server.get(&format!("/api/v1/dialogues/{id}/trace")).await.json;
     assert_eq!(trace["data"].as_array().unwrap().len(), 3);
     assert!(trace["data"][0]["error"]["code"].is_string());
@@ -240,8 +241,10 @@ async fn the_client_is_asked_for_what_it_does() {
     assert_eq!((refused.status, refused.problem()), (409, "not_waiting"));
     let refused = server.post(&path, &json!({"text": "hello"})).await;
     assert_eq!((refused.status, refused.problem()), (409, "answer_expected"));
-    let both = server.post(&path, &json!({"text": "x", "answer": {"call_id": "call_1"}})).await;
+    let both = server.post(&path, &json!({"text": "x", "answer": {"call_id": "call_1", "value": 1}})).await;
     assert_eq!((both.status, both.problem()), (422, "invalid_field"));
+    let nothing = server.post(&path, &json!({"answer": {"call_id": "call_1"}})).await;
+    assert_eq!((nothing.status, nothing.problem()), (422, "missing_field"), "{}", nothing.text);
     // A list is no object, whatever stands in it.
     for (body, field) in [
         (json!([]), Value::Null),

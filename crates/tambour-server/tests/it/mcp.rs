@@ -71,7 +71,8 @@ async fn a_plan_calls_a_tool_that_joined_and_the_model_reads_its_result() {
     let headers = mcp.seen.lock().unwrap().headers.clone();
     assert!(headers.contains(&("x-team".into(), "blue".into())), "{headers:?}");
     // Cargo sets the variable for tests.
-    assert!(headers.contains(&("authorization".into(), "Bearer tambour-server".into())), "{headers:?}");
+    let secret = format!("Bearer {}", std::env::var("CARGO_PKG_NAME").unwrap());
+    assert!(headers.contains(&("authorization".into(), secret)), "{headers:?}");
     let told = model.asked()[1].body["messages"].to_string();
     assert!(told.contains("did echo with"), "{told}");
     assert_eq!(server.metric("tambour_tool_calls_total").await, 2);

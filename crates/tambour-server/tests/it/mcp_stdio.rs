@@ -62,7 +62,8 @@ async fn a_program_has_the_variables_it_is_given_and_ends_with_the_server() {
     until_listed(&server, &["run"]).await;
     let events = run(&server).await;
     let home = if std::env::var_os("HOME").is_some() { "home" } else { "" };
-    assert_eq!(all(&events, "tool_result")[0]["result"], format!("tambour-server, , {home}"));
+    let name = std::env::var("CARGO_PKG_NAME").unwrap();
+    assert_eq!(all(&events, "tool_result")[0]["result"], format!("{name}, , {home}"));
     assert!(!folder.0.join("ended").exists());
     // It had the time to end by itself.
     server.stopped().await;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Layer, SYSTEM_NAMES, Template};
+use super::{BUILTIN, Layer, SYSTEM_NAMES, Template};
 use crate::error::{Error, Location, Result};
-use crate::prompt::jinja::{Engine, Mode, is_context};
+use crate::prompt::jinja::{self, Engine, Mode, is_context};
 use crate::yaml;
 
 /// A file whose variables are listed.
@@ -68,7 +68,10 @@ impl Source {
         }
         let value = yaml::parse(&name, &text)?;
         let form = match &value {
-            value if value.get("sessions").is_some() => Form::Script(value.clone()),
+            // The flat layout has one session (S-013).
+            value if value.get("sessions").is_some() || value.get("session").is_some() => {
+                Form::Script(value.clone())
+            }
             value if value.get("blocks").is_some() => Form::Skein(value.clone()),
             _ => {
                 return Err(Error::invalid(format!(
@@ -100,7 +103,12 @@ pub fn check(sources: &[Source]) -> Result<Check> {
     for source in sources {
         if let Form::Script(value) = &source.form {
             walk(value, &mut |key, value| {
-                let ("var" | "variable" | "output_variable", Value::String(name)) = (key, value) else {
+                if let ("output", Value::Object(fields)) = (key, value) {
+                    defined.extend(fields.keys().cloned());
+                }
+                let ("var" | "variable" | "target_variable" | "output_variable", Value::String(name)) =
+                    (key, value)
+                else {
                     return;
                 };
                 defined.insert(name.clone());
@@ -114,6 +122,10 @@ pub fn check(sources: &[Source]) -> Result<Check> {
     let mut check = Check::default();
     // The system reads these itself.
     let mut needed: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
+    // Actions without a template of their own use those.
+    for builtin in BUILTIN {
+        needed.extend(builtin.template().variables(Layer::Script).into_iter().map(str::to_owned));
+    }
     for source in sources {
         let mut seen = HashSet::new();
         let mut uses = |layer: Layer, name: &str, offset: Option<usize>| {
@@ -138,7 +150,12 @@ pub fn check(sources: &[Source]) -> Result<Check> {
                 template.uses().for_each(|(layer, name, at)| uses(layer, name, Some(at)));
             }
             Form::Script(value) => walk(value, &mut |key, value| {
-                if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
+                if let ("condition", Value::String(text)) = (key, value) {
+                    // One that is no expression is told by the check of scripts.
+                    for name in jinja::variables(text).unwrap_or_default() {
+                        uses(Layer::Script, &name, Some(source.find(text)));
+                    }
+                } else if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
                     let template = Template::parse(text.as_str());
                     template.uses().for_each(|(layer, name, _)| uses(layer, name, None));
                 }
