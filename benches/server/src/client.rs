@@ -1,6 +1,7 @@
 //! Clients over raw TCP, so that they cost little beside what they measure.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -13,6 +14,77 @@ pub(crate) enum Whom {
     Upstream,
     Bare,
     Tambour,
+    /// The server, as a client of another protocol asks.
+    Foreign(Foreign),
+}
+
+/// A protocol of other clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    Chat,
+    Responses,
+    Anthropic,
+    AiSdk,
+    AgUi,
+}
+
+/// Threads of AG-UI so far.
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+impl Foreign {
+    pub(crate) const ALL: [Foreign; 5] =
+        [Foreign::Chat, Foreign::Responses, Foreign::Anthropic, Foreign::AiSdk, Foreign::AgUi];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Foreign::Chat => "chat completions",
+            Foreign::Responses => "Responses",
+            Foreign::Anthropic => "Anthropic Messages",
+            Foreign::AiSdk => "AI SDK",
+            Foreign::AgUi => "AG-UI",
+        }
+    }
+
+    /// Its route, and a request for a reply of this model.
+    fn request(self, model: &str, dialect: &str) -> (&'static str, serde_json::Value) {
+        use serde_json::json;
+        let model = format!("openai/{model}");
+        let tambour = json!({"dialect": dialect});
+        let said = json!([{"role": "user", "content": "x"}]);
+        match self {
+            Foreign::Chat => (
+                "/v1/chat/completions",
+                json!({"model": model, "stream": true, "messages": said, "tambour": tambour}),
+            ),
+            Foreign::Responses => {
+                ("/v1/responses", json!({"model": model, "stream": true, "input": "x", "tambour": tambour}))
+            }
+            Foreign::Anthropic => (
+                "/v1/messages",
+                json!({"model": model, "stream": true, "max_tokens": 9, "messages": said, "tambour": tambour}),
+            ),
+            Foreign::AiSdk => (
+                "/api/chat",
+                json!({"model": model, "tambour": tambour, "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "x"}]}]}),
+            ),
+            Foreign::AgUi => (
+                "/ag-ui",
+                // One thread runs one message at a time.
+                json!({"threadId": THREADS.fetch_add(1, Ordering::Relaxed).to_string(), "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}], "tools": [],
+                       "context": [], "state": {}, "forwardedProps": {"model": model, "tambour": tambour}}),
+            ),
+        }
+    }
+
+    /// What only a whole answer has.
+    fn end(self) -> &'static [u8] {
+        match self {
+            Foreign::Chat | Foreign::AiSdk => b"data: [DONE]",
+            Foreign::Responses => b"response.completed",
+            Foreign::Anthropic => b"message_stop",
+            Foreign::AgUi => b"RUN_FINISHED",
+        }
+    }
 }
 
 impl Whom {
@@ -24,6 +96,7 @@ impl Whom {
                 serde_json::json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "x"}]}),
             ),
             Whom::Bare => ("/", serde_json::json!({"model": model, "text": "x"})),
+            Whom::Foreign(foreign) => foreign.request(model, dialect),
             Whom::Tambour => (
                 "/api/v1/messages",
                 serde_json::json!({
@@ -102,7 +175,11 @@ impl Client {
             }
             anyhow::ensure!(self.more().await?, "{:?} closed the connection: {}", self.whom, self.tail());
         }
-        let complete = self.whom == Whom::Upstream || find(&self.read, b"event: completed").is_some();
+        let complete = match self.whom {
+            Whom::Upstream => true,
+            Whom::Foreign(foreign) => find(&self.read, foreign.end()).is_some(),
+            Whom::Bare | Whom::Tambour => find(&self.read, b"event: completed").is_some(),
+        };
         anyhow::ensure!(complete, "{:?} did not complete: {}", self.whom, self.tail());
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Whom};
+use crate::client::{Client, Foreign, Whom};
 use crate::process::Process;
 use crate::table::{Table, Target, median, share};
 use crate::upstream::reply;
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     less: usize,
 }
 
-const PARTS: [&str; 5] = ["cpu", "first", "memory", "gone", "rounds"];
+const PARTS: [&str; 6] = ["cpu", "encoders", "first", "memory", "gone", "rounds"];
 
 impl Plan {
     pub(crate) fn of(words: &[&str]) -> anyhow::Result<Plan> {
@@ -69,7 +69,7 @@ impl Pair {
         let address = match whom {
             Whom::Upstream => self.upstream,
             Whom::Bare => self.bare.address,
-            Whom::Tambour => self.tambour.address,
+            Whom::Tambour | Whom::Foreign(_) => self.tambour.address,
         };
         Client::connect(whom, address).await
     }
@@ -89,6 +89,9 @@ pub(crate) async fn run(program: &Path, plan: &Plan) -> anyhow::Result<()> {
     correct(program, upstream.address).await?;
     if plan.has("cpu") {
         cpu(program, upstream.address, plan, &mut table).await?;
+    }
+    if plan.has("encoders") {
+        encoders(program, upstream.address, plan, &mut table).await?;
     }
     if plan.has("first") {
         first(program, upstream.address, plan, &mut table).await?;
@@ -183,6 +186,45 @@ async fn cpu(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Tabl
             }
         }
         table.line(&format!("CPU of {}", load.name), "ms", Some(median(&bare)), median(&ours), &load.target);
+    }
+    Ok(())
+}
+
+/// Processor time of 1,000 chunks in the protocols of other clients, beside our own in the same rounds.
+async fn encoders(
+    program: &Path,
+    upstream: SocketAddr,
+    plan: &Plan,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    const STREAMS: usize = 64;
+    let chunks = 3000 / plan.less;
+    let model = format!("blocks-{chunks}");
+    let pair = Pair::start(program, upstream, true).await?;
+    let routes: Vec<Whom> = std::iter::once(Whom::Tambour).chain(Foreign::ALL.map(Whom::Foreign)).collect();
+    let mut each: Vec<Vec<f64>> = vec![Vec::new(); routes.len()];
+    // The first round warms up and does not count.
+    for round in 0..=plan.rounds {
+        for (whom, times) in routes.iter().zip(&mut each) {
+            let clients = pair.clients(*whom, STREAMS).await?;
+            let before = pair.tambour.cpu()?;
+            let model = &model;
+            try_join_all(clients.into_iter().map(|mut client| async move {
+                client.ask(model, "thinkingml").await?;
+                client.rest().await
+            }))
+            .await?;
+            // What is written after the last byte counts too.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            if round > 0 {
+                times.push((pair.tambour.cpu()? - before) * 1e6 / (STREAMS * chunks) as f64);
+            }
+        }
+    }
+    let own = median(&each[0]);
+    println!("\nCPU of 1,000 chunks in bursts: the protocol of the client (tambour) beside our own (bare)");
+    for (foreign, times) in Foreign::ALL.iter().zip(&each[1..]) {
+        table.line(foreign.name(), "ms", Some(own), median(times), &Target::Ratio(1.15));
     }
     Ok(())
 }
