@@ -25,9 +25,9 @@ use tower::Service;
 use super::proxy::{Line, Proxied};
 
 /// Bytes of a service's answer that wait for the run in a connection of their own, and room for the head of it.
-const READ: usize = 64 << 10;
+const READ: usize = 32 << 10;
 /// The same for one of several streams that share a connection.
-const WINDOW: u32 = 64 << 10;
+const WINDOW: u32 = 32 << 10;
 /// The same for all of them together.
 const WINDOWS: u32 = 1 << 20;
 /// How long a connection is kept that nobody uses.
