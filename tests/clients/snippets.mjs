@@ -4,10 +4,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
-const [binary, page, python] = process.argv.slice(2);
+// They run in other folders.
+const [binary, page, python] = process.argv.slice(2).map((path) => resolve(path));
 const here = import.meta.dirname;
 const folder = mkdtempSync(join(tmpdir(), "tambour-snippets-"));
 const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data", folder], {
