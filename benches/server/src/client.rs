@@ -80,7 +80,8 @@ impl Foreign {
     fn end(self) -> &'static [u8] {
         match self {
             Foreign::Chat | Foreign::AiSdk => b"data: [DONE]",
-            Foreign::Responses => b"response.completed",
+            // The event repeats the whole answer.
+            Foreign::Responses => b"\"total_tokens\"",
             Foreign::Anthropic => b"message_stop",
             Foreign::AgUi => b"RUN_FINISHED",
         }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
 use super::foreign::{About, Answer, Titles, Tokens, call_id, named, title, value};
+use super::json::{number, string};
 use super::seen::{Seen, Whole, plain};
 use super::sse;
 use crate::event::{Completed, Failure, FinishReason, ToolCall};
@@ -122,15 +123,29 @@ impl Responses {
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<u8>) {
-        let at = self.output.len();
+        let at = self.output.len() as u64;
         let Some(Open { kind, id, text: all }) = &mut self.open else { return };
         all.push_str(text);
-        let [_, name, index, _] = kind.names();
-        let mut fields = json!({"item_id": id, "output_index": at, index: 0, "delta": text});
-        if *kind == Kind::Message {
-            fields["logprobs"] = json!([]);
+        let sequence = self.next;
+        self.next += 1;
+        if sequence < self.seen {
+            return;
         }
-        self.event(&format!("{name}.delta"), fields, out);
+        // One for each piece of the reply: written without a tree of values.
+        let [_, name, index, _] = kind.names();
+        let event = format!("{name}.delta");
+        named(out, &event, |out| {
+            let mut put = |parts: &[&str], value: u64| {
+                parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+                number(value, out);
+            };
+            put(&["{\"type\":\"", &event, "\",\"sequence_number\":"], sequence);
+            put(&[",\"item_id\":\"", id, "\",\"output_index\":"], at);
+            put(&[",\"", index, "\":"], 0);
+            out.extend_from_slice(b",\"delta\":");
+            string(text, out);
+            out.extend_from_slice(if *kind == Kind::Message { b",\"logprobs\":[]}" } else { b"}" });
+        });
     }
 
     fn phase(&mut self, text: &str, out: &mut Vec<u8>) {
