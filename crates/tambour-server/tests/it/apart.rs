@@ -24,6 +24,9 @@ impl Apart {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["apart::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env("TAMBOUR_APART", format!("{};{content};{}", mock.url(), folder.0.display()))
+            // How many arenas an allocator opens depends on the load of the machine, and what it keeps of them is not held by us.
+            .env("MALLOC_ARENA_MAX", "1")
+            .env("MALLOC_TRIM_THRESHOLD_", "65536")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
