@@ -30,6 +30,7 @@ use crate::reading::Own;
 use crate::rotation::Rotation;
 use crate::store::{MessageRow, Store, StoreError, Usage};
 use crate::streams::Streams;
+use crate::telemetry::Traces;
 use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
 use crate::upstream::{Kind, Replay, Service, Source, Upstream};
@@ -71,6 +72,8 @@ pub(crate) struct App {
     pub keys: Keys,
     /// What is counted.
     pub metrics: Metrics,
+    /// Spans of what happens.
+    pub traces: Traces,
     /// Something was deleted, and is to leave the files.
     pub deleted: Notify,
     /// Ends when the server stops taking requests.
@@ -283,7 +286,7 @@ impl App {
     /// The state of a server that starts.
     pub(crate) fn new(
         loaded: Loaded,
-        metrics: Metrics,
+        (metrics, traces): (Metrics, Traces),
         store: Arc<dyn Store>,
         settings: Settings,
         keys: Keys,
@@ -309,6 +312,7 @@ impl App {
             settings: RwLock::new(settings),
             keys,
             metrics,
+            traces,
             deleted: Notify::new(),
             closing: CancellationToken::new(),
             halting: CancellationToken::new(),

@@ -141,6 +141,12 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let run = Run {
         row: row.clone(),
         live: live.clone(),
+        span: app.traces.message(
+            &asked.caller.span,
+            &row.id,
+            &row.conversation_id,
+            &asked.choices[0].ask.dialect,
+        ),
         key: asked.caller.key,
         removed: asked.caller.removed,
         offer: asked.offer,

@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::ids;
 use crate::quotas::{self, Limits};
 use crate::store::Key;
+use crate::telemetry::Parent;
 
 /// The keys that exist. Only hashes are kept.
 pub(crate) struct Keys {
@@ -59,6 +60,8 @@ pub(crate) struct Caller {
     pub(crate) removed: CancellationToken,
     /// What the request came on.
     pub(crate) connection: Option<Arc<Connection>>,
+    /// The span that it came in.
+    pub(crate) span: Parent,
 }
 
 impl Keys {
@@ -124,6 +127,7 @@ impl Keys {
                 limits: quotas::none(),
                 removed: CancellationToken::new(),
                 connection: None,
+                span: Parent::default(),
             });
         }
         let hash = hash(secret?);
@@ -137,6 +141,7 @@ impl Keys {
                     limits: limits.clone(),
                     removed: removed.clone(),
                     connection: None,
+                    span: Parent::default(),
                 });
             }
         }

@@ -154,6 +154,8 @@ mod tests {
     use super::*;
     use tokio_util::sync::CancellationToken;
 
+    use crate::telemetry::Parent;
+
     fn caller(limits: Limits) -> Caller {
         Caller {
             owner: "o".into(),
@@ -162,6 +164,7 @@ mod tests {
             limits: Arc::new(limits),
             removed: CancellationToken::new(),
             connection: None,
+            span: Parent::default(),
         }
     }
 

@@ -28,7 +28,7 @@ impl Reload {
                 }
             )+};
         }
-        keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json);
+        keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
         let loaded = Loaded::new(config, &self.app.metrics, Some(&before))?;
         let settings =
             Settings::load(&*self.app.store).await.map_err(|error| ConfigError(error.to_string()))?;

@@ -20,6 +20,7 @@ use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
 use crate::store::{SqliteStore, Store, StoreError, Usage};
+use crate::telemetry::Traces;
 use crate::{connection, data_folder, descriptors, streams, sweep};
 
 /// Why the server cannot start.
@@ -82,6 +83,7 @@ impl Server {
         let metrics = Metrics::new();
         let loaded = Loaded::new(config, &metrics, None)?;
         let config = &loaded.config;
+        let traces = Traces::start(config)?;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
@@ -107,7 +109,7 @@ impl Server {
         }
         loaded.mcp.start();
         Ok(Server {
-            app: Arc::new(App::new(loaded, metrics, store, settings, keys, quotas)),
+            app: Arc::new(App::new(loaded, (metrics, traces), store, settings, keys, quotas)),
             listener,
             address,
             load: None,
@@ -199,6 +201,7 @@ impl Server {
         let _ = sweep.await;
         app.loaded().mcp.stop().await;
         app.store.close().await;
+        app.traces.stop().await;
         ended
     }
 }

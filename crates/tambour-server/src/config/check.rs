@@ -35,6 +35,7 @@ impl Config {
         }
         self.check_aliases()?;
         self.check_mcp()?;
+        self.check_telemetry()?;
         match self.default_upstream() {
             Some(name) if !self.upstreams.contains_key(name) => {
                 let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();

@@ -5,6 +5,7 @@ mod check;
 mod mcp;
 mod origins;
 mod read;
+mod telemetry;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub(crate) use alias::CHOICE;
 pub use mcp::McpConfig;
 pub(crate) use mcp::is_tool_name;
 pub(crate) use origins::Origins;
+pub use telemetry::TelemetryConfig;
 
 /// Everything that can be configured. The defaults work with no file at all.
 #[derive(Clone, Serialize, Deserialize)]
@@ -87,6 +89,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How tools may be run.
     pub tools: ToolLimits,
+    /// Traces for a collector of OpenTelemetry.
+    pub telemetry: TelemetryConfig,
     /// Folder with `prompts`, the templates that replace the shipped ones.
     pub config_dir: PathBuf,
     /// Where values come from.
@@ -168,6 +172,7 @@ impl Default for Config {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             tools: ToolLimits::default(),
+            telemetry: TelemetryConfig::default(),
             config_dir: PathBuf::from("config"),
             origins: Origins::default(),
         }
@@ -235,6 +240,7 @@ impl Config {
             upstream.url = without_secrets(&upstream.url);
         }
         shown.mcp.values_mut().for_each(McpConfig::mask);
+        shown.telemetry.mask();
         toml::to_string_pretty(&shown).unwrap_or_else(|error| format!("# {error}\n"))
     }
 }

@@ -85,7 +85,7 @@ fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Res
     let retention = Retention { days: Some(0), bytes: Some(0) };
     let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
-    let grouped = ["limits", "timeouts", "tools", "retention"]
+    let grouped = ["limits", "timeouts", "tools", "retention", "telemetry"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
     let dotted = grouped.map_or_else(|| field.to_owned(), |(group, field)| format!("{group}.{field}"));
@@ -103,6 +103,9 @@ fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Res
     let value = match default {
         Some(toml::Value::Integer(_)) => {
             toml::Value::Integer(value.trim().parse().map_err(|_| wrong("a whole number"))?)
+        }
+        Some(toml::Value::Float(_)) => {
+            toml::Value::Float(value.trim().parse().map_err(|_| wrong("a number"))?)
         }
         Some(toml::Value::Boolean(_)) => {
             toml::Value::Boolean(value.trim().parse().map_err(|_| wrong("true or false"))?)

@@ -14,8 +14,10 @@ use super::templates::Prompts;
 use crate::app::App;
 use crate::http::problem::Problem;
 use crate::ids;
+use crate::keys::Caller;
 use crate::metrics::Metrics;
 use crate::store::{DialogueRow, Once, StoreError};
+use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
 /// Milliseconds after which a round is slow (S-102).
@@ -40,6 +42,8 @@ struct Running<'a> {
     row: DialogueRow,
     /// The key that asks.
     key: &'a str,
+    /// What is traced of the turn.
+    span: &'a Span,
     script: Script,
     prompts: Prompts,
     settings: Settings,
@@ -75,7 +79,28 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
-    key: &str,
+    caller: &Caller,
+    input: Option<Input>,
+    once: Option<&Once>,
+    outlet: &mut Outlet,
+) -> Result<Turn, Problem> {
+    let span = app.traces.turn(&caller.span, &row.id);
+    let turn = go(app, row, (&caller.key, &span), input, once, outlet).await;
+    let failed = match &turn {
+        Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
+        Err(problem) => Some(problem.code()),
+    };
+    if let Some(code) = failed {
+        span.fail(code);
+    }
+    span.end(if failed.is_none() { "completed" } else { "failed" });
+    turn
+}
+
+async fn go(
+    app: &App,
+    row: DialogueRow,
+    (key, span): (&str, &Span),
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
@@ -88,7 +113,7 @@ pub(crate) async fn run(
     let loaded = app.loaded();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = Running { app, row, key, script, prompts, settings, options, upstream, dialogue };
+    let mut running = Running { app, row, key, span, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
         running.keep(None, once.map(|once| (once, None))).await?;
@@ -220,6 +245,7 @@ impl Running<'_> {
         let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
         let ask = Ask {
             messages: messages.collect(),
+            span: self.span.clone(),
             dialect: call.kind.name().to_owned(),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),

@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::record::{self, Timings};
 use crate::states::{self, State};
 use crate::store::{Batch, MessageRow, StoreError};
+use crate::telemetry::Span;
 use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
 use attempt::Attempt;
@@ -35,6 +36,8 @@ use tool_loop::ToolLoop;
 pub(crate) struct Run {
     pub(crate) row: MessageRow,
     pub(crate) live: Arc<Live>,
+    /// What is traced of it.
+    pub(crate) span: Span,
     /// The key that asked.
     pub(crate) key: String,
     /// Ends when it is removed.
@@ -60,10 +63,20 @@ pub(crate) struct Choice {
     pub(crate) contract: Value,
 }
 
+impl Run {
+    /// Traces that the message ends like this, where that is a failure.
+    fn failed(&self, end: &End) {
+        if let End::Failed(Failure { code, .. }) = end {
+            self.span.fail(code);
+        }
+    }
+}
+
 impl Choice {
     /// How the model is asked, `others` being asked when nothing comes of it.
     fn ask(&self, run: &Run, others: usize) -> Ask {
-        Ask { message: run.row.id.as_str().into(), hurry: others > 0, ..self.ask.clone() }
+        let (message, span) = (run.row.id.as_str().into(), run.span.clone());
+        Ask { message, span, hurry: others > 0, ..self.ask.clone() }
     }
 
     /// What is said to it: the messages as they were sent to another one, but for what goes before them.
@@ -113,17 +126,24 @@ pub(crate) async fn run(app: Arc<App>, run: Box<Run>, choices: Vec<Choice>, prom
     if reading.is_err() {
         let failure = failure("internal_error", "the server failed while it read the reply", true);
         tracing::error!(message_id = live.id, "a run has panicked; its message is closed");
+        run.span.fail(&failure.code);
         closed = Box::pin(record::close(&*app.store, row, failure, &app.own())).await;
     }
     let stored = match closed {
         Ok(()) => Box::pin(record::materialise(&*app.store, row, timings, &app.own())).await,
         Err(error) => Err(error),
     };
-    match stored {
-        Ok("failed") => Metrics::count(&app.metrics.failed),
-        Ok(_) => {}
+    match &stored {
+        Ok(status) => {
+            if *status == "failed" {
+                Metrics::count(&app.metrics.failed);
+            }
+            run.span.end(status);
+        }
         Err(error) => {
-            tracing::error!(%error, message_id = live.id, "not all was written; the next start does it")
+            tracing::error!(%error, message_id = live.id, "not all was written; the next start does it");
+            run.span.fail("store_unavailable");
+            run.span.end("unwritten");
         }
     }
     app.desks.remove(&live.id);
@@ -210,6 +230,7 @@ async fn read(
             continue;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
+            run.failed(&end);
             return attempt.send(&mut log).await;
         };
         // In a place of its own: most messages call nothing, and would carry the room for it.

@@ -20,6 +20,7 @@ use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
 use crate::metrics::Metrics;
+use crate::telemetry::{Span, ToolCalled};
 use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told, told_one};
 use crate::upstream::{Message, NativeCall, failure};
 
@@ -44,6 +45,8 @@ struct Round<'r> {
     calls: &'r [ToolCall],
     /// When each one began.
     begun: Vec<Option<Instant>>,
+    /// What is traced of it.
+    spans: Vec<Span>,
     results: Vec<Option<ToolResult>>,
     attempt: &'r mut Attempt,
     log: &'r mut Log,
@@ -72,6 +75,7 @@ impl<'a> ToolLoop<'a> {
         let mut round = Round {
             calls: &calls,
             begun: vec![None; calls.len()],
+            spans: vec![Span::default(); calls.len()],
             results: vec![None; calls.len()],
             attempt,
             log,
@@ -97,6 +101,7 @@ impl<'a> ToolLoop<'a> {
         // Also when no further reply follows: the next message of the conversation is told what the calls came to.
         let said = (calls.len() <= MOST_CALLS).then(|| attempt.turn(&calls, &told, &self.again));
         if let Err(end) = &ended {
+            self.run.failed(end);
             attempt.end(end);
         }
         attempt.send(log).await;
@@ -240,11 +245,12 @@ impl<'a> ToolLoop<'a> {
             args: &call.args,
             caller: self.offer.caller.as_deref(),
         };
+        let span = &round.spans[place];
         let answered = async {
             match executor {
                 Executor::Http { url, timeout_ms, secret, secret_env } => {
                     let secrets = (secret.as_ref(), secret_env.as_deref());
-                    loaded.webhooks.call(url, secrets, *timeout_ms, &request).await
+                    loaded.webhooks.call(url, secrets, *timeout_ms, &request, span).await
                 }
                 Executor::Mcp { server, tool } => loaded.mcp.call(server, tool, &call.args).await,
                 Executor::Client {} => Err(Trouble::Nobody),
@@ -277,6 +283,12 @@ impl<'a> ToolLoop<'a> {
         for (place, call) in group.zip(calls) {
             Metrics::count(&self.app.metrics.tool_calls);
             round.begun[place] = Some(Instant::now());
+            round.spans[place] = self.run.span.tool(&ToolCalled {
+                name: &call.name,
+                call_id: &call.call_id,
+                by_client: self.offered(call).is_some_and(|one| matches!(one.executor, Executor::Client {})),
+                args: &call.args,
+            });
             let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };
             round.attempt.extension(start);
         }
@@ -345,6 +357,14 @@ impl Round<'_> {
             Ok(result) => (Some(result), None),
             Err(error) => (None, Some(error)),
         };
+        let span = &self.spans[place];
+        if let Some(result) = &result {
+            span.result(result);
+        }
+        if let Some(error) = &error {
+            span.fail(&error.code);
+        }
+        span.end(if error.is_none() { "completed" } else { "failed" });
         let result =
             ToolResult { call_id: call.call_id.clone(), ok: error.is_none(), result, error, elapsed_ms };
         self.attempt.extension(result.clone());

@@ -366,18 +366,18 @@ async fn turn(
             if failed && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
                 // Nothing came of it, and who asks again wants the model asked again (S-065).
                 let again = Some(Input::Text(None));
-                return dialogues::run(app, row, &caller.key, again, once, outlet).await;
+                return dialogues::run(app, row, caller, again, once, outlet).await;
             }
             // What was said is said again, in one piece.
             let requests = turn.request.clone().map(Into::into);
             outlet.close(&turn, requests.as_slice(), &app.own().options);
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, &caller.key, None, once, outlet).await,
+        Some(_) => dialogues::run(app, row, caller, None, once, outlet).await,
         None => {
             app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
             app.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
-            dialogues::run(app, row, &caller.key, Some(input), once, outlet).await
+            dialogues::run(app, row, caller, Some(input), once, outlet).await
         }
     }
 }

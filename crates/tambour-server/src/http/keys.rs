@@ -49,6 +49,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     {
         return problem.into_response();
     }
+    caller.span = app.traces.parent(headers);
     caller.connection = request.extensions().get::<Arc<Connection>>().cloned();
     request.extensions_mut().insert(caller);
     next.run(request).await

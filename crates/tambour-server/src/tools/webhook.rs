@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::http::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use ring::hmac;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::guard::Barred;
 use super::{Guard, SECRET_ENV, Secret, ToolLimits, Trouble};
+use crate::telemetry::Span;
 
 /// Calls webhooks.
 pub(crate) struct Webhooks {
@@ -51,6 +53,7 @@ impl Webhooks {
         (secret, secret_env): (Option<&Secret>, Option<&str>),
         timeout_ms: Option<u64>,
         request: &Request<'_>,
+        span: &Span,
     ) -> Result<Value, Trouble> {
         let url = self.guard.url(url).map_err(Trouble::Host)?;
         let from_env = secret_env.map(environment).transpose()?;
@@ -60,6 +63,9 @@ impl Webhooks {
         let key = format!("{}:{}", request.message_id, request.call_id);
         let mut call = self.client()?.post(url).header("content-type", "application/json");
         call = call.header("accept", "application/json").header("idempotency-key", key);
+        let mut headers = HeaderMap::new();
+        span.headers(&mut headers);
+        call = call.headers(headers);
         if let Some(secret) = secret {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             call = call.header("x-tambour-timestamp", now);

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use tambour::End;
 use tambour::event::Failure;
 
 use super::Item;
 use super::breaker::Breaker;
 use crate::metrics::Calls;
+use crate::telemetry::ChatSpan;
 
 /// A call that goes on as long as this lives.
 pub(super) struct Call {
@@ -19,6 +21,7 @@ pub(super) struct Call {
     attempt: u32,
     started: Instant,
     first_text: Option<Duration>,
+    span: Option<Box<ChatSpan>>,
     /// `dropped` until it has ended: nobody waited for the end.
     outcome: &'static str,
 }
@@ -29,6 +32,7 @@ impl Call {
         message: &Arc<str>,
         calls: &Calls,
         breaker: &Arc<Breaker>,
+        span: Option<Box<ChatSpan>>,
     ) -> Call {
         Call {
             calls: calls.clone(),
@@ -38,8 +42,18 @@ impl Call {
             attempt: 1,
             started: Instant::now(),
             first_text: None,
+            span,
             outcome: "dropped",
         }
+    }
+
+    /// What a request says of the span that it is in.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(span) = &self.span {
+            span.headers(&mut headers);
+        }
+        headers
     }
 
     /// This attempt failed, and another one follows after `wait`, or none.
@@ -47,6 +61,9 @@ impl Call {
         let (upstream, message_id) = (&*self.upstream, &*self.message);
         let (code, attempt) = (&failure.code, self.attempt);
         self.calls.failed(&self.upstream, code);
+        if let Some(span) = &mut self.span {
+            span.failed(code, wait.is_some());
+        }
         match wait {
             Some(wait) => {
                 let wait_ms = wait.as_millis();
@@ -66,6 +83,9 @@ impl Call {
 
     /// This came.
     pub(super) fn came(&mut self, items: &[Item]) {
+        if let Some(span) = &mut self.span {
+            span.came(items);
+        }
         for item in items {
             match item {
                 Item::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),

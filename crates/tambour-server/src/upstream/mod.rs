@@ -35,8 +35,9 @@ use tambour::event::Failure;
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError};
 use crate::metrics::{Calls, Metrics};
+use crate::telemetry::{Asked, Span};
 
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "otel"))]
 pub(crate) use client::is_local;
 pub use decode::Decoder;
 pub use kind::Kind;
@@ -65,6 +66,8 @@ pub enum Source {
 pub struct Ask {
     /// Id of the message it is asked for, by which lines of the log name the call; no service is told.
     pub message: Arc<str>,
+    /// The span of that message, in which the call has one of its own.
+    pub span: Span,
     /// Messages by role, the system prompt first.
     pub messages: Vec<Message>,
     /// The model; the upstream's own when absent. Picks a recording by its id.
@@ -190,10 +193,16 @@ impl Upstream {
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply has come.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
-        let mut call = Call::begin(&self.name, &ask.message, &self.calls, &self.breaker);
+        let asked = match &self.source {
+            Source::Service(service) => service.asked(ask),
+            Source::Replay(_) => Asked { provider: "replay", base: None, model: ask.model.as_deref() },
+        };
+        let span = ask.span.chat(&asked, ask);
+        let mut call = Call::begin(&self.name, &ask.message, &self.calls, &self.breaker, span);
         let arriving = match &self.source {
             Source::Service(service) => {
-                let stream = service.open(ask, |failure, wait| call.failed(failure, wait)).await?;
+                let headers = call.headers();
+                let stream = service.open(ask, headers, |failure, wait| call.failed(failure, wait)).await?;
                 Arriving::Service(Box::new(stream))
             }
             Source::Replay(replay) => {

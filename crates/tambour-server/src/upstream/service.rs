@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{self, Response, StatusCode};
+use axum::http::{self, HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::kind::{Kind, Request};
 use super::redact::redacted;
 use super::stream::Stream;
 use super::{Ask, Timeouts, failure, retry};
+use crate::telemetry::Asked;
 
 /// One configured service.
 pub struct Service {
@@ -42,11 +43,18 @@ impl Service {
         Ok(Service { kind, client, model, key, timeouts })
     }
 
+    /// Who is asked, as a span tells it.
+    pub(super) fn asked<'a>(&'a self, ask: &'a Ask) -> Asked<'a> {
+        let model = ask.model.as_deref().or(self.model.as_deref());
+        Asked { provider: self.kind.name(), base: Some(self.client.base()), model }
+    }
+
     /// Asks, and asks again while nothing has come and it is worth it. Each attempt that fails is told, with the time until the
     /// next one, if there is one.
     pub(super) async fn open(
         &self,
         ask: &Ask,
+        headers: HeaderMap,
         mut failed: impl FnMut(&Failure, Option<Duration>),
     ) -> Result<Stream, Failure> {
         let model = ask.model.as_deref().or(self.model.as_deref());
@@ -55,7 +63,7 @@ impl Service {
         let mut attempt = 1;
         loop {
             let deadline = Instant::now() + self.timeouts.first_byte();
-            let (failure, wait) = match self.send(&request, deadline).await {
+            let (failure, wait) = match self.send(&request, &headers, deadline).await {
                 Ok(response) if response.status().is_success() => {
                     return Ok(Stream::new(self.kind, response, self.timeouts, deadline, &ask.message));
                 }
@@ -83,9 +91,13 @@ impl Service {
     async fn send(
         &self,
         Request { url, body }: &Request,
+        headers: &HeaderMap,
         deadline: Instant,
     ) -> Result<Response<Incoming>, Failure> {
-        let request = http::Request::post(url).header(CONTENT_TYPE, "application/json");
+        let mut request = http::Request::post(url).header(CONTENT_TYPE, "application/json");
+        if let Some(all) = request.headers_mut() {
+            all.extend(headers.clone());
+        }
         let request = self.kind.headers(request, self.key.as_deref());
         let request = request.body(Full::from(body.to_string())).map_err(|error| {
             failure("upstream_refused", format!("the upstream cannot be sent a request: {error}"), false)

@@ -59,6 +59,7 @@ mod tool_hooks;
 mod tool_kit;
 mod tool_loop;
 mod tools;
+mod traces;
 mod upgrade;
 mod upstream;
 mod wires;

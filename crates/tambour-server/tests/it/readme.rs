@@ -86,6 +86,7 @@ fn names_in_the_page_of_operations_exist() {
         "serve.rs",
         "ask.rs",
         "store/sqlite/commit.rs",
+        "telemetry/collector.rs",
         "upstream/call.rs",
         "http/events.rs",
         "http/request.rs",

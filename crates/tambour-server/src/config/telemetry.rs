@@ -1,0 +1,84 @@
+//! Where traces go.
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::{Config, ConfigError, without_secrets};
+
+/// Traces for a collector of OpenTelemetry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TelemetryConfig {
+    /// Base URL of a collector that takes OTLP over HTTP; `/v1/traces` is put behind it. Without one there are no traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
+    /// What the server is called in traces.
+    pub service_name: String,
+    /// Which part of the messages is traced, 0 to 1. A request that comes with a `traceparent` is traced as that says.
+    pub sample_ratio: f64,
+    /// Whether prompts, replies and arguments and results of tools are in the traces.
+    pub content: bool,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> TelemetryConfig {
+        TelemetryConfig {
+            otlp_endpoint: None,
+            service_name: "tambour".to_owned(),
+            sample_ratio: 1.0,
+            content: false,
+        }
+    }
+}
+
+impl TelemetryConfig {
+    /// Where the collector is, if there is one.
+    pub(crate) fn endpoint(&self) -> Option<&str> {
+        self.otlp_endpoint.as_deref().map(str::trim).filter(|endpoint| !endpoint.is_empty())
+    }
+
+    /// Without what may be secret.
+    pub(super) fn mask(&mut self) {
+        self.otlp_endpoint = self.otlp_endpoint.take().map(|url| without_secrets(&url));
+    }
+}
+
+impl Config {
+    /// Looks at where traces go.
+    ///
+    /// # Errors
+    /// The endpoint is no base URL, a part is more than the whole, or the server cannot trace.
+    pub(super) fn check_telemetry(&self) -> Result<(), ConfigError> {
+        let given = &self.telemetry;
+        let wrong = |field: &str, what: &str| Err(self.wrong(&format!("telemetry.{field}"), what));
+        if !(0.0..=1.0).contains(&given.sample_ratio) {
+            return wrong("sample_ratio", &format!("is 0 to 1, not {}", given.sample_ratio));
+        }
+        if given.service_name.trim().is_empty() {
+            return wrong("service_name", "is empty");
+        }
+        let Some(endpoint) = given.endpoint() else { return Ok(()) };
+        if cfg!(not(feature = "otel")) {
+            return wrong("otlp_endpoint", "needs a server that was built with the feature `otel`");
+        }
+        let shown = without_secrets(endpoint);
+        let example = "it takes the base URL of a collector such as `http://127.0.0.1:4318`";
+        match Url::parse(endpoint) {
+            Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+                wrong("otlp_endpoint", &format!("is `{shown}`; {example}"))
+            }
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+                wrong("otlp_endpoint", &format!("is `{shown}`, with a query; {example}"))
+            }
+            Ok(url) if url.path().trim_end_matches('/').ends_with("/v1/traces") => wrong(
+                "otlp_endpoint",
+                &format!("is `{shown}`; `/v1/traces` is put behind it by the server: leave that out"),
+            ),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                wrong("otlp_endpoint", &format!("is `{shown}`, which is no URL ({error}); {example}"))
+            }
+        }
+    }
+}

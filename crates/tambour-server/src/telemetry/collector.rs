@@ -1,0 +1,105 @@
+//! Brings spans to the collector, in batches and off the way of the messages. What it does not take in time is dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry::KeyValue;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use tokio::runtime::Handle;
+
+use crate::config::TelemetryConfig;
+use crate::upstream::is_local;
+
+/// How long the collector gets for a batch, and for the last ones.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that are read of what it answers.
+const ANSWER: usize = 64 << 10;
+
+/// What makes spans and sends them to a collector.
+pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTracerProvider, HttpError> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(Client::new(endpoint)?)
+        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(PATIENCE)
+        .build()?;
+    let resource = Resource::builder()
+        .with_service_name(config.service_name.clone())
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build();
+    let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample_ratio)));
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(sampler)
+        .with_resource(resource)
+        .build())
+}
+
+/// Sends batches on the server's runtime: what hands them over has a thread without one.
+#[derive(Debug)]
+struct Client {
+    inner: reqwest::Client,
+    runtime: Handle,
+    /// Whether the last batch was not taken.
+    failing: AtomicBool,
+}
+
+impl Client {
+    fn new(endpoint: &str) -> Result<Client, HttpError> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut inner = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")));
+        if reqwest::Url::parse(endpoint)?.host_str().is_some_and(is_local) {
+            // A proxy of the environment is for the world outside.
+            inner = inner.no_proxy();
+        }
+        Ok(Client { inner: inner.build()?, runtime: Handle::current(), failing: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let sent = match self.runtime.spawn(send(self.inner.clone(), request)).await {
+            Ok(sent) => sent,
+            Err(error) => Err(error.into()),
+        };
+        let trouble = match &sent {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("it answered {}", response.status().as_u16())),
+            Err(error) => Some(error.to_string()),
+        };
+        // Once, and not for each batch.
+        let failed = self.failing.swap(trouble.is_some(), Ordering::Relaxed);
+        match trouble {
+            Some(error) if !failed => tracing::warn!(error, "the collector takes no traces"),
+            None if failed => tracing::info!("the collector takes traces again"),
+            _ => {}
+        }
+        sent
+    }
+}
+
+async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    // A URL may have a password in it.
+    let mut answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
+    let mut response = Response::builder().status(answer.status());
+    if let Some(headers) = response.headers_mut() {
+        headers.clone_from(answer.headers());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > ANSWER {
+            return Err("the collector's answer is too long".into());
+        }
+    }
+    Ok(response.body(body.into())?)
+}

@@ -1,0 +1,175 @@
+//! The names that OpenTelemetry gives to calls of models and tools, and what goes under them. The convention is still changing: a new
+//! version of it changes this file and no other.
+
+use opentelemetry::{Array, KeyValue, StringValue, Value as Attribute};
+use reqwest::Url;
+use serde_json::{Value, json};
+use tambour::event::FinishReason;
+
+use super::{Asked, ToolCalled};
+use crate::quotas::Tokens;
+use crate::upstream::{Ask, Message, NativeCall};
+
+/// A conversation, or a dialogue.
+pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
+/// Why something failed: a code of ours.
+pub(super) const ERROR: &str = "error.type";
+const OPERATION: &str = "gen_ai.operation.name";
+const PROVIDER: &str = "gen_ai.provider.name";
+const MODEL: &str = "gen_ai.request.model";
+const TEMPERATURE: &str = "gen_ai.request.temperature";
+const TOP_P: &str = "gen_ai.request.top_p";
+const MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+const SEED: &str = "gen_ai.request.seed";
+const STOP: &str = "gen_ai.request.stop_sequences";
+const OUTPUT: &str = "gen_ai.output.type";
+const REASONS: &str = "gen_ai.response.finish_reasons";
+const FIRST: &str = "gen_ai.response.time_to_first_chunk";
+const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+const TOOL: &str = "gen_ai.tool.name";
+const TOOL_CALL: &str = "gen_ai.tool.call.id";
+const TOOL_TYPE: &str = "gen_ai.tool.type";
+const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+const RESULT: &str = "gen_ai.tool.call.result";
+const ADDRESS: &str = "server.address";
+const PORT: &str = "server.port";
+/// Bytes of one attribute with texts; what is longer is left out, and said to be.
+const MOST: usize = 256 << 10;
+/// An attribute that was left out.
+const OMITTED: &str = "tambour.content_omitted";
+
+/// What a model said, where traces have texts.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    pub(super) calls: Vec<NativeCall>,
+}
+
+/// The name of the span of a call of a model.
+pub(super) fn chat_name(asked: &Asked<'_>) -> String {
+    asked.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
+}
+
+/// What is known of a call of a model before there is an answer.
+pub(super) fn chat(asked: &Asked<'_>, ask: &Ask, content: bool) -> Vec<KeyValue> {
+    let provider = match asked.provider {
+        "gemini" => "gcp.gemini",
+        other => other,
+    };
+    let mut all = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.to_owned())];
+    all.extend(asked.model.map(|model| KeyValue::new(MODEL, model.to_owned())));
+    if let Some(url) = asked.base.and_then(|base| Url::parse(base).ok()) {
+        all.extend(url.host_str().map(|host| KeyValue::new(ADDRESS, host.to_owned())));
+        all.extend(url.port_or_known_default().map(|port| KeyValue::new(PORT, i64::from(port))));
+    }
+    all.extend(ask.temperature.map(|value| KeyValue::new(TEMPERATURE, value)));
+    all.extend(ask.top_p.map(|value| KeyValue::new(TOP_P, value)));
+    all.extend(ask.max_tokens.map(|value| KeyValue::new(MAX_TOKENS, i64::from(value))));
+    all.extend(ask.seed.map(|value| KeyValue::new(SEED, value)));
+    let stops: Vec<StringValue> = match &ask.stop {
+        Some(Value::String(stop)) => vec![stop.clone().into()],
+        Some(Value::Array(stops)) => {
+            stops.iter().filter_map(Value::as_str).map(|stop| stop.to_owned().into()).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !stops.is_empty() {
+        all.push(KeyValue::new(STOP, Attribute::Array(Array::String(stops))));
+    }
+    if ask.response_format.as_ref().is_some_and(|format| format["type"] != "text") {
+        all.push(KeyValue::new(OUTPUT, "json"));
+    }
+    if content {
+        let messages: Vec<Value> = ask.messages.iter().map(message).collect();
+        all.push(texts(INPUT_MESSAGES, &json!(messages)));
+    }
+    all
+}
+
+/// What came of it.
+pub(super) fn chat_end(
+    usage: Option<&Value>,
+    first_text: Option<f64>,
+    finish: Option<FinishReason>,
+    said: Option<&Said>,
+) -> Vec<KeyValue> {
+    let mut all = Vec::new();
+    if let Some(usage) = usage {
+        let Tokens { input, output } = Tokens::of(usage);
+        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        all.push(KeyValue::new(INPUT_TOKENS, count(input)));
+        all.push(KeyValue::new(OUTPUT_TOKENS, count(output)));
+    }
+    all.extend(first_text.map(|seconds| KeyValue::new(FIRST, seconds)));
+    let reason = finish.map(|reason| json!(reason).as_str().unwrap_or_default().to_owned());
+    if let Some(reason) = &reason {
+        all.push(KeyValue::new(REASONS, Attribute::Array(Array::String(vec![reason.clone().into()]))));
+    }
+    if let Some(said) = said {
+        let mut parts = Vec::new();
+        if !said.reasoning.is_empty() {
+            parts.push(json!({"type": "reasoning", "content": said.reasoning}));
+        }
+        if !said.text.is_empty() {
+            parts.push(json!({"type": "text", "content": said.text}));
+        }
+        parts.extend(said.calls.iter().map(call));
+        let reply =
+            json!([{"role": "assistant", "parts": parts, "finish_reason": reason.unwrap_or_default()}]);
+        all.push(texts(OUTPUT_MESSAGES, &reply));
+    }
+    all
+}
+
+/// The name of the span of a call of a tool.
+pub(super) fn tool_name(tool: &ToolCalled<'_>) -> String {
+    format!("execute_tool {}", tool.name)
+}
+
+/// What is known of a call of a tool before it is over.
+pub(super) fn tool(tool: &ToolCalled<'_>, content: bool) -> Vec<KeyValue> {
+    let mut all = vec![
+        KeyValue::new(OPERATION, "execute_tool"),
+        KeyValue::new(TOOL, tool.name.to_owned()),
+        KeyValue::new(TOOL_CALL, tool.call_id.to_owned()),
+        KeyValue::new(TOOL_TYPE, if tool.by_client { "function" } else { "extension" }),
+    ];
+    if content {
+        all.push(texts(ARGUMENTS, tool.args));
+    }
+    all
+}
+
+/// What a tool answered.
+pub(super) fn result(result: &Value) -> KeyValue {
+    texts(RESULT, result)
+}
+
+/// Texts as JSON.
+fn texts(name: &'static str, value: &Value) -> KeyValue {
+    let text = value.to_string();
+    if text.len() > MOST { KeyValue::new(OMITTED, name) } else { KeyValue::new(name, text) }
+}
+
+/// A message as the convention writes it.
+fn message(said: &Message) -> Value {
+    let text = said.text();
+    let mut parts = Vec::new();
+    if let Some(id) = &said.tool_call_id {
+        parts.push(json!({"type": "tool_call_response", "id": id, "response": text}));
+    } else if !text.is_empty() {
+        parts.push(json!({"type": "text", "content": text}));
+    }
+    parts.extend(said.tool_calls.iter().map(call));
+    json!({"role": said.role, "parts": parts})
+}
+
+fn call(call: &NativeCall) -> Value {
+    let arguments: Value = serde_json::from_str(&call.function.arguments)
+        .unwrap_or_else(|_| Value::String(call.function.arguments.clone()));
+    json!({"type": "tool_call", "id": call.id, "name": call.function.name, "arguments": arguments})
+}

@@ -1,0 +1,45 @@
+//! Traces of what the server does, for a collector of OpenTelemetry: a span for each message and each turn of a dialogue, and in it
+//! one for each call of a model and of a tool. Off unless `telemetry.otlp_endpoint` is set, and without the feature `otel`.
+
+#[cfg(feature = "otel")]
+mod chat;
+#[cfg(feature = "otel")]
+mod collector;
+#[cfg(feature = "otel")]
+mod genai;
+#[cfg(not(feature = "otel"))]
+mod off;
+#[cfg(feature = "otel")]
+mod on;
+
+#[cfg(feature = "otel")]
+pub(crate) use chat::ChatSpan;
+#[cfg(not(feature = "otel"))]
+use off as chosen;
+#[cfg(not(feature = "otel"))]
+pub(crate) use off::ChatSpan;
+#[cfg(feature = "otel")]
+use on as chosen;
+
+pub use chosen::Span;
+pub(crate) use chosen::{Parent, Traces};
+
+/// Who is asked for a reply.
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+pub(crate) struct Asked<'a> {
+    /// Kind of the service, such as `openai`.
+    pub(crate) provider: &'a str,
+    /// Its base URL, where it has one.
+    pub(crate) base: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+}
+
+/// A call of a tool.
+#[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
+pub(crate) struct ToolCalled<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) call_id: &'a str,
+    /// Whether the caller runs it, and not the server.
+    pub(crate) by_client: bool,
+    pub(crate) args: &'a serde_json::Value,
+}
