@@ -18,6 +18,8 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::apart::Apart;
+
 /// What is known of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -75,19 +77,21 @@ pub(crate) async fn serve(
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
     let socket = TokioIo::new(Taken { socket, connection: connection.clone(), closing: None });
     let mut served = std::pin::pin!(builder.serve_connection(socket, service));
+    let mut cut = std::pin::pin!(Apart::new(connection.cut.cancelled()));
     tokio::select! {
+        biased;
         ended = served.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
             return;
         }
-        () = connection.cut.cancelled() => return,
-        () = hang_up.cancelled() => served.as_mut().graceful_shutdown(),
+        () = cut.as_mut() => return,
+        () = Apart::new(hang_up.cancelled()) => served.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = served => {}
-        () = connection.cut.cancelled() => {}
+        () = cut => {}
     }
 }
 

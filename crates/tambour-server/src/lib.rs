@@ -1,5 +1,6 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
+mod apart;
 mod app;
 mod aside;
 mod ask;

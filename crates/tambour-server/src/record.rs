@@ -1,5 +1,7 @@
 //! What came of a message, made from its log and its request alone; making it again gives the same.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -80,6 +82,23 @@ pub(crate) struct Fold {
     size: usize,
 }
 
+/// Text of an entry.
+#[derive(Default, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The data of an event that is a piece of a longer text.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    /// Of its phase.
+    #[serde(default)]
+    id: Option<u64>,
+    /// Of an aside.
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+}
+
 /// The data of an entry of an update of the state.
 #[derive(Serialize, Deserialize)]
 struct Applied<'a> {
@@ -137,18 +156,44 @@ pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError
 impl Fold {
     fn add(&mut self, batch: &Batch) {
         for entry in batch.entries() {
-            let text = || serde_json::from_str::<String>(entry.json).unwrap_or_default();
+            let text = || serde_json::from_str::<Text<'_>>(entry.json).unwrap_or_default().0;
             match entry.kind {
                 Kind::Raw(seq) => {
                     self.seq = seq;
                     self.reply.push_str(&text());
                 }
                 Kind::Reasoning => self.reasoning.push_str(&text()),
+                Kind::Event(name) if self.joins(name, entry.json) => {}
                 Kind::Event(name) => self.event(name, entry.json),
             }
         }
         self.last = batch.last();
         self.size += batch.body().len();
+    }
+
+    /// Adds a piece of text to the one before it, if it goes on with that. Most of a log is such pieces: no tree is made of them.
+    fn joins(&mut self, name: &str, json: &str) -> bool {
+        if !matches!(name, "final_delta" | "phase_delta" | "draft_delta" | "aside") {
+            return false;
+        }
+        let Some(Value::Object(last)) = self.events.last_mut() else { return false };
+        if last.get("event").and_then(Value::as_str) != Some(name) {
+            return false;
+        }
+        let Some(before) = last.get_mut("data") else { return false };
+        let Ok(piece) = serde_json::from_str::<Piece<'_>>(json) else { return false };
+        // Thoughts stream; comments come whole.
+        if name == "aside" && piece.kind.as_deref() != Some("thought") {
+            return false;
+        }
+        let same = before["id"].as_u64() == piece.id && before["kind"].as_str() == piece.kind.as_deref();
+        match before.get_mut("text") {
+            Some(Value::String(before)) if same => {
+                before.push_str(&piece.text);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn event(&mut self, name: &str, json: &str) {
@@ -176,20 +221,6 @@ impl Fold {
                 return;
             }
             _ => {}
-        }
-        // Thoughts stream; comments come whole.
-        let joins = matches!(name, "final_delta" | "phase_delta" | "draft_delta")
-            || (name == "aside" && data["kind"] == "thought");
-        if joins
-            && let Some(last) = self.events.last_mut()
-            && last["event"] == name
-            && last["data"]["id"] == data["id"]
-            && last["data"]["kind"] == data["kind"]
-            && let (Some(Value::String(before)), Some(more)) =
-                (last["data"].get_mut("text"), data["text"].as_str())
-        {
-            before.push_str(more);
-            return;
         }
         self.events.push(json!({"event": name, "data": data}));
     }

@@ -142,8 +142,9 @@ impl Attempt {
                 loop {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
-                        () = next.as_mut() => break,
+                        biased;
                         end = stop.as_mut() => return end,
+                        () = next.as_mut() => break,
                         () = due.as_mut(), if self.waits => self.send(log).await,
                     }
                 }

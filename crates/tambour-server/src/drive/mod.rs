@@ -17,6 +17,7 @@ use tambour::{End, Options};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
+use crate::apart::Apart;
 use crate::app::App;
 use crate::ask::Prompt;
 use crate::fail;
@@ -172,7 +173,7 @@ async fn read(
     let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
     let known = prompt.known;
     // One wait while the model writes: the time of grace goes on meanwhile.
-    let mut stop = std::pin::pin!(stopped(app, run));
+    let mut stop = std::pin::pin!(Apart::new(stopped(app, run)));
     let reached = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
@@ -241,7 +242,7 @@ async fn read(
         ask.messages.extend(said);
         before = Some(Box::new(attempt.into_pipeline()));
         // Nobody is expected to watch calls run: the time of grace begins anew.
-        stop.set(stopped(app, run));
+        stop.set(Apart::new(stopped(app, run)));
     }
 }
 

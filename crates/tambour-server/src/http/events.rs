@@ -18,6 +18,7 @@ use super::keys::Caller;
 use super::messages::owned;
 use super::new_message::NewMessage;
 use super::problem::Problem;
+use crate::apart::Apart;
 use crate::app::App;
 use crate::ids;
 use crate::live::Reading;
@@ -139,39 +140,44 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
     let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
     let mut beat = tokio::time::interval(heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let removed = Apart::new(opened.removed.clone().cancelled_owned());
     let stream = futures_util::stream::unfold(
-        (app, reader, beat, (false, false), opened),
-        |(app, mut reader, mut beat, (greeted, over), opened)| async move {
+        (app, reader, beat, (false, false), (opened, removed)),
+        |(app, mut reader, mut beat, (greeted, over), (opened, mut removed))| async move {
             if !greeted {
                 // The first bytes are there at once, so that clients and proxies see the headers.
                 beat.reset();
                 reader.greet();
                 let first = Bytes::from(std::mem::take(&mut reader.out));
-                return Some((Ok::<_, StoreError>(first), (app, reader, beat, (true, false), opened)));
+                return Some((
+                    Ok::<_, StoreError>(first),
+                    (app, reader, beat, (true, false), (opened, removed)),
+                ));
             }
             if over || reader.encoder.is_over() {
                 return None;
             }
             let silent = tokio::select! {
+                biased;
+                // Whoever has no key any more is told nothing, not even an end.
+                () = &mut removed => return None,
                 read = reader.next(&app) => {
                     if let Err(error) = read {
                         // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
                         tracing::error!(%error, message_id = reader.message, "a stream breaks");
                         // What was sent before goes out first: breaking off drops what has not been flushed.
                         tokio::task::yield_now().await;
-                        return Some((Err(error), (app, reader, beat, (true, true), opened)));
+                        return Some((Err(error), (app, reader, beat, (true, true), (opened, removed))));
                     }
                     false
                 }
                 _ = beat.tick() => true,
-                // Whoever has no key any more is told nothing, not even an end.
-                () = opened.removed.cancelled() => return None,
             };
             if silent {
                 reader.encoder.heartbeat(&ids::now(), &mut reader.out);
             }
             let frames = Bytes::from(std::mem::take(&mut reader.out));
-            Some((Ok(frames), (app, reader, beat, (true, false), opened)))
+            Some((Ok(frames), (app, reader, beat, (true, false), (opened, removed))))
         },
     );
     stream_headers(Body::from_stream(stream))

@@ -3,8 +3,6 @@
 //! `R SEQ "text"` raw text of the reply, with its place among the raw entries; `T "text"` reasoning that came in a field
 //! of its own; `E NAME {...}` an event. JSON holds no line breaks, so neither does a line.
 
-use std::io::Write;
-
 use tambour::encode::EntryKind;
 
 /// What an entry is.
@@ -39,6 +37,9 @@ pub struct Entry<'a> {
     /// Its JSON: a string for text, an object for an event.
     pub json: &'a str,
 }
+
+/// Bytes around the text of a chunk: its raw entry, and its event.
+const FIRST: usize = 160;
 
 /// Entries with consecutive numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,24 +78,36 @@ impl Batch {
 
     /// Adds raw text.
     pub fn raw(&mut self, seq: u64, text: &str) {
-        let _ = write!(self.body, "R {seq} ");
+        self.room(text.len());
+        self.body.extend_from_slice(b"R ");
+        tambour::encode::number(seq, &mut self.body);
+        self.body.push(b' ');
         self.text(text);
     }
 
     /// Adds reasoning.
     pub fn reasoning(&mut self, text: &str) {
+        self.room(text.len());
         self.body.extend_from_slice(b"T ");
         self.text(text);
     }
 
     /// Adds an event; `data` appends its JSON object in one line.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        self.room(0);
         self.ends |= matches!(name, "completed" | "error");
         self.body.extend_from_slice(b"E ");
         self.body.extend_from_slice(name.as_bytes());
         self.body.push(b' ');
         data(&mut self.body);
         self.end_line();
+    }
+
+    /// Makes room for what a chunk of a reply comes to, in one piece: growing bit by bit costs more than the writing.
+    fn room(&mut self, text: usize) {
+        if self.body.capacity() == 0 {
+            self.body.reserve(FIRST + text);
+        }
     }
 
     fn text(&mut self, text: &str) {

@@ -34,8 +34,8 @@ pub(super) fn value(value: &impl Serialize, out: &mut Vec<u8>) {
         .expect("event data has string keys, and writing to memory does not fail");
 }
 
-/// Appends a number.
-pub(super) fn number(mut number: u64, out: &mut Vec<u8>) {
+/// Appends a number in decimal digits.
+pub fn number(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {

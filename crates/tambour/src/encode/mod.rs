@@ -22,7 +22,7 @@ pub mod sse;
 
 pub use encoder::{Encoder, Entry, EntryKind, Native};
 pub use foreign::{About, Tokens};
-pub use json::{data, string};
+pub use json::{data, number, string};
 pub use seen::Whole;
 
 /// How events are written to a client.

@@ -19,6 +19,9 @@ impl Envelope {
     }
 }
 
+/// Bytes of a short frame.
+const FRAME: usize = 320;
+
 /// Appends one frame. `data` appends a JSON object in one line; the envelope is added to it.
 #[inline]
 pub fn frame(
@@ -28,6 +31,10 @@ pub fn frame(
     out: &mut Vec<u8>,
     data: impl FnOnce(&mut Vec<u8>),
 ) {
+    if out.capacity() == 0 {
+        // A short event as a whole: growing bit by bit costs more than the writing.
+        out.reserve(FRAME);
+    }
     if let Some(id) = id {
         out.extend_from_slice(b"id: ");
         json::number(id, out);

@@ -1,9 +1,11 @@
 //! The frames of an answer, and what services do differently from each other.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::End;
@@ -67,7 +69,7 @@ impl Reading for Frames {
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
             items.push(Item::Usage(usage));
         }
-        let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return };
+        let Some(choice) = chunk.choices.0 else { return };
         let delta = choice.delta.or(choice.message).unwrap_or_default();
         let Delta {
             content,
@@ -166,10 +168,45 @@ fn detailed(details: &Value) -> Option<String> {
     Some(parts.collect::<String>()).filter(|text| !text.is_empty())
 }
 
+/// The first of a list, if there is one. The others say nothing here, and cost no allocation.
+struct First<T>(Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> First<T> {
+        First(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<T>, D::Error> {
+        struct OfList<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfList<T> {
+            type Value = First<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E>(self) -> Result<First<T>, E> {
+                Ok(First(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+                let first = list.next_element()?;
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(First(first))
+            }
+        }
+
+        deserializer.deserialize_any(OfList(PhantomData))
+    }
+}
+
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
+    choices: First<Choice<'a>>,
     #[serde(default)]
     usage: Option<Value>,
     #[serde(borrow, default)]
