@@ -8,11 +8,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
+use tokio_util::sync::CancellationToken;
 
 use super::keys::Caller;
 use super::messages::owned;
@@ -138,49 +140,82 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
     Metrics::count(&app.metrics.streams);
     opened.watch(reader.reading.as_ref().map(|reading| reading.live().clone()));
     let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
-    let mut beat = tokio::time::interval(heartbeat);
-    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let removed = Apart::new(opened.removed.clone().cancelled_owned());
-    let stream = futures_util::stream::unfold(
-        (app, reader, beat, (false, false), (opened, removed)),
-        |(app, mut reader, mut beat, (greeted, over), (opened, mut removed))| async move {
-            if !greeted {
-                // The first bytes are there at once, so that clients and proxies see the headers.
-                beat.reset();
-                reader.greet();
-                let first = Bytes::from(std::mem::take(&mut reader.out));
-                return Some((
-                    Ok::<_, StoreError>(first),
-                    (app, reader, beat, (true, false), (opened, removed)),
-                ));
-            }
-            if over || reader.encoder.is_over() {
-                return None;
-            }
-            let silent = tokio::select! {
-                biased;
-                // Whoever has no key any more is told nothing, not even an end.
-                () = &mut removed => return None,
-                read = reader.next(&app) => {
-                    if let Err(error) = read {
-                        // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
-                        tracing::error!(%error, message_id = reader.message, "a stream breaks");
-                        // What was sent before goes out first: breaking off drops what has not been flushed.
-                        tokio::task::yield_now().await;
-                        return Some((Err(error), (app, reader, beat, (true, true), (opened, removed))));
-                    }
-                    false
-                }
-                _ = beat.tick() => true,
-            };
-            if silent {
-                reader.encoder.heartbeat(&ids::now(), &mut reader.out);
-            }
-            let frames = Bytes::from(std::mem::take(&mut reader.out));
-            Some((Ok(frames), (app, reader, beat, (true, false), (opened, removed))))
-        },
-    );
+    let rare = rare(opened.removed.clone(), heartbeat);
+    // In one place, from which nothing is moved at each step.
+    let sending = Box::new(Sending { app, reader, opened, heartbeat, rare, progress: Progress::New });
+    let stream = futures_util::stream::unfold(sending, |mut sending| async move {
+        let frames = sending.next().await?;
+        Some((frames, sending))
+    });
     stream_headers(Body::from_stream(stream))
+}
+
+/// A stream that is sent.
+struct Sending {
+    app: Arc<App>,
+    reader: Reader,
+    opened: Opened,
+    heartbeat: Duration,
+    rare: Apart<BoxFuture<'static, Rare>>,
+    progress: Progress,
+}
+
+/// How far a stream has come.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    New,
+    Greeted,
+    Broken,
+}
+
+/// What happens seldom beside a stream.
+enum Rare {
+    Heartbeat,
+    KeyRemoved,
+}
+
+/// Waits for the next of these.
+fn rare(removed: CancellationToken, heartbeat: Duration) -> Apart<BoxFuture<'static, Rare>> {
+    let waits = async move {
+        let waited = tokio::time::timeout(heartbeat, removed.cancelled()).await;
+        waited.map_or(Rare::Heartbeat, |()| Rare::KeyRemoved)
+    };
+    Apart::new(waits.boxed())
+}
+
+impl Sending {
+    /// Waits for frames; `None` at the end.
+    async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
+        let Sending { app, reader, opened, heartbeat, rare, progress } = self;
+        if *progress == Progress::New {
+            // The first bytes are there at once, so that clients and proxies see the headers.
+            *progress = Progress::Greeted;
+            reader.greet();
+        } else if *progress == Progress::Broken || reader.encoder.is_over() {
+            return None;
+        } else {
+            tokio::select! {
+                biased;
+                seldom = &mut *rare => match seldom {
+                    // Whoever has no key any more is told nothing, not even an end.
+                    Rare::KeyRemoved => return None,
+                    Rare::Heartbeat => {
+                        *rare = self::rare(opened.removed.clone(), *heartbeat);
+                        reader.encoder.heartbeat(&ids::now(), &mut reader.out);
+                    }
+                },
+                read = reader.next(app) => if let Err(error) = read {
+                    // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
+                    tracing::error!(%error, message_id = reader.message, "a stream breaks");
+                    // What was sent before goes out first: breaking off drops what has not been flushed.
+                    tokio::task::yield_now().await;
+                    *progress = Progress::Broken;
+                    return Some(Err(error));
+                },
+            }
+        }
+        Some(Ok(Bytes::from(std::mem::take(&mut reader.out))))
+    }
 }
 
 /// The answer around a stream: nothing between us and the client may keep it, change it or hold it back.

@@ -1,17 +1,17 @@
 //! A reply that is arriving over HTTP: its bytes, and how long they are waited for.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::http::Response;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tambour::End;
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::decode::Decoder;
 use super::kind::Kind;
 use super::{Item, Timeouts, failure};
+use crate::apart::Apart;
 
 /// A reply that is arriving.
 pub(super) struct Stream {
@@ -22,7 +22,7 @@ pub(super) struct Stream {
     /// When something came last.
     last: Instant,
     /// Ends when nothing has come for too long. Set anew only when it ends, not for each chunk.
-    alarm: Pin<Box<Sleep>>,
+    alarm: Apart<Sleep>,
     decoder: Decoder,
 }
 
@@ -39,7 +39,7 @@ impl Stream {
             timeouts,
             begun: false,
             last: Instant::now(),
-            alarm: Box::pin(tokio::time::sleep_until(deadline)),
+            alarm: Apart::new(sleep_until(deadline)),
             decoder: Decoder::new(kind, message),
         }
     }
@@ -49,10 +49,10 @@ impl Stream {
             let next = tokio::select! {
                 biased;
                 next = self.bytes.frame() => next,
-                () = self.alarm.as_mut() => {
+                () = &mut self.alarm => {
                     let until = self.last + self.timeouts.silence();
                     if self.begun && until > Instant::now() {
-                        self.alarm.as_mut().reset(until);
+                        self.alarm = Apart::new(sleep_until(until));
                         continue;
                     }
                     let message =
@@ -68,7 +68,7 @@ impl Stream {
                     self.last = Instant::now();
                     if !self.begun {
                         self.begun = true;
-                        self.alarm.as_mut().reset(self.last + self.timeouts.silence());
+                        self.alarm = Apart::new(sleep_until(self.last + self.timeouts.silence()));
                     }
                     self.decoder.push(&chunk, items);
                 }
