@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::schema::Schema;
-use tambour::state::Attached;
+use tambour::state::{Applied, Attached, Operation};
 
 use crate::app::App;
 use crate::http::problem::Problem;
-use crate::store::{MessageRow, StateRow, StoreError};
+use crate::ids;
+use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
 use crate::turns::Place;
 
 /// Dialects whose replies change the state, or may turn out to.
@@ -80,6 +81,58 @@ pub(crate) async fn turn(app: &App, conversation: &str) -> Result<Place, Problem
             "a message of the conversation runs; its state changes when that has ended",
         )
     })
+}
+
+/// What came of a change.
+pub(crate) struct Changed {
+    /// Its name, if anything was changed.
+    pub(crate) update: Option<String>,
+    /// What was done, and what was not.
+    pub(crate) applied: Applied,
+    /// The state after it.
+    pub(crate) state: Value,
+}
+
+/// Applies operations to the state of a conversation, as a change of its own.
+pub(crate) async fn change(
+    app: &Arc<App>,
+    conversation: &str,
+    operations: Vec<Operation>,
+    analysis: String,
+    atomic: bool,
+) -> Result<Changed, Problem> {
+    let (work, id) = (app.clone(), conversation.to_owned());
+    app.undisturbed(async move {
+        let _turn = turn(&work, &id).await?;
+        let row = work.store.state(&id).await?.unwrap_or_default();
+        let schema = compiled(&work, &row).await?;
+        let update = ids::new(OWN_UPDATE);
+        let (name, before, next) = (update.clone(), row.state, row.next);
+        // Each operation may cost a look at the whole state.
+        let apply = move || {
+            let mut attached = attach(before, name, schema.as_deref());
+            let applied = attached.apply(&analysis, operations, atomic);
+            let texts = (json!(applied).to_string(), attached.state.to_string());
+            (applied, attached.state, texts)
+        };
+        let (applied, state, texts) = work.aside.run(apply).await?;
+        let changed = applied.results.iter().any(|result| result.ok);
+        if changed {
+            let stored = Update { position: next, applied: texts.0 };
+            let created = ids::now();
+            if !work.store.add_state_update(&id, &update, &stored, (&created, &texts.1)).await? {
+                return Err(Problem::not_found(format!("there is no conversation `{id}`")));
+            }
+        }
+        Ok(Changed { update: changed.then_some(update), applied, state })
+    })
+    .await
+}
+
+/// The state of a conversation before a message that begins, if anything was said of it yet.
+pub(crate) async fn before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
+    settled(app, conversation).await?;
+    Ok(app.store.state(conversation).await?.map(|row| row.state))
 }
 
 /// Waits for messages that have ended a moment ago: what they came to is known right after their last event.

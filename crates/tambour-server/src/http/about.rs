@@ -40,6 +40,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
     ("malformed_json", 400, "the body is no JSON"),
     ("malformed_cursor", 400, "the cursor is no number of an event"),
+    ("unknown_cursor", 400, "nothing in the list has the id that the page was to follow"),
     ("unauthorized", 401, "no key, or one that is not valid"),
     ("model_forbidden", 403, "the key may ask other models, or none by this route"),
     ("forbidden", 403, "it needs a key with the `admin` right"),
@@ -116,7 +117,9 @@ const KEYED: Codes =
 const SENT: Codes = &["malformed_request", "slow_body", "too_large"];
 const JSON: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
 const ONCE: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
-const LISTED: Codes = &["malformed_request", "invalid_field"];
+/// A query is read.
+const QUERY: Codes = &["unknown_field", "invalid_field"];
+const LISTED: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
 const NAMED: Codes = &["not_found"];
 const ADMIN: Codes = &["forbidden"];
 const STREAMED: Codes = &["too_many_streams", "server_full", "damaged"];
@@ -166,7 +169,7 @@ const ABOUT: &[About] = about! {
     post "/api/v1/messages" "createMessage" "messages" [ASKED, SCHEMA, STREAMED, ONCE];
     get "/api/v1/messages/{id}" "getMessage" "messages" [];
     delete "/api/v1/messages/{id}" "deleteMessage" "messages" [];
-    get "/api/v1/messages/{id}/events" "followMessage" "messages" [STREAMED, &["malformed_cursor", "malformed_request"]];
+    get "/api/v1/messages/{id}/events" "followMessage" "messages" [STREAMED, QUERY, &["malformed_cursor"]];
     post "/api/v1/messages/{id}/stream_tokens" "createStreamToken" "messages" [];
     post "/api/v1/messages/{id}/cancel" "cancelMessage" "messages" [];
     post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [ASKED, SCHEMA, GONE];
@@ -182,8 +185,8 @@ const ABOUT: &[About] = about! {
     patch "/api/v1/conversations/{id}" "changeConversation" "conversations" [];
     delete "/api/v1/conversations/{id}" "deleteConversation" "conversations" [];
     get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
-    get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, LISTED];
-    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, LISTED];
+    get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, QUERY];
+    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, QUERY];
     put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY];
     post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY];
     post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
@@ -194,42 +197,42 @@ const ABOUT: &[About] = about! {
     get "/api/v1/scripts" "listScripts" "scripts" [LISTED];
     post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, &["malformed_request"]];
     post "/api/v1/scripts/validate" "validateScript" "scripts" [];
-    get "/api/v1/scripts/{id}" "getScript" "scripts" [LISTED, OTHER];
+    get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY, OTHER];
     put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER];
     delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
     post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
     get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
-    get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [LISTED, &["missing_field"]];
+    get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [QUERY, &["missing_field"]];
     get "/api/v1/templates" "listTemplates" "scripts" [LISTED];
-    get "/api/v1/templates/{name}" "getTemplate" "scripts" [LISTED, TEMPLATE];
+    get "/api/v1/templates/{name}" "getTemplate" "scripts" [QUERY, TEMPLATE];
     put "/api/v1/templates/{name}" "putTemplate" "scripts" [&["too_many"]];
     post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE];
     get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];
-    get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [LISTED, TEMPLATE, &["missing_field"]];
+    get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [QUERY, TEMPLATE, &["missing_field"]];
     get "/api/v1/dialogues" "listDialogues" "dialogues" [LISTED];
     post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session"]];
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
     post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
-    get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [LISTED];
+    get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [QUERY];
     post "/api/v1/imports" "createImports" "prompts" [&["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];
-    get "/api/v1/cards/{id}" "getCard" "prompts" [&["damaged", "malformed_request"]];
+    get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY, &["damaged"]];
     delete "/api/v1/cards/{id}" "deleteCard" "prompts" [];
     get "/api/v1/lorebooks" "listLorebooks" "prompts" [LISTED];
-    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [&["damaged", "malformed_request"]];
+    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [QUERY, &["damaged"]];
     delete "/api/v1/lorebooks/{id}" "deleteLorebook" "prompts" [];
     post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDERED, NAMED];
     post "/api/v1/macros/migrate" "migrateMacros" "prompts" [];
     get "/api/v1/keys" "listKeys" "keys" [ADMIN, LISTED];
     post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin"]];
     delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];
-    get "/api/v1/usage" "getUsage" "keys" [LISTED];
+    get "/api/v1/usage" "getUsage" "keys" [QUERY];
     post "/v1/chat/completions" "createChatCompletion" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
     get "/v1/models" "listModels" "openai" [];
     get "/v1/models/{*name}" "getModel" "openai" [MODEL];
     post "/v1/responses" "createResponse" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
-    get "/v1/responses/{id}" "getResponse" "openai" [STREAMED, &["malformed_request"]];
+    get "/v1/responses/{id}" "getResponse" "openai" [STREAMED, QUERY];
     post "/v1/responses/{id}/cancel" "cancelResponse" "openai" [];
     post "/v1/messages" "createAnthropicMessage" "anthropic" [ASKED, SCHEMA, STREAMED, MODEL];
     post "/api/chat" "chat" "agents" [ASKED, SCHEMA, STREAMED, MODEL];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::Problem;
 use crate::app::App;
 use crate::skeins::{again, none, of_import};
@@ -122,7 +123,7 @@ async fn remove(app: &Arc<App>, caller: Caller, kind: ImportKind, id: String) ->
 pub(super) async fn cards(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     list(&app, &caller, ImportKind::Card, &query).await
 }
@@ -131,7 +132,7 @@ pub(super) async fn cards(
 pub(super) async fn books(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     list(&app, &caller, ImportKind::Lorebook, &query).await
 }
@@ -141,7 +142,7 @@ pub(super) async fn show_card(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(shape): Query<Shape>,
+    Params(shape): Params<Shape>,
 ) -> Result<Response, Problem> {
     show(&app, &caller, (ImportKind::Card, id), shape.format).await
 }
@@ -151,7 +152,7 @@ pub(super) async fn show_book(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(shape): Query<Shape>,
+    Params(shape): Params<Shape>,
 ) -> Result<Response, Problem> {
     show(&app, &caller, (ImportKind::Lorebook, id), shape.format).await
 }

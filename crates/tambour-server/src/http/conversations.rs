@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use super::record;
 use crate::app::App;
@@ -86,8 +87,11 @@ fn shown(row: &ConversationRow) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
+    if let Some(after) = query.after() {
+        owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
+    }
     let page = app.store.conversations(&caller.owner, query.after(), query.limit()?).await?;
     Ok(Json(page::answer(&page.rows.iter().map(shown).collect::<Vec<Value>>(), page.more)))
 }
@@ -115,9 +119,14 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(&app, &caller, &id).await?;
+    if let Some(after) = query.after()
+        && app.store.message(after).await?.is_none_or(|row| row.conversation_id != id)
+    {
+        return Err(page::unknown(after));
+    }
     let page = app.store.messages_of(&id, query.after(), query.limit()?, PAGE).await?;
     let mut conversation = shown(&row);
     conversation["messages"] = page.rows.iter().map(listed).collect();

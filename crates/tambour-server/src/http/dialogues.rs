@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
@@ -18,6 +18,7 @@ use super::events;
 use super::idempotency::{claim, reused, since};
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body, object};
 use super::repeats::{Repeated, once, repeated, word};
 use super::request::RequestId;
@@ -68,7 +69,7 @@ pub(crate) struct NewInput {
     #[serde(default)]
     stream: bool,
     /// Whether the stream has extension events.
-    #[serde(default = "yes")]
+    #[serde(default)]
     extensions: bool,
     /// Whether it has findings.
     #[serde(default)]
@@ -83,10 +84,6 @@ pub(crate) struct GivenAnswer {
     call_id: String,
     /// What came of it, null too; goes into the variable of the action.
     value: Value,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn too_long(field: &'static str) -> Problem {
@@ -165,8 +162,11 @@ fn listed(row: &DialogueRow) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
+    if let Some(after) = query.after() {
+        owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
+    }
     let page = app.store.dialogues(&caller.owner, query.after(), query.limit()?).await?;
     let data: Vec<Value> = page.rows.iter().map(listed).collect();
     Ok(Json(page::answer(&data, page.more)))
@@ -208,7 +208,7 @@ pub(super) async fn trace(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(&app, &caller, &id).await?;
     let after = match query.after() {

@@ -5,20 +5,23 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
+use serde_json::json;
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
+use tambour::event::Failure;
 use tokio_util::sync::CancellationToken;
 
 use super::keys::Caller;
 use super::messages::owned;
 use super::new_message::NewMessage;
+use super::page::Params;
 use super::problem::Problem;
 use crate::apart::Apart;
 use crate::app::App;
@@ -29,6 +32,7 @@ use crate::record;
 use crate::store::batch::Place;
 use crate::store::{Batch, MessageRow, StoreError};
 use crate::streams::{Full, Opened};
+use crate::upstream::failure;
 
 /// Bytes of frames that are made at once; more only when the client has taken these.
 const PIECE: usize = 16 << 10;
@@ -49,6 +53,11 @@ pub(super) struct Reader {
     batch: Option<Arc<Batch>>,
     /// How far it was sent.
     place: Option<Place>,
+    /// Whether thinking and answer are open, as far as this reader has come.
+    thinking: bool,
+    answering: bool,
+    /// Nothing of the log is sent any more.
+    cut: bool,
     /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
     out: Vec<u8>,
 }
@@ -68,7 +77,7 @@ pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<After>,
+    Params(query): Params<After>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -99,7 +108,7 @@ pub(super) async fn follow(
 /// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
 fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
-    let given = last_id.or(after).unwrap_or("").trim();
+    let given = last_id.or(after).unwrap_or("");
     if given.is_empty() {
         return Ok(0);
     }
@@ -191,14 +200,14 @@ impl Sending {
             // The first bytes are there at once, so that clients and proxies see the headers.
             *progress = Progress::Greeted;
             reader.greet();
-        } else if *progress == Progress::Broken || reader.encoder.is_over() {
+        } else if *progress == Progress::Broken || reader.encoder.is_over() || reader.cut {
             return None;
         } else {
             tokio::select! {
                 biased;
                 seldom = &mut *rare => match seldom {
-                    // Whoever has no key any more is told nothing, not even an end.
-                    Rare::KeyRemoved => return None,
+                    // Whoever has no key any more is told that, and nothing else.
+                    Rare::KeyRemoved => reader.cut(&failure("unauthorized", "the key was removed", false)),
                     Rare::Heartbeat => {
                         *rare = self::rare(opened.removed.clone(), *heartbeat);
                         reader.encoder.heartbeat(&ids::now(), &mut reader.out);
@@ -245,6 +254,9 @@ impl Reader {
             batches: None,
             batch: None,
             place: None,
+            thinking: false,
+            answering: false,
+            cut: false,
             out: Vec::new(),
         }
     }
@@ -260,6 +272,18 @@ impl Reader {
         let envelope = Envelope::new(&row.id, &row.request_id);
         let native = Native::new(envelope, protocol, asked.extensions, asked.findings);
         Reader::new(&row.id, Box::new(native), reading, seen)
+    }
+
+    /// Ends the stream for this client, whatever follows on the log (J-035): what is open is closed.
+    fn cut(&mut self, failure: &Failure) {
+        self.cut = true;
+        let open = [("thinking_end", self.thinking), ("final_end", self.answering)];
+        let closing = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
+        for (name, json) in closing.chain([("error", json!(failure).to_string())]) {
+            self.after += 1;
+            let entry = Entry { number: self.after, kind: EntryKind::Event(name), json: &json, reply: None };
+            self.encoder.entry(&entry, &mut self.out);
+        }
     }
 
     /// What is sent at once.
@@ -308,6 +332,13 @@ impl Reader {
                 continue;
             }
             let kind = EntryKind::from(entry.kind);
+            match kind {
+                EntryKind::Event("thinking_start") => self.thinking = true,
+                EntryKind::Event("thinking_end") => self.thinking = false,
+                EntryKind::Event("final_delta") => self.answering = true,
+                EntryKind::Event("final_end") => self.answering = false,
+                _ => {}
+            }
             let reply = match self.encoder.wants_reply(kind) {
                 true => Some(record::fold(&*app.store, &self.message).await?.reply),
                 false => None,

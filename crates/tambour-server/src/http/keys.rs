@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::messages::owned;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::connection::Connection;
@@ -130,7 +131,7 @@ fn shown(key: &Key) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     admin(&caller)?;
     let keys = app.store.keys().await?;

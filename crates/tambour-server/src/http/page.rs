@@ -1,6 +1,10 @@
 //! Listings: `limit` and `after`, answered by `data` and `has_more`.
 
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::problem::Problem;
@@ -32,13 +36,55 @@ impl Query {
     /// A page of rows that are all there, each with its id.
     pub(super) fn of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
         let from = match self.after() {
-            Some(after) => rows.iter().position(|(id, _)| id == after).map_or(rows.len(), |at| at + 1),
+            Some(after) => rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown(after))? + 1,
             None => 0,
         };
         let limit = self.limit()? as usize;
         let more = rows.len() > from + limit;
         let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
         Ok(answer(&data, more))
+    }
+}
+
+/// The row that a page was to follow is not there, or not any more: where the page would begin is not known.
+pub(super) fn unknown(after: &str) -> Problem {
+    let detail = format!(
+        "nothing in the list has the id `{}`; list from the beginning",
+        after.chars().take(64).collect::<String>()
+    );
+    Problem::new(StatusCode::BAD_REQUEST, "unknown_cursor", detail).with("field", "after")
+}
+
+/// The query of a request. Fields that do not exist are refused by name, as those of a body are.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Params<T>, Problem> {
+        match axum::extract::Query::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(query)) => Ok(Params(query)),
+            Err(error) => {
+                let said = error.body_text();
+                let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
+                Err(fault(said))
+            }
+        }
+    }
+}
+
+/// What is wrong with a query, in words that begin with the field where it is a value.
+fn fault(said: &str) -> Problem {
+    if let Some((_, rest)) = said.split_once("unknown field `") {
+        let field = rest.split('`').next().unwrap_or_default().to_owned();
+        return Problem::invalid("unknown_field", format!("unknown field `{rest}")).with("field", field);
+    }
+    match said.split_once(": ") {
+        Some((field, what)) if !field.contains(' ') => {
+            let what = if what.contains("digit") { "takes a whole number" } else { what };
+            Problem::invalid("invalid_field", format!("`{field}`: {what}")).with("field", field)
+        }
+        _ => Problem::invalid("invalid_field", said),
     }
 }
 

@@ -123,6 +123,28 @@ where
     fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
+/// What the reader of JSON says, in words of JSON instead of its own, and without fields that are not for clients.
+fn plain(said: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("`named_model`, ", ""),
+        ("expected f64", "expected a number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected an object"),
+    ];
+    let mut said = WORDS.iter().fold(said.to_owned(), |said, (own, word)| said.replace(own, word));
+    const STRUCT: &str = "expected struct ";
+    if let Some(at) = said.find(STRUCT) {
+        let name = &said[at + STRUCT.len()..];
+        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+        said.replace_range(at..at + STRUCT.len() + end, "expected an object");
+    }
+    said
+}
+
 /// Reads a JSON body. Fields that do not exist are refused by name.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     // A list would be read as the fields in their order.
@@ -143,7 +165,7 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
             Problem::new(StatusCode::BAD_REQUEST, "malformed_json", format!("the body is not JSON: {error}"));
         return Err(problem.with("line", error.line()).with("column", error.column()));
     }
-    let detail = error.to_string();
+    let detail = plain(&error.to_string());
     let named = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
     let (code, field) = match (named("unknown field `"), named("missing field `")) {
         (Some(field), _) => ("unknown_field", Some(field)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -14,6 +14,7 @@ use tambour::script::{Problem as Fault, load};
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use super::repeats::once;
 use super::versions::{Draft, Which, fits, name, none, owned, shown, store, text};
@@ -86,7 +87,7 @@ async fn valid(app: &App, owner: &str, yaml: &str) -> Result<Vec<Value>, Problem
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(draft): Query<Draft>,
+    Params(draft): Params<Draft>,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
@@ -109,7 +110,7 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(draft): Query<Draft>,
+    Params(draft): Params<Draft>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let new: NewScript = body(&bytes)?;
@@ -125,7 +126,7 @@ pub(super) async fn put(
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let documents = app.store.documents((&caller.owner, Script)).await?;
     let rows = documents.iter().map(|document| (document.id.clone(), shown(Script, document)));
@@ -137,7 +138,7 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(which): Query<Which>,
+    Params(which): Params<Which>,
 ) -> Result<Json<Value>, Problem> {
     let document = owned(&app, &caller.owner, Script, &id).await?;
     let version = text(&app, &caller.owner, Script, &document, which.version).await?;

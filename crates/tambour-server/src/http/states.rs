@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,11 +12,11 @@ use tambour::state::{self, Applied, Operation};
 use super::conversations::owned;
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use crate::app::App;
-use crate::ids;
-use crate::states::{attach, compiled, settled, turn};
-use crate::store::{Back, OWN_UPDATE, StateChange, StateUpdates, Update, UpdateRow, is_own_update};
+use crate::states::{self, Changed, settled, turn};
+use crate::store::{Back, StateChange, StateUpdates, UpdateRow, is_own_update};
 
 /// Ways in which a state does not fit its schema that are told.
 const MISMATCHES: usize = 16;
@@ -80,7 +80,7 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<At>,
+    Params(query): Params<At>,
 ) -> Result<Json<Value>, Problem> {
     owned(&app, &caller, &id).await?;
     settled(&app, &id).await?;
@@ -102,7 +102,7 @@ pub(super) async fn history(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<Between>,
+    Params(query): Params<Between>,
 ) -> Result<Json<Value>, Problem> {
     owned(&app, &caller, &id).await?;
     settled(&app, &id).await?;
@@ -206,45 +206,14 @@ pub(super) async fn operations(
         let detail = "`analysis` has at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let work = app.clone();
-    app.undisturbed(async move {
-        let _turn = turn(&work, &id).await?;
-        let row = work.store.state(&id).await?.unwrap_or_default();
-        let schema = compiled(&work, &row).await?;
-        let update = ids::new(OWN_UPDATE);
-        let (name, before, next) = (update.clone(), row.state, row.next);
-        // Each operation may cost a look at the whole state.
-        let apply = move || {
-            let mut attached = attach(before, name, schema.as_deref());
-            let operations = operations.iter().map(Operation::from_value).collect();
-            let applied = attached.apply(&analysis, operations, atomic);
-            let texts = (json!(applied).to_string(), attached.state.to_string());
-            (applied, attached.state, texts)
-        };
-        let (applied, state, texts) = work.aside.run(apply).await?;
-        let changed = applied.results.iter().any(|result| result.ok);
-        if changed {
-            let stored = Update { position: next, applied: texts.0 };
-            let created = ids::now();
-            if !work.store.add_state_update(&id, &update, &stored, (&created, &texts.1)).await? {
-                return Err(no_conversation(&id));
-            }
-        }
-        // F-113
-        let refused = state::refused(&applied.operations, Some(&applied.results));
-        let message = work.settings().texts().notice(REFUSED).to_owned();
-        let notices: Vec<Value> = refused
-            .into_iter()
-            .map(|about| json!({"code": REFUSED, "message": message, "ref": about}))
-            .collect();
-        Ok(Json(json!({
-            "update_id": changed.then_some(update),
-            "results": applied.results,
-            "notices": notices,
-            "state": state,
-        })))
-    })
-    .await
+    let operations = operations.iter().map(Operation::from_value).collect();
+    let Changed { update, applied, state } = states::change(&app, &id, operations, analysis, atomic).await?;
+    // F-113
+    let refused = state::refused(&applied.operations, Some(&applied.results));
+    let message = app.settings().texts().notice(REFUSED).to_owned();
+    let notices: Vec<Value> =
+        refused.into_iter().map(|about| json!({"code": REFUSED, "message": message, "ref": about})).collect();
+    Ok(Json(json!({"update_id": update, "results": applied.results, "notices": notices, "state": state})))
 }
 
 /// `POST /api/v1/conversations/{id}/state/rollback`

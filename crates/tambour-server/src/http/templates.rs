@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use tambour::prompt::template::{Layer, Template, builtin};
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use super::versions::{Draft, Which, fits, shown, store, text};
 use crate::app::App;
@@ -40,7 +41,7 @@ fn described(template: &Template) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let prompts = Prompts::of(&app, &caller.owner).await?;
     let documents = app.store.documents((&caller.owner, Kind)).await?;
@@ -75,7 +76,7 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(which): Query<Which>,
+    Params(which): Params<Which>,
 ) -> Result<Json<Value>, Problem> {
     let stored = app.store.document((&caller.owner, Kind), &id).await?;
     if let Some(document) = stored.filter(|document| document.published.is_some() || which.version.is_some())
@@ -106,7 +107,7 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(draft): Query<Draft>,
+    Params(draft): Params<Draft>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let new: NewTemplate = body(&bytes)?;

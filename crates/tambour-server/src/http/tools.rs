@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,6 +14,7 @@ use tambour::schema::Schema;
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::config::is_tool_name;
@@ -36,7 +37,7 @@ const TOGETHER: usize = 4;
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<page::Query>,
+    Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
     let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();

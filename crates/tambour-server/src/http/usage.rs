@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::page;
+use super::page::Params;
 use super::problem::Problem;
 use crate::app::App;
 
@@ -26,7 +27,7 @@ pub(super) struct Days {
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<Days>,
+    Params(query): Params<Days>,
 ) -> Result<Json<Value>, Problem> {
     for (name, day) in [("from", &query.from), ("to", &query.to)] {
         if day.as_ref().is_some_and(|day| day.parse::<jiff::civil::Date>().is_err() || day.len() != 10) {

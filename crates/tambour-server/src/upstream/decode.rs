@@ -67,6 +67,8 @@ pub(super) struct Progress {
     /// Whether bytes have come, and whether a frame of them could be read.
     some: bool,
     understood: bool,
+    /// Whether an object among them was broken: what was in it is missing.
+    lost: bool,
     /// Bytes of the calls so far, and how many they are.
     length: usize,
     count: usize,
@@ -86,6 +88,7 @@ impl Progress {
                 Some(read)
             }
             Err(error) => {
+                self.lost |= data.starts_with(b"{") && !error.is_data();
                 let (message_id, bytes) = (&*self.message, data.len());
                 tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
                 None
@@ -121,11 +124,13 @@ impl Progress {
             let message = "the upstream sent something that is no reply";
             return End::Failed(failure("upstream_malformed", message, false));
         }
-        match (self.finish.take(), self.done) {
+        let end = match (self.finish.take(), self.done) {
             (Some(end), _) => end,
             (None, true) => End::stop(),
             (None, false) => End::Unknown,
-        }
+        };
+        // A reply with a hole in it is not whole, whatever the service says: nothing of it may act.
+        if self.lost && !end.cut() { End::Unknown } else { end }
     }
 }
 
@@ -181,9 +186,9 @@ impl Decoder {
             chunk = &chunk[1..];
         };
         self.form = match first {
-            _ if self.kind.has_lines() => Form::Lines(Lines::new(self.kind.frame())),
+            _ if self.kind.has_lines() => Form::Lines(Lines::new(WHOLE)),
             b'{' | b'[' => Form::Whole(Vec::new()),
-            _ => Form::Frames(Frames::new(self.kind.frame())),
+            _ => Form::Frames(Frames::new(WHOLE)),
         };
         self.reader.reading.progress().some = true;
         Some(chunk)
@@ -221,7 +226,7 @@ impl Reader {
 
     fn too_long(&mut self, what: &str, items: &mut Vec<Item>) {
         self.ended = true;
-        let failure = failure("upstream_error", format!("{what} is too long"), false);
+        let failure = failure("upstream_error", format!("{what} is longer than {WHOLE} bytes"), false);
         items.push(Item::End(End::Failed(failure)));
     }
 }

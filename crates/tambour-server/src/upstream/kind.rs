@@ -107,14 +107,6 @@ impl Kind {
         self == Kind::Ollama
     }
 
-    /// Bytes of one frame or line. Where calls come whole, so may their arguments be long.
-    pub(super) fn frame(self) -> usize {
-        match self {
-            Kind::OpenAi | Kind::Anthropic => 1 << 20,
-            Kind::Gemini | Kind::Ollama => super::decode::WHOLE,
-        }
-    }
-
     /// What reads an answer.
     pub(super) fn reading(self, message: &Arc<str>) -> Box<dyn Reading> {
         match self {

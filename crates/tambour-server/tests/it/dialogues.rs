@@ -125,7 +125,7 @@ async fn a_turn_streams() {
     let server = Tambour::with(&mock).await;
     let id = started(&server, &[&SAY.replace("}\"", "}\", require_acknowledgment: false")]).await;
     let path = format!("/api/v1/dialogues/{id}/input");
-    let body = json!({"text": "你好", "stream": true}).to_string();
+    let body = json!({"text": "你好", "stream": true, "extensions": true}).to_string();
     let mut stream = Stream::open(server.address, "POST", &path, &[], Some(&body)).await;
     // The message comes before the model has ended.
     let mut events = stream.until("final_delta").await;
@@ -153,7 +153,7 @@ async fn a_turn_streams() {
     );
     assert_eq!(events.last().unwrap().data["metadata"]["exit_decision"]["round"], 1);
     // After the end the stream is a message of ours.
-    let events = streamed(&server, &id, &json!({"text": "还在吗", "extensions": false})).await;
+    let events = streamed(&server, &id, &json!({"text": "还在吗"})).await;
     assert_eq!(
         (turn(&events)["completed"].as_bool(), turn(&events)["ai_message"].is_null()),
         (Some(true), true)
@@ -227,7 +227,7 @@ async fn the_client_is_asked_for_what_it_does() {
     let server = Tambour::with(&mock).await;
     let once = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
     let id = started(&server, &[once, "{type: show_form, form: \"{用户名}\", variable: filled}", once]).await;
-    let events = streamed(&server, &id, &json!({})).await;
+    let events = streamed(&server, &id, &json!({"extensions": true})).await;
     let form = events.iter().find(|event| event.name == "form").unwrap();
     assert_eq!((&form.data["call_id"], &form.data["form"]), (&json!("call_1"), &json!("小明"))); // S-011
     assert_eq!(turn(&events)["status"], "awaiting_answer");
@@ -280,7 +280,7 @@ async fn the_same_input_again_is_the_same_answer() {
     assert_eq!(mock.calls().begun, 1);
     let other = server.post(&path, &json!({"text": "别的", "request_id": "r1"})).await;
     assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
-    let body = json!({"text": "嗯", "stream": true, "request_id": "r2"});
+    let body = json!({"text": "嗯", "stream": true, "request_id": "r2", "extensions": true});
     let (first, second) = (streamed(&server, &id, &body).await, streamed(&server, &id, &body).await);
     assert_eq!(text(&first, "final_delta"), "二");
     assert_eq!(text(&second, "final_delta"), "二");

@@ -96,6 +96,10 @@ async fn malformed_cursors_are_refused() {
             .await;
         assert_eq!((answer.status, answer.problem()), (400, "malformed_cursor"), "{cursor}");
     }
+    for cursor in ["%20", "+1", "1%20", "x"] {
+        let answer = server.get(&format!("/api/v1/messages/{id}/events?after={cursor}")).await;
+        assert_eq!((answer.status, answer.problem()), (400, "malformed_cursor"), "{cursor}");
+    }
     // A number that nobody can have seen yet.
     assert_eq!(server.follow(&id, &[("last-event-id", "1000000")]).await.status, 204);
     gate.open();

@@ -461,3 +461,58 @@ async fn a_reply_without_reasoning_has_none_in_other_protocols() {
         assert!(message.status == 200 && !message.text.contains("\"thinking\""), "{}", message.text);
     }
 }
+
+/// Also where nothing says how the model writes: reasoning of a plain reply is its thinking, and beside a structure a draft.
+#[tokio::test]
+async fn reasoning_of_models_is_known_in_other_protocols() {
+    let reasons = || ["bec", "aus", "e so"].map(|text| data(&json!({"reasoning_content": text}))).to_vec();
+    let plain = [reasons(), vec![delta("The "), delta("answer.")], finish("stop")].concat();
+    let structured = [reasons(), reply(crate::mock::GOOD, 9)].concat();
+    let mock = Mock::start([vec![plain.clone(); 3], vec![structured]].concat()).await;
+    let server = Tambour::with(&mock).await;
+    // X-012
+    let chat = server.post("/v1/chat/completions", &ask(&json!({}))).await;
+    let message = &chat.json["choices"][0]["message"];
+    assert!(message["reasoning_content"].as_str().unwrap().ends_with("because so"), "{}", chat.text);
+    assert_eq!(message["content"], "The answer.");
+    let claude =
+        json!({"model": "openai/m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]});
+    let claude = server.post("/v1/messages", &claude).await;
+    assert!(
+        claude.json["content"][0]["thinking"].as_str().unwrap().ends_with("because so"),
+        "{}",
+        claude.text
+    );
+    let body = json!({"model": "openai/m", "messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}]});
+    let parts = chunks(&server.post("/api/chat", &body).await);
+    let said = parts
+        .iter()
+        .filter(|part| part["type"] == "reasoning-delta")
+        .map(|part| part["delta"].as_str().unwrap());
+    assert_eq!(said.collect::<String>(), "because so");
+    let other = server.post("/v1/chat/completions", &ask(&json!({}))).await;
+    assert!(!other.text.contains("because so") && other.text.contains("first thought"), "{}", other.text);
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_reads_calls_in_text_and_says_what_was_cut() {
+    let call = "Let me look.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+    let mock = Mock::start(vec![
+        reply(call, 4),
+        reply("Cut he", 2)[..3].iter().cloned().chain([Step::End]).collect(),
+    ])
+    .await;
+    let server = Tambour::with(&mock).await;
+    let mut body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
+        "tools": [function()], "context": [], "forwardedProps": {"model": "openai/m"}});
+    let events = chunks(&server.post("/ag-ui", &body).await);
+    let of = |kind: &str| events.iter().find(|event| event["type"] == kind);
+    assert_eq!(of("TOOL_CALL_START").unwrap()["toolCallName"], "add");
+    let said = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
+    assert_eq!(said.map(|event| event["delta"].as_str().unwrap()).collect::<String>().trim(), "Let me look.");
+    assert_eq!(of("RUN_FINISHED").unwrap().get("result"), None);
+    body["tools"] = json!([]);
+    let events = chunks(&server.post("/ag-ui", &body).await);
+    // X-014
+    assert_eq!(events.last().unwrap()["result"], json!({"truncated": true, "finish_reason": "length"}));
+}

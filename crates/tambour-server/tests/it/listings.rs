@@ -14,6 +14,33 @@ async fn ask(server: &Tambour, conversation: &Value, text: &str) -> String {
     id
 }
 
+/// Who pages and deletes must not begin again unawares.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_behind_what_is_not_there_is_refused() {
+    let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
+    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
+    let message = ask(&server, &conversation, "x").await;
+    let other = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let other = other.as_str().unwrap();
+    assert_eq!(server.call("delete", &format!("/api/v1/conversations/{other}"), None).await.status, 204);
+    let elsewhere = ["scripts", "templates", "dialogues", "cards", "lorebooks", "tools", "keys"];
+    let elsewhere = elsewhere.map(|name| format!("/api/v1/{name}?after=nobody"));
+    let lists = [
+        format!("/api/v1/conversations?after={other}"),
+        format!("/api/v1/conversations?limit=1&after={message}"),
+        format!("{path}?after={other}"),
+        format!("{path}?after=nobody"),
+    ];
+    for list in lists.iter().chain(&elsewhere) {
+        let refused = server.get(list).await;
+        assert_eq!((refused.status, refused.problem()), (400, "unknown_cursor"), "{list} {}", refused.text);
+        assert_eq!(refused.json["field"], "after");
+    }
+    assert_eq!(server.get(&format!("{path}?after={message}")).await.json["messages"], json!([]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_and_messages_come_in_pages() {
     let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
@@ -53,9 +80,15 @@ async fn conversations_and_messages_come_in_pages() {
     assert_eq!(page["messages"][0]["answer"], "a reply");
     let rest = server.get(&format!("{path}?limit=2&after={}", ids[1])).await.json;
     assert_eq!((&rest["messages"][0]["message_id"], &rest["has_more"]), (&json!(ids[2]), &json!(false)));
-    for wrong in ["limit=0", "limit=201", "limit=x", "page=2"] {
+    for (wrong, code, field) in [
+        ("limit=0", "invalid_field", "limit"),
+        ("limit=201", "invalid_field", "limit"),
+        ("limit=x", "invalid_field", "limit"),
+        ("page=2", "unknown_field", "page"),
+    ] {
         let refused = server.get(&format!("{path}?{wrong}")).await;
-        assert!(matches!(refused.status, 400 | 422), "{wrong}: {}", refused.text);
+        assert_eq!((refused.status, refused.problem()), (422, code), "{wrong}: {}", refused.text);
+        assert_eq!(refused.json["field"], field);
     }
     // Title and metadata change one by one.
     let changed = server.call("patch", &path, Some("{\"title\":null}")).await.json;

@@ -240,7 +240,13 @@ async fn refuses_what_it_cannot_do_and_says_why() {
     assert_eq!((large.status, large.problem()), (413, "too_large"));
     assert!(large.json["detail"].as_str().unwrap().contains("`max_request`, 2000 bytes"), "{}", large.text);
     let query = server.get("/api/v1/messages/m/events?colour=1").await;
-    assert_eq!((query.status, query.problem()), (400, "malformed_request"));
+    assert_eq!((query.status, query.problem()), (422, "unknown_field"));
+    assert_eq!(query.json["field"], "colour");
+    // In words of JSON, and without what is not for clients.
+    let number = server.post("/api/v1/messages", &json!({"text": "x", "temperature": "warm"})).await;
+    assert!(number.text.contains("expected a number at"), "{}", number.text);
+    let unknown = server.post("/api/v1/messages", &json!({"text": "x", "colour": 1})).await;
+    assert!(!unknown.text.contains("named_model"), "{}", unknown.text);
     let nowhere = server.get("/api/v1/nothing").await;
     assert_eq!((nowhere.status, nowhere.problem()), (404, "not_found"));
     let method = server.call("delete", "/api/v1/messages", None).await;

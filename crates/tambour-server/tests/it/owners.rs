@@ -80,7 +80,12 @@ async fn streams_and_runs_of_a_removed_key_end() {
     server.key(admin["key"].as_str());
     let path = format!("/api/v1/keys/{}", made["id"].as_str().unwrap());
     assert_eq!(server.call("delete", &path, None).await.status, 204);
-    while stream.event().await.is_some() {}
+    let rest = stream.rest().await;
+    assert!(stream.over);
+    // J-035
+    crate::client::check(&[events, rest.clone()].concat());
+    assert_eq!(rest.iter().map(|event| &*event.name).collect::<Vec<_>>(), ["final_end", "error"]);
+    assert_eq!(rest[1].data["code"], "unauthorized");
     mock.until(|calls| calls.over == 1).await;
     assert_eq!(server.ended(&id).await["status"], "cancelled");
 }

@@ -377,11 +377,58 @@ async fn a_run_of_an_agent_begins_with_the_state() {
     let server = Tambour::with(&mock).await;
     let body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
         "forwardedProps": {"tambour": {"dialect": "filament"}}});
-    let first = server.post("/ag-ui", &body).await;
-    assert!(!first.text.contains("STATE_SNAPSHOT"), "{}", first.text);
-    let second = server.post("/ag-ui", &body).await;
-    let snapshot = second.text.lines().find(|line| line.contains("STATE_SNAPSHOT")).unwrap();
-    let snapshot: Value = serde_json::from_str(snapshot.strip_prefix("data: ").unwrap()).unwrap();
+    // A patch is applied to something.
+    let first = of_state(&server.post("/ag-ui", &body).await.text);
+    assert_eq!(first, [("STATE_SNAPSHOT".to_owned(), json!({})), changed(1)]);
     // F-116
-    assert_eq!(snapshot["snapshot"], json!({"n": 1}));
+    let second = of_state(&server.post("/ag-ui", &body).await.text);
+    assert_eq!(second[0], ("STATE_SNAPSHOT".to_owned(), json!({"n": 1})));
+}
+
+/// What is told of the state: snapshots and patches.
+fn of_state(stream: &str) -> Vec<(String, Value)> {
+    let events = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_state = |event: Value| {
+        let what = if event["type"] == "STATE_SNAPSHOT" { "snapshot" } else { "delta" };
+        let kind = event["type"].as_str()?.to_owned();
+        kind.starts_with("STATE_").then(|| (kind, event[what].clone()))
+    };
+    events.filter_map(of_state).collect()
+}
+
+/// `n` is set.
+fn changed(n: i64) -> (String, Value) {
+    ("STATE_DELTA".to_owned(), json!([{"op": "add", "path": "/n", "value": n}]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thread_begins_with_the_state_of_its_client() {
+    let add = said("a", &[json!([["SET", "n", 10], ["ADD", "nothing", 1]])]);
+    let mock = Mock::start(vec![reply(&add, 9)]).await;
+    let server = Tambour::with(&mock).await;
+    let mut body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}],
+        "state": {"hp": 1, "a.b": [2]}, "forwardedProps": {"tambour": {"dialect": "filament"}}});
+    let stream = server.post("/ag-ui", &body).await.text;
+    let begun = json!({"hp": 1, "a.b": [2]});
+    assert_eq!(of_state(&stream), [("STATE_SNAPSHOT".to_owned(), begun), changed(10)]);
+    assert_eq!(stream.matches("tambour.state_rejected").count(), 1, "{stream}");
+    // From then on the server's counts.
+    body["state"] = json!({"hp": 99});
+    let again = of_state(&server.post("/ag-ui", &body).await.text);
+    assert_eq!(again[0].1, json!({"hp": 1, "a.b": [2], "n": 10}));
+    // The AI SDK is told operations, patch and what was refused.
+    let chat = json!({"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}],
+        "tambour": {"dialect": "filament"}});
+    let stream = server.post("/api/chat", &chat).await.text;
+    let parts =
+        stream.lines().filter_map(|line| line.strip_prefix("data: ").filter(|line| *line != "[DONE]"));
+    let parts = parts.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told: Vec<Value> = parts.filter(|part| part["type"] == "data-state").collect();
+    assert_eq!(told[0]["data"]["ops"], json!([["SET", "n", 10]]));
+    assert_eq!(told[0]["data"]["patch"], changed(10).1);
+    assert_eq!((&told[0]["id"], &told[0]["data"]["applied"]), (&json!("state-1"), &json!(true)));
+    assert_eq!(told[1]["data"]["ops"], json!([["ADD", "nothing", 1]]));
+    assert_eq!((&told[1]["id"], &told[1]["data"]["applied"]), (&json!("state-2"), &json!(false)));
+    assert!(told[1]["data"]["error"].as_str().is_some_and(|error| !error.is_empty()));
 }

@@ -30,7 +30,7 @@ async fn reads_any_framing() {
     let body = "\u{feff}: OPENROUTER PROCESSING\r\n\r\nevent: chunk\r\nid: 7\r\ndata:{\"choices\":[{\"delta\":{\"role\":\"assistant\",\
         \"content\":\"\"}}]}\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Grüße \"}}]}\n\ndata: {\"id\":1}\n\n\
         data: {\"choices\":[]}\n\ndata: {\"choices\":null}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"你好\"},\"finish_reason\":null}]}\n\n\
-        data: {not json\n\ndata: {\"choices\":[{\"delta\":null,\"finish_reason\":\"stop\"}]}\n\n\
+        data: PROCESSING\n\ndata: {\"type\":\"ping\",\"choices\":7}\n\ndata: {\"choices\":[{\"delta\":null,\"finish_reason\":\"stop\"}]}\n\n\
         data: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\ndata: [DONE]\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"late\"}}]}\n\n";
     for size in [1, 3, 64, 10_000] {
         let mut script: Vec<Step> =
@@ -42,6 +42,26 @@ async fn reads_any_framing() {
         assert_eq!(end(&events).1["usage"]["total_tokens"], 3);
         assert_eq!(end(&events).1["finish_reason"], "stop");
     }
+}
+
+/// Nobody knows what was in it: the rest is shown, and nothing acts.
+#[tokio::test]
+async fn a_reply_with_a_broken_frame_is_not_whole() {
+    let hole = Step::Send(b"data: {\"choices\":[{\"delta\":{\"content\":\n\n".to_vec());
+    for done in [finish("stop"), vec![send("data: [DONE]\n\n"), Step::End]] {
+        let events = answer([vec![delta("Fo"), hole.clone(), delta("ur.")], done].concat()).await;
+        assert_eq!(text(&events, "final_delta"), "Four.");
+        let (name, end) = end(&events);
+        assert_eq!((name, &end["metadata"]["truncated"]), ("completed", &json!(true)), "{end}"); // X-014
+    }
+}
+
+/// Some send the whole answer in one frame.
+#[tokio::test]
+async fn a_long_frame_is_a_frame() {
+    let long = "x".repeat(3 << 20);
+    let events = answer([vec![delta(&long)], finish("stop")].concat()).await;
+    assert_eq!(text(&events, "final_delta").len(), long.len()); // X-007
 }
 
 #[tokio::test]

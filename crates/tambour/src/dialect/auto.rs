@@ -1,7 +1,8 @@
 //! `auto`: finds out how a reply is written (J-054, X-013).
 //!
 //! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
-//! What has been taken for plain stays plain.
+//! What has been taken for plain stays plain. Reasoning in a field of its own that comes before waits too, since it is the thinking
+//! of a plain reply and a draft beside another one (X-012); what is longer than `limits.hold` is a draft.
 
 use std::sync::Arc;
 
@@ -35,6 +36,10 @@ struct Auto {
     looked: usize,
     /// Whether reasoning had closed at its end.
     closed: bool,
+    /// Reasoning that came before it.
+    reasoned: String,
+    /// There was more of that than is held.
+    drafted: bool,
     reader: Option<Box<dyn Dialect>>,
 }
 
@@ -46,18 +51,24 @@ impl Auto {
             filled: 0,
             looked: 0,
             closed: false,
+            reasoned: String::new(),
+            drafted: false,
             reader: None,
         }
     }
 
     fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
-        let reader = match verdict {
+        let reasoned = std::mem::take(&mut self.reasoned);
+        let mut reader = match verdict {
             Verdict::Dialect(name) => match entry(name) {
                 Ok(entry) => (entry.reader)(&self.options),
                 Err(_) => plain::detected(&self.options),
             },
             Verdict::Plain | Verdict::Unknown => plain::detected(&self.options),
         };
+        if !reasoned.is_empty() {
+            reader.reasoning(&reasoned, out);
+        }
         let reader = self.reader.insert(reader);
         reader.text(&std::mem::take(&mut self.seen), out);
     }
@@ -74,8 +85,8 @@ impl Dialect for Auto {
         for (at, c) in text.char_indices() {
             self.seen.push(c);
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
-            let full =
-                self.filled >= self.options.limits.detect || self.seen.len() >= self.options.limits.hold;
+            let full = self.filled >= self.options.limits.detect
+                || self.seen.len() + self.reasoned.len() >= self.options.limits.hold;
             let telling = matches!(c, '>' | ']' | '▷' | '"' | '\'' | '”' | ':' | '\n')
                 || (!c.is_whitespace() && self.closed);
             let verdict = if full || (telling && self.filled > self.looked) {
@@ -100,7 +111,13 @@ impl Dialect for Auto {
         match &mut self.reader {
             Some(reader) => reader.reasoning(text, out),
             // A model that reasons in a field of its own may still write any dialect.
-            None => out.intent(super::Intent::Draft(text)),
+            None => {
+                self.reasoned.push_str(text);
+                self.drafted |= self.held() > self.options.limits.hold;
+                if self.drafted {
+                    out.intent(super::Intent::Draft(&std::mem::take(&mut self.reasoned)));
+                }
+            }
         }
     }
 
@@ -123,7 +140,7 @@ impl Dialect for Auto {
     fn held(&self) -> usize {
         match &self.reader {
             Some(reader) => reader.held(),
-            None => self.seen.len(),
+            None => self.seen.len() + self.reasoned.len(),
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
 use super::foreign::{About, Answer, Tokens, call_id, data, value};
+use super::patch::{Update, empty, of_update};
 use super::seen::Seen;
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
@@ -15,7 +16,7 @@ pub struct Run {
     pub thread: String,
     /// The run, as the client named it.
     pub run: String,
-    /// The state before it, if there is one.
+    /// The state before it, if anything was said of it yet.
     pub state: Option<Value>,
 }
 
@@ -126,7 +127,12 @@ impl AgUi {
 
     /// Operations on the state as a patch: what they came to is in their results, and what was refused is told apart.
     fn state(&mut self, update: &Value, out: &mut Vec<u8>) {
-        let (patch, refused) = super::patch::of_update(update, &mut self.run.state);
+        let told = self.run.state.is_some();
+        let Update { patch, refused, .. } = of_update(update, self.run.state.get_or_insert_with(empty));
+        if !told && !patch.is_empty() {
+            // A patch is applied to something.
+            event(&json!({"type": "STATE_SNAPSHOT", "snapshot": empty()}), out);
+        }
         if !patch.is_empty() {
             let mut changed = json!({"type": "STATE_DELTA", "delta": patch});
             if let Some(analysis) = update["analysis"].as_str() {
@@ -134,8 +140,8 @@ impl AgUi {
             }
             event(&changed, out);
         }
-        for refused in refused {
-            AgUi::custom("state_rejected", &refused, out);
+        for (_, result) in refused {
+            AgUi::custom("state_rejected", &result, out);
         }
     }
 
@@ -186,9 +192,13 @@ impl AgUi {
             }
             _ => json!({"type": "success"}),
         };
-        let finished = json!({
+        let mut finished = json!({
             "type": "RUN_FINISHED", "threadId": self.run.thread, "runId": self.run.run, "outcome": outcome, "usage": usage,
         });
+        if completed.metadata.truncated {
+            // The protocol knows no outcome for what was cut off.
+            finished["result"] = json!({"truncated": true, "finish_reason": completed.finish_reason});
+        }
         event(&finished, out);
         self.over = true;
     }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
 use super::foreign::{About, Answer, Tokens, call_id, data, value};
+use super::patch::{Update, empty, of_update};
 use super::seen::Seen;
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
@@ -19,13 +20,15 @@ pub struct AiSdk {
     called: bool,
     /// Parts of data so far, for their ids.
     parts: usize,
+    /// The state of the conversation, as far as the message has come.
+    state: Value,
     over: bool,
 }
 
 impl AiSdk {
-    /// Writes about this.
+    /// Writes about this. `state`: that of the conversation before the message, if anything was said of it yet.
     #[must_use]
-    pub fn new(about: About) -> AiSdk {
+    pub fn new(about: About, state: Option<Value>) -> AiSdk {
         AiSdk {
             answer: Answer::new(&about),
             about,
@@ -33,6 +36,7 @@ impl AiSdk {
             text: false,
             called: false,
             parts: 0,
+            state: state.unwrap_or_else(empty),
             over: false,
         }
     }
@@ -66,6 +70,25 @@ impl AiSdk {
         delta("text-delta", "final", text, out);
     }
 
+    /// Operations on the state: those that were carried out together, with the patch they come to, and each one that was refused.
+    fn update(&mut self, update: &Value, out: &mut Vec<u8>) {
+        let Update { applied, patch, refused } = of_update(update, &mut self.state);
+        let mut told = Vec::new();
+        if !applied.is_empty() || refused.is_empty() {
+            told.push(json!({"ops": applied, "patch": patch, "applied": true}));
+        }
+        told.extend(refused.into_iter().map(|(operation, result)| {
+            json!({"ops": [operation], "patch": [], "applied": false, "error": result["reason"]})
+        }));
+        for mut data in told {
+            if let Some(analysis) = update.get("analysis") {
+                data["analysis"] = analysis.clone();
+            }
+            self.parts += 1;
+            part(&json!({"type": "data-state", "id": format!("state-{}", self.parts), "data": data}), out);
+        }
+    }
+
     /// Whole data: replaced where it has an id of its own, one after the other where not.
     fn data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(mut data) = serde_json::from_str::<Value>(json) else { return };
@@ -74,7 +97,7 @@ impl AiSdk {
             "plan" => ("plan", Some("plan".to_owned()), false),
             "serp_summary" => ("serp-summary", Some("serp-summary".to_owned()), false),
             "serp_queries" => ("serp-queries", Some("serp-queries".to_owned()), false),
-            "state_update" => ("state", None, false),
+            "state_update" => return self.update(&data, out),
             "exit_decision" => ("exit-decision", None, false),
             "ui_component" => ("ui-component", None, false),
             "choice" | "details" | "media" | "form" | "picture" | "skill" => (name, None, false),

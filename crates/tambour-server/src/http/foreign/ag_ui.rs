@@ -12,6 +12,8 @@ use tambour::encode::ag_ui::{AgUi, Run};
 
 use super::{Wanted, stream, threads};
 use crate::app::App;
+use tambour::state::{Op, Operation, Path, Step};
+
 use crate::http::keys::Caller;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
@@ -54,12 +56,28 @@ pub(in crate::http) async fn run(
     if let Some(tools) = body.get("tools").and_then(Value::as_array) {
         wanted.tools(tools.iter().map(|tool| (tool, "parameters")))?;
     }
-    let new = wanted.message(forwarded.remove("tambour"), true)?;
-    states::settled(&app, &conversation).await?;
-    let state = app.store.state(&conversation).await?.map(|row| row.state);
+    let more = forwarded.remove("tambour");
+    if more.as_ref().is_none_or(|more| more.get("dialect").is_none()) {
+        wanted.reads_calls();
+    }
+    let new = wanted.message(more, true)?;
+    let mut state = states::before(&app, &conversation).await?;
+    if state.is_none()
+        && let Some(Value::Object(given)) = body.remove("state")
+        && !given.is_empty()
+    {
+        state = Some(begun(&app, &conversation, given).await?);
+    }
     let run = Run { thread, run, state };
     let encoder = move |about| Box::new(AgUi::new(about, run)) as Box<dyn Encoder>;
     stream(app, &caller, request, new, encoder).await
+}
+
+/// What a thread begins with is what its client has; from then on the server's state counts.
+async fn begun(app: &Arc<App>, conversation: &str, given: Map<String, Value>) -> Result<Value, Problem> {
+    let set = |(key, value)| Some(Operation::new(Op::Set, Path::new(vec![Step::Key(key)])?, Some(value)));
+    let operations = given.into_iter().filter_map(set).collect();
+    Ok(states::change(app, conversation, operations, String::new(), false).await?.state)
 }
 
 /// What the client knows of its surroundings, as words of the system.

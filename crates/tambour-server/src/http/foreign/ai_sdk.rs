@@ -18,6 +18,7 @@ use crate::http::keys::Caller;
 use crate::http::messages::owned;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
+use crate::states;
 
 /// What conversations of this protocol are called.
 const KIND: &str = "chat";
@@ -56,12 +57,16 @@ pub(in crate::http) async fn chat(
     }
     let more = body.remove("tambour");
     let new = wanted.message(more, true)?;
+    let state = match &conversation {
+        Some(conversation) => states::before(&app, conversation).await?,
+        None => None,
+    };
     let known = app.clone();
     let encoder = move |about: About| {
         if let Some(conversation) = &conversation {
             known.threads.begun(&known, conversation, &about.message);
         }
-        Box::new(AiSdk::new(about)) as Box<dyn Encoder>
+        Box::new(AiSdk::new(about, state)) as Box<dyn Encoder>
     };
     Ok(named(stream(app, &caller, request, new, encoder).await?))
 }
@@ -78,7 +83,9 @@ pub(in crate::http) async fn again(
     };
     let row = owned(&app, &caller, &live.id).await?;
     let opened = events::open(&app, &caller)?;
-    let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row)));
+    // What a message does to the state is stored when it has ended.
+    let state = app.store.state(&conversation).await?.map(|row| row.state);
+    let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row), state));
     let reading = live.read();
     Ok(named(events::response(app, Reader::new(&row.id, encoder, Some(reading), 0), opened)))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use crate::http::events::{self, Reader};
 use crate::http::keys::Caller;
 use crate::http::messages::owned;
 use crate::http::new_message::NewMessage;
+use crate::http::page::Params;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
 use crate::store::MessageRow;
@@ -56,7 +57,7 @@ pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(Again { stream, starting_after }): Query<Again>,
+    Params(Again { stream, starting_after }): Params<Again>,
 ) -> Result<Response, Problem> {
     let live = app.live.get(message(&id));
     let row = response_of(&app, &caller, &id).await?;
