@@ -10,6 +10,7 @@ use crate::span::{Place, Span};
 
 use super::build::Builder;
 use super::candidates::Candidates;
+use super::direct;
 use super::event::{JsonEvent, JsonSink};
 use super::make::Make;
 use super::print::Printer;
@@ -69,7 +70,10 @@ impl<V> Default for Found<V> {
 /// ```
 #[must_use]
 pub fn find(text: &str, limits: &Limits) -> Found {
-    choose::<Builder>(text, limits)
+    match direct::read(text, limits) {
+        Some((value, span)) => Found { value: Some(value), candidates: 1, span, ..Found::default() },
+        None => choose::<Builder>(text, limits),
+    }
 }
 
 /// As [`find`], and the value as JSON text in one line: however large it is, and with all digits of its numbers.
@@ -129,7 +133,10 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<Found> {
 /// The report on the first fault. Deeper nesting than `limits.depth`, more than `limits.value` bytes of text or
 /// `limits.items` values and keys, and numbers no double can hold are faults too.
 pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
-    read::<Builder>(text, limits)
+    match direct::read(text, limits) {
+        Some((value, _)) => Ok(value),
+        None => read::<Builder>(text, limits),
+    }
 }
 
 /// As [`strict`], and the value as JSON text in one line: however large it is, and with all digits of its numbers.

@@ -23,6 +23,7 @@ mod bare_key;
 mod bracket;
 mod build;
 mod candidates;
+mod direct;
 mod escape;
 mod event;
 mod find;

@@ -112,7 +112,7 @@ fn digits(word: &str) -> (Vec<u8>, i64) {
 }
 
 /// Whether `bytes` is a number by RFC 8259.
-fn is_json(bytes: &[u8]) -> bool {
+pub(super) fn is_json(bytes: &[u8]) -> bool {
     let mut rest = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let digits = |rest: &mut &[u8]| {
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

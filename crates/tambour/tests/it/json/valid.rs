@@ -54,6 +54,7 @@ proptest! {
             // What is printed may be read back as a neighbouring float.
             let value: Value = serde_json::from_str(&text).expect("what was printed is read");
             prop_assert_eq!(strict(&text, &Limits::default()), Ok(value.clone()));
+            as_mended(&text);
             let reading = read(Reader::document, &cut(&text, &lengths));
             prop_assert!(reading.reports.is_empty(), "{}: {:?}", text, reading.reports);
             prop_assert_eq!(&reading.values[0].value, &value);
@@ -74,6 +75,7 @@ proptest! {
         drop in 0usize..3,
     ) {
         let text = mutate(&value.to_string(), at, &part, drop);
+        as_mended(&text);
         let ours = strict(&text, &Limits::default());
         match (&ours, serde_json::from_str::<Value>(&text)) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, &theirs, "{}", text),
@@ -106,6 +108,120 @@ proptest! {
         }
         let _ = find(&text, &Limits::default());
         let _ = strict(&text, &Limits::default());
+    }
+}
+
+/// What is found in a text that can be read at once is what mending it finds.
+#[track_caller]
+fn as_mended(text: &str) {
+    let (limits, mark) = (Limits::default(), '\u{feff}');
+    // Behind a mark of byte order nothing is read at once.
+    let (found, mended) = (find(text, &limits), find(&format!("{mark}{text}"), &limits));
+    assert_eq!(found.value, mended.value, "{text}");
+    assert_eq!((found.candidates, found.repaired), (mended.candidates, mended.repaired), "{text}");
+    assert_eq!(found.closed_by_us, mended.closed_by_us, "{text}");
+    assert_eq!(super::codes(&found.reports), super::codes(&mended.reports), "{text}");
+    if let Some(value) = found.value {
+        let back = |at: usize| at - mark.len_utf8();
+        assert_eq!(
+            (found.span.start, found.span.end),
+            (back(mended.span.start), back(mended.span.end)),
+            "{text}"
+        );
+        let around = [&text[..found.span.start], &text[found.span.end..]].concat();
+        if found.reports.is_empty() && around.bytes().all(|byte| byte.is_ascii_whitespace()) {
+            assert_eq!(strict(text, &limits), Ok(value), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_text_is_found_as_it_is_mended() {
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    for text in [
+        "{}",
+        " [ ] ",
+        "{\"a\":1}",
+        "[1,]",
+        "[1 2]",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":1 \"b\":2}",
+        "[-0,-1,0,00,01,1.50,1e5,-1.5E-3]",
+        "[0.1234567890123456789]",
+        "[123456789012345678901234567890]",
+        "[1e400]",
+        "[1.]",
+        "[.5]",
+        "[+1]",
+        "[-]",
+        "[1e]",
+        "[9007199254740993, 18446744073709551615, 18446744073709551616, -9223372036854775808, -9223372036854775809]",
+        "[1.7976931348623157e308, 5e-324, 123456789012.345, -0.0]",
+        r#"["\ud83d\ude00", "\u00e9\/\b\f\n\r\t\"\\", "\u0000", "\uFFFF"]"#,
+        r#"["\ud83d"]"#,
+        r#"["\ude00"]"#,
+        r#"["\ud83dx"]"#,
+        r#"["\ud83d\u0041"]"#,
+        r#"["\udfff\udfff"]"#,
+        r#"["\x"]"#,
+        r#"["\u12"]"#,
+        "[\"a\tb\"]",
+        "[\"a\nb\"]",
+        "[\"0123456789abcdefg\u{1}h\"]",
+        "[\"0123456789abcdefg\\nhijk\u{7f}\"]",
+        "[\"open",
+        "[\"0123456789abcdefghijklmn",
+        "[tru]",
+        "[true]",
+        "[truex]",
+        "[nullnull]",
+        "[true false]",
+        "{\"a\"}",
+        "{a:1}",
+        "{\"a\":}",
+        "{\"a\":1",
+        "[1]]",
+        "[1] x",
+        "[1] [2]",
+        "\u{feff}[1]",
+        "[1]\u{a0}",
+        "[\u{a0}1]",
+        "{\"a\":{\"b\":[{\"c\":null}]}}",
+        "[[],{},\"\",0]",
+        "{\"\":{\"\":\"\"}}",
+        "[\"你好, 😀 }]\"]",
+        "// c\n[1]",
+        "[1 /* c */]",
+        "[NaN]",
+        "['a']",
+    ] {
+        as_mended(text);
+    }
+    for depth in [1, 127, 128, 129, 200] {
+        as_mended(&deep(depth));
+        as_mended(&deep(depth).replace('[', "{\"a\":[").replace(']', "]}"));
+    }
+}
+
+/// The limits count the same.
+#[test]
+fn limits_of_a_whole_text_are_those_of_one_that_is_mended() {
+    let text = r#"{"key": ["value", 1234, true, {"k\u00e9": "\n\n"}], "none": null}"#;
+    let narrowings: [fn(&mut Limits, usize); 4] = [
+        |to, most| to.value = most,
+        |to, most| to.items = most,
+        |to, most| to.depth = most,
+        |to, most| to.hold = most,
+    ];
+    for most in 0..40 {
+        for narrow in narrowings {
+            let mut limits = Limits::default();
+            narrow(&mut limits, most);
+            let (found, again) = (find(text, &limits), find(&format!("{text} "), &limits));
+            let mended = find(&format!("\u{feff}{text}"), &limits);
+            assert_eq!(found.value, mended.value, "{most}");
+            assert_eq!((found.value, found.reports.len()), (again.value, mended.reports.len()), "{most}");
+        }
     }
 }
 

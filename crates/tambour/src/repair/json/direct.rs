@@ -1,0 +1,275 @@
+//! The common case: a text that is one valid object or array. It becomes the value at once, without events. At the first thing that is
+//! not plainly valid this gives up, and the reader that mends begins at the beginning.
+
+use serde_json::{Map, Number, Value};
+
+use crate::limits::Limits;
+use crate::span::Span;
+
+use super::number;
+
+/// The value of a text that holds nothing else, and where it stands. `None` where there is anything to say about it: a fault, a key that
+/// stands twice, digits that are lost, a limit.
+pub(super) fn read(text: &str, limits: &Limits) -> Option<(Value, Span)> {
+    let mut direct = Direct {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        room: limits.value,
+        items: limits.items,
+        depth: limits.depth,
+        hold: limits.hold,
+        entries: Vec::new(),
+        values: Vec::new(),
+    };
+    let opening = direct.after_blanks()?;
+    let start = direct.at;
+    let value = match opening {
+        b'{' => direct.object()?,
+        b'[' => direct.array()?,
+        _ => return None,
+    };
+    let span = Span { start, end: direct.at };
+    direct.after_blanks().is_none().then_some((value, span))
+}
+
+struct Direct<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// What is left of the limits.
+    room: usize,
+    items: usize,
+    depth: usize,
+    /// Bytes of a key or a number.
+    hold: usize,
+    /// Members and elements of what is open.
+    entries: Vec<(String, Value)>,
+    values: Vec<Value>,
+}
+
+/// Bytes of a string that are looked at one by one before a search is worth it.
+const SHORT: usize = 16;
+/// Characters of a number without an exponent, all digits of which a double keeps.
+const KEPT: usize = 15;
+
+impl Direct<'_> {
+    /// The next byte that is no white space; `None` at the end.
+    #[inline]
+    fn after_blanks(&mut self) -> Option<u8> {
+        loop {
+            match *self.bytes.get(self.at)? {
+                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    #[inline]
+    fn item(&mut self) -> Option<()> {
+        self.items = self.items.checked_sub(1)?;
+        Some(())
+    }
+
+    fn value(&mut self) -> Option<Value> {
+        let first = self.after_blanks()?;
+        match first {
+            b'"' => {
+                self.item()?;
+                Some(Value::String(self.string()?))
+            }
+            b'{' => self.object(),
+            b'[' => self.array(),
+            b't' => self.literal("true", Value::Bool(true)),
+            b'f' => self.literal("false", Value::Bool(false)),
+            b'n' => self.literal("null", Value::Null),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => None,
+        }
+    }
+
+    fn literal(&mut self, word: &str, value: Value) -> Option<Value> {
+        self.item()?;
+        self.bytes[self.at..].starts_with(word.as_bytes()).then(|| self.at += word.len())?;
+        Some(value)
+    }
+
+    fn open(&mut self) -> Option<()> {
+        self.item()?;
+        self.depth = self.depth.checked_sub(1)?;
+        self.at += 1;
+        Some(())
+    }
+
+    fn close(&mut self) {
+        self.depth += 1;
+        self.at += 1;
+    }
+
+    /// Whether another member or element follows; `None` if it is neither that nor the end.
+    fn follows(&mut self, end: u8) -> Option<bool> {
+        match self.after_blanks()? {
+            b',' => {
+                self.at += 1;
+                Some(true)
+            }
+            byte => (byte == end).then_some(false),
+        }
+    }
+
+    fn object(&mut self) -> Option<Value> {
+        self.open()?;
+        let first = self.entries.len();
+        let mut more = self.after_blanks()? != b'}';
+        while more {
+            if self.after_blanks()? != b'"' {
+                return None;
+            }
+            self.item()?;
+            let before = self.at;
+            let key = self.string()?;
+            // As it is written: what that comes to is shorter.
+            if self.at - before > self.hold {
+                return None;
+            }
+            if self.after_blanks()? != b':' {
+                return None;
+            }
+            self.at += 1;
+            let value = self.value()?;
+            self.entries.push((key, value));
+            more = self.follows(b'}')?;
+        }
+        self.close();
+        let entries = self.entries.drain(first..);
+        let mut map = Map::with_capacity(entries.len());
+        for (key, value) in entries {
+            if map.insert(key, value).is_some() {
+                return None;
+            }
+        }
+        Some(Value::Object(map))
+    }
+
+    fn array(&mut self) -> Option<Value> {
+        self.open()?;
+        let first = self.values.len();
+        let mut more = self.after_blanks()? != b']';
+        while more {
+            let value = self.value()?;
+            self.values.push(value);
+            more = self.follows(b']')?;
+        }
+        self.close();
+        Some(Value::Array(self.values.drain(first..).collect()))
+    }
+
+    /// A string, from its opening quote on.
+    fn string(&mut self) -> Option<String> {
+        let start = self.at + 1;
+        let end = self.plain(start)?;
+        if self.bytes[end] == b'"' {
+            self.at = end + 1;
+            self.room = self.room.checked_sub(end - start)?;
+            return Some(self.text[start..end].to_owned());
+        }
+        let mut text = String::with_capacity((end - start) * 2);
+        text.push_str(&self.text[start..end]);
+        self.at = end;
+        loop {
+            if self.bytes[self.at] == b'"' {
+                self.at += 1;
+                self.room = self.room.checked_sub(text.len())?;
+                return Some(text);
+            }
+            let c = self.escape()?;
+            text.push(c);
+            let end = self.plain(self.at)?;
+            text.push_str(&self.text[self.at..end]);
+            self.at = end;
+        }
+    }
+
+    /// Where a quote or a backslash comes next in a string, without a control character before it.
+    #[inline]
+    fn plain(&self, from: usize) -> Option<usize> {
+        let rest = &self.bytes[from..];
+        for (at, &byte) in rest.iter().take(SHORT).enumerate() {
+            if byte == b'"' || byte == b'\\' {
+                return Some(from + at);
+            }
+            if byte < b' ' {
+                return None;
+            }
+        }
+        let rest = rest.get(SHORT..)?;
+        let at = memchr::memchr2(b'"', b'\\', rest)?;
+        // All are looked at, which is quicker than to stop.
+        let control = rest[..at].iter().fold(false, |control, &byte| control | (byte < b' '));
+        (!control).then_some(from + SHORT + at)
+    }
+
+    /// The character of an escape, from its backslash on.
+    fn escape(&mut self) -> Option<char> {
+        let c = match *self.bytes.get(self.at + 1)? {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let high = self.hex(self.at + 2)?;
+                self.at += 6;
+                if !(0xD800..0xE000).contains(&high) {
+                    return char::from_u32(high);
+                }
+                if self.bytes.get(self.at..self.at + 2)? != b"\\u" {
+                    return None;
+                }
+                let low = self.hex(self.at + 2)?;
+                self.at += 6;
+                let both = 0x10000 + ((high.checked_sub(0xD800)? & 0x3FF) << 10) + low.checked_sub(0xDC00)?;
+                return (high < 0xDC00 && low < 0xE000).then(|| char::from_u32(both)).flatten();
+            }
+            _ => return None,
+        };
+        self.at += 2;
+        Some(c)
+    }
+
+    /// Four hexadecimal digits.
+    fn hex(&self, at: usize) -> Option<u32> {
+        let digits = self.bytes.get(at..at + 4)?;
+        digits.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
+    }
+
+    fn number(&mut self) -> Option<Value> {
+        self.item()?;
+        let (start, mut whole, mut exponent) = (self.at, true, false);
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'0'..=b'9' => {}
+                b'.' | b'-' | b'+' => whole = false,
+                b'e' | b'E' => (whole, exponent) = (false, true),
+                _ => break,
+            }
+            self.at += 1;
+        }
+        let word = &self.text[start..self.at];
+        if word.len() > self.hold {
+            return None;
+        }
+        if whole && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {
+            let digits = word.bytes();
+            return Some(digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')).into());
+        }
+        if !exponent && word.len() <= KEPT && word.contains('.') && number::is_json(word.as_bytes()) {
+            return Number::from_f64(word.parse().ok()?).map(Value::Number);
+        }
+        let read = number::read(word, false).filter(|read| !read.odd && !read.rounded)?;
+        Some(Value::Number(read.number))
+    }
+}
