@@ -139,21 +139,21 @@ async fn cpu(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Tabl
             pace: |chunks| format!("burst-{chunks}"),
             streams: 64,
             chunks: 3000 / plan.less,
-            target: Target::Ratio(1.2),
+            target: Target::Ratio(1.0),
         },
         Load {
             name: "1,000 chunks in bursts, large writes, 64 streams",
             pace: |chunks| format!("blocks-{chunks}"),
             streams: 64,
             chunks: 3000 / plan.less,
-            target: Target::None,
+            target: Target::Ratio(1.0),
         },
         Load {
             name: "1,000 chunks, 50 a second in 300 streams",
             pace: |chunks| format!("paced-{chunks}-20"),
             streams: 300,
             chunks: 400 / plan.less,
-            target: Target::Ratio(1.3),
+            target: Target::Ratio(1.4),
         },
     ];
     let pair = Pair::start(program, upstream, true).await?;
@@ -257,7 +257,7 @@ async fn first(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Ta
         };
         let figure = |of| (Some(added(bare, of)), added(ours, of));
         let (of_bare, of_ours) = figure(0.5);
-        table.line(&name("added to first byte, median"), "ms", of_bare, of_ours, &Target::Most(0.25));
+        table.line(&name("added to first byte, median"), "ms", of_bare, of_ours, &Target::More(0.25));
         let (of_bare, of_ours) = figure(0.99);
         table.line(&name("the same, 99 of 100"), "ms", of_bare, of_ours, &Target::None);
         let late = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
@@ -319,7 +319,7 @@ async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyh
         "KiB",
         Some(slopes[0]),
         slopes[1],
-        &Target::Most(30.0),
+        &Target::Ratio(1.5),
     );
     table.line("memory with 600 of them", "MiB", Some(peaks[0]), peaks[1], &Target::None);
     drop(pair);
@@ -338,7 +338,7 @@ async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyh
         tokio::time::sleep(Duration::from_secs(16)).await;
         each.push((settled(pair.of(whom)).await? - before) / 50.0);
     }
-    table.line("memory of a reader that stalls", "KiB", Some(each[0]), each[1], &Target::Most(256.0));
+    table.line("memory of a reader that stalls", "KiB", Some(each[0]), each[1], &Target::Most(512.0));
     Ok(())
 }
 

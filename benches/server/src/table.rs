@@ -6,6 +6,8 @@ pub(crate) enum Target {
     Ratio(f64),
     /// At most so much.
     Most(f64),
+    /// At most so much more than the bare mapper.
+    More(f64),
     None,
 }
 
@@ -27,6 +29,7 @@ impl Table {
         let (wanted, met) = match target {
             Target::Ratio(most) => (format!("<= {most} x"), ratio.map(|ratio| ratio <= *most)),
             Target::Most(most) => (format!("<= {most} {unit}"), Some(ours <= *most)),
+            Target::More(most) => (format!("<= bare + {most} {unit}"), bare.map(|bare| ours - bare <= *most)),
             Target::None => (String::new(), None),
         };
         let judged = match met {
