@@ -1,19 +1,21 @@
 //! What came of a message, made from its log and its request alone; making it again gives the same.
 
-use std::borrow::Cow;
+mod fold;
+
+pub(crate) use fold::{Fold, fold};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tambour::Event;
 use tambour::event::{Failure, ToolCall, ToolResult};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
-use tambour::{Event, Options};
 
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
-use crate::store::{Batch, Kind, MessageRow, Outcome, Store, StoreError, Update};
+use crate::store::{Batch, MessageRow, Outcome, Store, StoreError};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -54,51 +56,6 @@ pub(crate) fn choice(chosen: &Value, batch: &mut Batch) {
     batch.event(CHOICE, |out| out.extend_from_slice(chosen.to_string().as_bytes()));
 }
 
-/// A log folded.
-#[derive(Debug, Default)]
-pub(crate) struct Fold {
-    pub(crate) reply: String,
-    reasoning: String,
-    /// Events with neighbouring deltas joined, as `{event, data}`.
-    events: Vec<Value>,
-    findings: Vec<Value>,
-    /// Replies that were thrown away.
-    attempts: Vec<Value>,
-    /// Replies of a tool loop that called tools.
-    turns: Vec<Turn>,
-    /// Calls of the reply after them, or of the one that there is.
-    calls: Vec<ToolCall>,
-    /// `completed` or `error`, when it has come.
-    end: Option<(String, Value)>,
-    last: u64,
-    seq: u64,
-    /// The prompt as it was sent.
-    prompt: Value,
-    /// Who was asked in the end, where it was not who was to be asked first.
-    choice: Map<String, Value>,
-    /// What was applied to the state of the conversation.
-    updates: Vec<Update>,
-    /// Bytes of the log.
-    size: usize,
-}
-
-/// Text of an entry.
-#[derive(Default, Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// The data of an event that is a piece of a longer text.
-#[derive(Deserialize)]
-struct Piece<'a> {
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    /// Of its phase.
-    #[serde(default)]
-    id: Option<u64>,
-    /// Of an aside.
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-}
-
 /// The data of an entry of an update of the state.
 #[derive(Serialize, Deserialize)]
 struct Applied<'a> {
@@ -115,17 +72,6 @@ pub(crate) fn applied(start: i64, applied: &tambour::state::Applied, batch: &mut
     });
 }
 
-/// A reply that called tools.
-#[derive(Debug)]
-struct Turn {
-    /// Where it ends.
-    end: usize,
-    /// What the model was told after it.
-    told: String,
-    /// What stands for it in a conversation, where it is not the reply itself.
-    history: Option<String>,
-}
-
 /// The data of an entry between two replies.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Between {
@@ -134,235 +80,6 @@ pub(crate) struct Between {
     /// What stands for the reply before in a conversation, where it is not the reply itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<String>,
-}
-
-/// Bytes of a log read at once.
-const PIECE: usize = 1 << 20;
-
-/// Reads and folds the whole log of a message.
-pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError> {
-    let mut fold = Fold::default();
-    loop {
-        let batches = store.read(id, fold.last, PIECE).await?;
-        if batches.is_empty() {
-            return Ok(fold);
-        }
-        for batch in &batches {
-            fold.add(batch);
-        }
-    }
-}
-
-impl Fold {
-    fn add(&mut self, batch: &Batch) {
-        for entry in batch.entries() {
-            let text = || serde_json::from_str::<Text<'_>>(entry.json).unwrap_or_default().0;
-            match entry.kind {
-                Kind::Raw(seq) => {
-                    self.seq = seq;
-                    self.reply.push_str(&text());
-                }
-                Kind::Reasoning => self.reasoning.push_str(&text()),
-                Kind::Event(name) if self.joins(name, entry.json) => {}
-                Kind::Event(name) => self.event(name, entry.json),
-            }
-        }
-        self.last = batch.last();
-        self.size += batch.body().len();
-    }
-
-    /// Adds a piece of text to the one before it, if it goes on with that. Most of a log is such pieces: no tree is made of them.
-    fn joins(&mut self, name: &str, json: &str) -> bool {
-        if !matches!(name, "final_delta" | "phase_delta" | "draft_delta" | "aside") {
-            return false;
-        }
-        let Some(Value::Object(last)) = self.events.last_mut() else { return false };
-        if last.get("event").and_then(Value::as_str) != Some(name) {
-            return false;
-        }
-        let Some(before) = last.get_mut("data") else { return false };
-        let Ok(piece) = serde_json::from_str::<Piece<'_>>(json) else { return false };
-        // Thoughts stream; comments come whole.
-        if name == "aside" && piece.kind.as_deref() != Some("thought") {
-            return false;
-        }
-        let same = before["id"].as_u64() == piece.id && before["kind"].as_str() == piece.kind.as_deref();
-        match before.get_mut("text") {
-            Some(Value::String(before)) if same => {
-                before.push_str(&piece.text);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn event(&mut self, name: &str, json: &str) {
-        if name == STATE {
-            let Ok(Applied { start, applied }) = serde_json::from_str(json) else { return };
-            let position = start + i64::try_from(self.updates.len()).unwrap_or(i64::MAX);
-            return self.updates.push(Update { position, applied: applied.get().to_owned() });
-        }
-        let data: Value = serde_json::from_str(json).unwrap_or_default();
-        match name {
-            "finding" => return self.findings.push(data),
-            PROMPT => return self.prompt = data,
-            CHOICE => return self.choice = serde_json::from_value(data).unwrap_or_default(),
-            ATTEMPT => return self.attempts.push(data),
-            TURN => {
-                let Ok(Between { told, history }) = serde_json::from_value(data) else { return };
-                self.calls.clear();
-                return self.turns.push(Turn { end: self.reply.len(), told, history });
-            }
-            "tool_call" => self.calls.extend(serde_json::from_value::<ToolCall>(data.clone())),
-            // A word for those who read at that moment.
-            "status" => return,
-            "completed" | "error" => {
-                self.end = Some((name.to_owned(), data));
-                return;
-            }
-            _ => {}
-        }
-        self.events.push(json!({"event": name, "data": data}));
-    }
-
-    /// How the reply is written again that came in the end.
-    fn again(&self, request: &str, own: &Own) -> Again {
-        let (dialect, options) = self.reading(request, own);
-        Again::new(&dialect, &options)
-    }
-
-    /// Dialect and options of the reply that came in the end.
-    fn reading(&self, request: &str, own: &Own) -> (String, Options) {
-        if self.choice.is_empty() {
-            return own.of_request(request);
-        }
-        let mut request: Map<String, Value> = serde_json::from_str(request).unwrap_or_default();
-        request.extend(self.choice.clone());
-        own.of_request(&Value::Object(request).to_string())
-    }
-
-    /// How the message ended.
-    fn status(&self) -> &'static str {
-        match &self.end {
-            None => "running",
-            Some((name, _)) if name == "error" => "failed",
-            Some((_, data)) if data["finish_reason"] == "cancelled" => "cancelled",
-            Some(_) => "completed",
-        }
-    }
-
-    /// Whether the message has ended.
-    pub(crate) fn ended(&self) -> bool {
-        self.end.is_some()
-    }
-
-    /// The replies of a tool loop, each with what the model was told after it, and with what stands for it in a
-    /// conversation, where it is not the reply itself.
-    fn said(&self, last: Option<Value>) -> Vec<Value> {
-        let mut from = 0;
-        let mut said: Vec<Value> = self
-            .turns
-            .iter()
-            .map(|turn| {
-                let reply = self.reply[from..turn.end].trim_end_matches('\n');
-                from = turn.end;
-                let mut said = json!({"reply": reply, "told": turn.told});
-                if let Some(history) = &turn.history {
-                    said["history"] = history.as_str().into();
-                }
-                said
-            })
-            .collect();
-        let mut end = json!({"reply": self.reply[from..]});
-        if let Some(history) = last {
-            end["history"] = history;
-        }
-        said.push(end);
-        said
-    }
-
-    /// The text of the answer.
-    fn answer(&self) -> String {
-        let deltas = self.events.iter().filter(|event| event["event"] == "final_delta");
-        deltas.filter_map(|event| event["data"]["text"].as_str()).collect()
-    }
-
-    /// The last reply.
-    fn last(&self) -> &str {
-        &self.reply[self.turns.last().map_or(0, |turn| turn.end)..]
-    }
-
-    /// What stands for the last reply in a conversation: nothing where it is the reply itself, `null` when the model is
-    /// told nothing of it.
-    fn history(&self, again: &Again) -> Option<Value> {
-        let reason = match &self.end {
-            Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
-            _ => "",
-        };
-        let cut = !matches!(reason, "stop" | "tool_calls");
-        // Calls that the model was not told of are nothing to go on with.
-        let untold = again.looping && !self.calls.is_empty();
-        let reply = if untold { None } else { again.reply(self.last(), &self.calls, cut) };
-        match reply {
-            Some(text) if text == self.last() => None,
-            Some(text) => Some(text.into()),
-            // Nothing of it was used. What calls came to is known, and needs a last word.
-            None if !matches!(reason, "" | "cancelled") || !self.turns.is_empty() => {
-                let seen = self.answer();
-                Some(if seen.is_empty() { Value::Null } else { seen.into() })
-            }
-            None => Some(Value::Null),
-        }
-    }
-
-    /// The result of a call; or whether it has begun, when there is none.
-    fn result(&self, call_id: &str) -> Result<ToolResult, bool> {
-        let mut of_call = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
-        let found = of_call.clone().find(|event| event["event"] == "tool_result");
-        let result = found.and_then(|event| serde_json::from_value(event["data"].clone()).ok());
-        result.ok_or_else(|| of_call.any(|event| event["event"] == "tool_start"))
-    }
-
-    /// The record of what was asked for by `request`, without what the row has.
-    pub(crate) fn into_record(self, timings: Timings, request: &str, own: &Own) -> (&'static str, Value) {
-        let status = self.status();
-        let history = if self.ended() { self.history(&self.again(request, own)) } else { None };
-        let (said, history) =
-            if self.turns.is_empty() { (Vec::new(), history) } else { (self.said(history), None) };
-        let answer = self.answer();
-        let mut record = Map::new();
-        record.insert("reply".into(), self.reply.into());
-        record.insert("answer".into(), answer.into());
-        if let Some(history) = history {
-            record.insert("history".into(), history);
-        }
-        if !self.reasoning.is_empty() {
-            record.insert("reasoning".into(), self.reasoning.into());
-        }
-        for (name, list) in [("turns", said), ("attempts", self.attempts)] {
-            if !list.is_empty() {
-                record.insert(name.into(), list.into());
-            }
-        }
-        if !self.prompt.is_null() {
-            record.insert("prompt".into(), self.prompt);
-        }
-        record.insert("events".into(), self.events.into());
-        record.insert("findings".into(), self.findings.into());
-        match self.end {
-            Some((name, data)) if name == "error" => {
-                record.insert("error".into(), data);
-            }
-            Some((_, mut data)) => {
-                for field in ["usage", "finish_reason", "metadata"] {
-                    record.insert(field.into(), data[field].take());
-                }
-            }
-            None => {}
-        }
-        record.insert("timings".into(), json!(timings));
-        (status, record.into())
-    }
 }
 
 /// Stores the record of a message whose log has ended.

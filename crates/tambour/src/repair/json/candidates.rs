@@ -4,7 +4,7 @@
 
 use super::build::Built;
 use super::event::{Closing, End, JsonEvent, JsonSink, Origin, Start};
-use super::find::Found;
+use super::find::{Found, is_margin};
 use super::keys::Duplicate;
 use super::make::Make;
 use crate::finding::Report;
@@ -367,7 +367,7 @@ fn text_after(text: &str, gap: Gap, end: usize, reports: &mut Vec<Report>) {
 /// What `text` between two values is.
 fn gap(text: &str) -> Gap {
     let mut gap = Gap::Blank;
-    let mut rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let mut rest = text.trim_start_matches(is_margin);
     while let Some(&byte) = rest.as_bytes().first() {
         let (found, length) = match byte {
             b',' | b';' => (Gap::Comma, 1),

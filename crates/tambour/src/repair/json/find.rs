@@ -92,8 +92,8 @@ pub fn find_text(text: &str, limits: &Limits) -> Found<String> {
 
 fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     // A string that is the whole text is not looked into.
-    let quoted = text.trim_start().starts_with('"') && text.trim_end().ends_with('"');
-    if quoted && read::<M>(text, limits).is_ok() {
+    let whole = text.trim_matches(is_margin);
+    if whole.starts_with('"') && whole.ends_with('"') && read::<M>(whole, limits).is_ok() {
         return scalar::<M>(text, limits);
     }
     let mut candidates = Candidates::<M>::new(limits);
@@ -200,9 +200,14 @@ impl<M: Make> JsonSink for Strict<M> {
     }
 }
 
+/// White space, or a mark of byte order.
+pub(super) fn is_margin(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
 /// A text without brackets: a string, number or literal, or one word.
 fn scalar<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
-    let mut inner = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let mut inner = text.trim_matches(is_margin);
     // In a fence of its own.
     if let Some((fence, rest)) = Fence::of(inner) {
         let tag = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

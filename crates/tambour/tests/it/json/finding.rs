@@ -31,6 +31,10 @@ fn finds_the_value_in_fences_and_prose() {
     ] {
         assert!(finds(text, value()).is_empty(), "{text:?}");
     }
+    // A string that is the whole text is not looked into, whatever stands around it.
+    for text in ["\"{\" ", "\u{feff}\"{\" ", "\u{a0}\"{\"\u{a0}"] {
+        assert!(finds(text, json!("{")).is_empty(), "{text:?}");
+    }
     for text in [
         "Here it is: {\"a\":\"b\"}\nBye!",
         "As [1] and {name} say:\n{\"a\":\"b\"}",
