@@ -110,6 +110,25 @@ impl Counter {
         self.place.advance(text);
     }
 
+    /// The same, where a bit for each line feed of `text` is known, and whether it is ASCII.
+    #[inline]
+    pub(crate) fn add_with(&mut self, text: &str, mut lines: u64, ascii: bool) {
+        if !self.since.is_empty() {
+            self.settle();
+        }
+        let place = &mut self.place;
+        place.offset += text.len();
+        let line = (u64::BITS - lines.leading_zeros()) as usize;
+        if lines != 0 {
+            place.column = 1;
+        }
+        while lines != 0 {
+            place.line += 1;
+            lines &= lines - 1;
+        }
+        place.column += if ascii { (text.len() - line) as u32 } else { scalars(&text.as_bytes()[line..]) };
+    }
+
     /// Counts what came.
     pub(crate) fn settle(&mut self) -> Place {
         self.place.advance(&self.since);

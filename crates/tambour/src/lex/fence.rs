@@ -55,22 +55,3 @@ pub fn is_mark(byte: u8) -> bool {
 pub fn is_json(language: &str) -> bool {
     language.len() < 8 && language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fence_closes_at_as_many_of_the_same() {
-        let (fence, rest) = Fence::of("````json x").unwrap();
-        assert_eq!((fence.mark, fence.len, rest), (b'`', 4, "json x"));
-        for (line, closes) in
-            [("````", true), (" `````\r", true), ("```", false), ("~~~~", false), ("```` x", false)]
-        {
-            assert_eq!(fence.is_closed_by_line(line), closes, "{line}");
-        }
-        for line in ["", "``", "``~", " ```", "x"] {
-            assert_eq!(Fence::of(line), None, "{line}");
-        }
-    }
-}

@@ -10,6 +10,7 @@ pub mod marks;
 pub mod markup;
 pub mod scan;
 pub mod seam;
+pub mod signs;
 pub mod space;
 pub mod sse;
 pub mod unfenced;

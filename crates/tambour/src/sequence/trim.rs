@@ -32,7 +32,9 @@ impl Trim {
         self.push_spaced(text, out);
     }
 
-    /// Text with white space before it or at its end, or before the section has begun.
+    /// Text with white space before it or at its end, or before the section has begun. Not inlined, so that what comes
+    /// before it is.
+    #[inline(never)]
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let empty = !self.begun && self.held.is_empty();
         let text = if empty { text.trim_start_matches(is_space) } else { text };

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use tambour::lex::code::{CodeFilter, Piece};
+use tambour::lex::fence::Fence;
 use tambour_fixtures::random::Random;
 
 /// What lines begin with, and what they are made of. Each `x` is asked for.
@@ -170,5 +171,19 @@ fn containers_without_end_are_text_from_a_depth_on() {
         assert_eq!(ours(&format!("{deep}x `x`\n```\nx\n"), false).last().map(|(_, code)| *code), Some(true));
         // Too deep to be known for a fence: text.
         assert_eq!(ours(&format!("{deep}```\nx"), false).last().map(|(_, code)| *code), Some(false));
+    }
+}
+
+#[test]
+fn a_fence_closes_at_as_many_of_the_same() {
+    let (fence, rest) = Fence::of("````json x").expect("it is one");
+    assert_eq!((fence.mark, fence.len, rest), (b'`', 4, "json x"));
+    for (line, closes) in
+        [("````", true), (" `````\r", true), ("```", false), ("~~~~", false), ("```` x", false)]
+    {
+        assert_eq!(fence.is_closed_by_line(line), closes, "{line}");
+    }
+    for line in ["", "``", "``~", " ```", "x"] {
+        assert_eq!(Fence::of(line), None, "{line}");
     }
 }

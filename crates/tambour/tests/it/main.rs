@@ -44,6 +44,7 @@ mod schema;
 mod script;
 mod seams;
 mod settings;
+mod signs;
 mod skein;
 mod state;
 mod stream;

@@ -41,3 +41,42 @@ fn the_limit_of_the_input_cuts_no_character() {
         assert!(failure.message.contains("`limits.input`, 4 bytes"), "{}", failure.message);
     }
 }
+
+#[test]
+fn many_pieces_that_are_no_text_keep_their_places() {
+    // text of growing length between pieces of one to three bytes, single and in runs
+    let bad = [&b"\xFF"[..], b"\xE4\xBD", b"\xF0\x9F\x98"];
+    let (mut input, mut expected) = (Vec::new(), Vec::new());
+    for number in 0..2000 {
+        input.extend("x".repeat(number % 7 + 1 + if number % 500 == 0 { 300 } else { 0 }).bytes());
+        for _ in 0..=number % 4 {
+            let piece = bad[number % 3];
+            expected.push((input.len(), input.len() + piece.len()));
+            input.extend(piece);
+        }
+    }
+    input.push(b'.');
+    let mut options = Options::default();
+    options.limits.findings = expected.len();
+    let found = |chunk: usize| {
+        let mut found = Collected::default();
+        let mut pipeline = Pipeline::new("plain", &options).expect("it is in the table");
+        input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut found));
+        pipeline.finish(&End::stop(), &mut found);
+        found.findings.iter().map(|finding| (finding.span.start, finding.span.end)).collect::<Vec<_>>()
+    };
+    for chunk in [1, 7, input.len()] {
+        assert_eq!(found(chunk), expected, "chunks of {chunk}");
+    }
+}
+
+#[test]
+fn places_of_pieces_that_are_no_text_are_kept_in_few_bytes() {
+    // every second byte is one, so that each stands alone
+    let input = b"\xFFa".repeat(1 << 19);
+    let mut pipeline = Pipeline::new("plain", &Options::default()).expect("it is in the table");
+    let held = allocation_counter::measure(|| {
+        input.chunks(64).for_each(|chunk| pipeline.push(chunk, &mut |_: Event<'_>| {}));
+    });
+    assert!(held.bytes_current < 3 << 20, "{held:?}");
+}

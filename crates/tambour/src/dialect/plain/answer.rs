@@ -19,6 +19,7 @@ use crate::lex::comment::Comment;
 use crate::lex::fence;
 use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
+use crate::lex::signs::Signs;
 use crate::options::Options;
 use crate::span::Place;
 use wait::Waiting;
@@ -136,7 +137,22 @@ impl Answer {
     /// Text of the answer that goes out.
     #[inline]
     pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
-        self.code.skim(text, false);
+        self.pass(text, None, at, out);
+    }
+
+    /// The same, where its signs may be known.
+    #[inline]
+    pub(super) fn pass(
+        &mut self,
+        text: &str,
+        signs: Option<Signs>,
+        at: impl FnOnce() -> Place,
+        out: &mut dyn Output,
+    ) {
+        match signs {
+            Some(signs) => self.code.skim_with(text, signs),
+            None => _ = self.code.skim(text, false),
+        }
         self.send(text, at, out);
     }
 

@@ -16,6 +16,7 @@ use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
 use crate::event::Event;
 use crate::lex::marks::Mark;
 use crate::lex::markup::{Markup, Token};
+use crate::lex::signs::Signs;
 use crate::options::Options;
 use crate::span::Place;
 use options::{PlainOptions, Reasoning};
@@ -137,9 +138,18 @@ impl Dialect for Plain {
     fn text(&mut self, text: &str, out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
-        if reader.goes_on() && self.lexer.passes(text) {
-            reader.pass(text, || self.lexer.place(), out);
-            return self.lexer.pass(text);
+        if reader.goes_on() {
+            match Signs::of(text) {
+                Some(signs) if self.lexer.passes_with(text, signs) => {
+                    reader.pass(text, Some(signs), || self.lexer.place(), out);
+                    return self.lexer.pass_with(text, signs);
+                }
+                None if self.lexer.passes(text) => {
+                    reader.pass(text, None, || self.lexer.place(), out);
+                    return self.lexer.pass(text);
+                }
+                _ => {}
+            }
         }
         self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
     }

@@ -9,6 +9,7 @@ use crate::event::AsideKind;
 use crate::finding::Report;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{TagKind, Token};
+use crate::lex::signs::Signs;
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::{At, Place};
@@ -88,11 +89,17 @@ impl Reader {
         open && self.thinking.is_none()
     }
 
-    /// Text that does.
+    /// Text that does, and its signs if they are known.
     #[inline]
-    pub(super) fn pass(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
+    pub(super) fn pass(
+        &mut self,
+        text: &str,
+        signs: Option<Signs>,
+        at: impl FnOnce() -> Place,
+        out: &mut dyn Output,
+    ) {
         match self.part {
-            Part::Answer => self.answer.text(text, at, out),
+            Part::Answer => self.answer.pass(text, signs, at, out),
             _ => self.reason(text, out),
         }
     }

@@ -304,33 +304,3 @@ fn inner(text: &str, at: Place) -> Option<(Place, usize)> {
     let before = text.len() - text.trim_start_matches(is_space).len();
     (!body.is_empty()).then(|| (at.after(&text[..before]), at.offset + before + body.len()))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outside(text: &str) -> Outside {
-        let mut outside = Outside::default();
-        outside.push(text, Place::START, false, usize::MAX);
-        outside
-    }
-
-    #[test]
-    fn little_is_looked_at_for_each_element() {
-        // X-007: whatever came before, 256 bytes at most.
-        for text in ["`".repeat(64_000), "a ".repeat(32_000), "a".to_owned() + &"\n".repeat(64_000)] {
-            let outside = outside(&(text + " a b"));
-            assert!(outside.last_line().is_none_or(|line| line.len() <= FENCE_LINE), "{:?}", outside.reach);
-        }
-    }
-
-    #[test]
-    fn the_last_line_with_text_is_known_however_it_came() {
-        let text = "text\n a\n\n ```xml\n \n";
-        for cut in 0..text.len() {
-            let mut outside = outside(&text[..cut]);
-            outside.push(&text[cut..], Place::START.after(&text[..cut]), false, usize::MAX);
-            assert_eq!(outside.last_line(), Some(" ```xml"), "cut at {cut}");
-        }
-    }
-}

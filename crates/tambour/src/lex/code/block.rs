@@ -209,6 +209,7 @@ impl Block {
     }
 
     /// Ends the line, which is not in a run of fence characters.
+    #[inline]
     pub(super) fn end_line(&mut self) {
         let empty = !matches!(self.line, Line::Inline) && self.end_start();
         self.empty = empty;

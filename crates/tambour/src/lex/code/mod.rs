@@ -14,6 +14,7 @@ mod filter;
 pub use filter::{CodeEntities, CodeFilter, Piece};
 
 use super::scan;
+use super::signs::Signs;
 use block::{Block, Line};
 
 /// Whether a place is code.
@@ -51,6 +52,15 @@ pub struct Code {
     runs: Vec<usize>,
 }
 
+/// What text stands among: what decides there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Among {
+    Text,
+    Fence,
+    /// Backticks that may still close.
+    Runs,
+}
+
 /// Open backtick runs of one line that are remembered; later ones are text.
 const RUNS: usize = 32;
 
@@ -79,17 +89,53 @@ impl Code {
         self.read::<false>(text.as_bytes(), ampersand)
     }
 
+    /// The same for text whose signs are known. It does not stop.
+    #[inline]
+    pub fn skim_with(&mut self, text: &str, signs: Signs) {
+        let bytes = text.as_bytes();
+        let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
+        if inline && signs.lines | signs.marks == 0 {
+            return self.pass(bytes);
+        }
+        self.read_with(bytes, signs);
+    }
+
+    #[inline(never)]
+    fn read_with(&mut self, bytes: &[u8], signs: Signs) {
+        let ticks = signs.ticks(bytes);
+        self.follow::<false>(bytes, false, |from, among| {
+            let behind = if among == Among::Fence { signs.lines } else { signs.lines | ticks } >> from;
+            (behind != 0).then(|| behind.trailing_zeros() as usize)
+        });
+    }
+
     fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<Stop>) {
+        self.follow::<STOPS>(bytes, ampersand, |rest, among| match (among, ampersand) {
+            (Among::Fence, true) => scan::find2(b'\n', b'&', &bytes[rest..]),
+            (Among::Fence, false) => scan::find(b'\n', &bytes[rest..]),
+            (Among::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[rest..]),
+            _ => scan::find2(b'`', b'\n', &bytes[rest..]),
+        })
+    }
+
+    /// `find` says how far from a place on the next byte is that decides.
+    #[inline(always)]
+    fn follow<const STOPS: bool>(
+        &mut self,
+        bytes: &[u8],
+        ampersand: bool,
+        find: impl Fn(usize, Among) -> Option<usize>,
+    ) -> (usize, Option<Stop>) {
         let mut at = 0;
         while at < bytes.len() {
             if self.run == 0 && self.block.begins_plain(bytes[at]) {
                 let rest = &bytes[at..];
-                let found = match (self.block.fence.is_some(), ampersand) {
-                    (true, true) => scan::find2(b'\n', b'&', rest),
-                    (true, false) => scan::find(b'\n', rest),
-                    (false, true) if !self.runs.is_empty() => scan::find3(b'`', b'\n', b'&', rest),
-                    (false, _) => scan::find2(b'`', b'\n', rest),
+                let among = match self.block.fence {
+                    Some(_) => Among::Fence,
+                    None if self.runs.is_empty() => Among::Text,
+                    None => Among::Runs,
                 };
+                let found = find(at, among);
                 self.pass(&rest[..found.unwrap_or(rest.len())]);
                 let Some(found) = found else { break };
                 at += found;
@@ -250,6 +296,7 @@ impl Code {
         None
     }
 
+    #[inline]
     fn end_line(&mut self) {
         self.block.end_line();
         self.runs.clear();

@@ -4,6 +4,7 @@ use super::step::{State, Step, Syntax};
 use super::token::{COMMENT_CLOSE, Tag, Token};
 use crate::lex::marks::{self, Word};
 use crate::lex::scan;
+use crate::lex::signs::Signs;
 use crate::span::{At, Counter, Place};
 
 /// The lexer.
@@ -123,10 +124,33 @@ impl Markup {
         matches!(self.state, State::Text) && self.find(text.as_bytes()).is_none()
     }
 
+    /// The same, where the signs of `text` are known.
+    #[inline]
+    pub fn passes_with(&self, text: &str, signs: Signs) -> bool {
+        if !matches!(self.state, State::Text) || self.syntax.in_comment {
+            return false;
+        }
+        let mut marks = signs.marks;
+        while marks != 0 {
+            let at = marks.trailing_zeros() as usize;
+            if begins(text.as_bytes(), at, self.syntax.reasoning) {
+                return false;
+            }
+            marks &= marks - 1;
+        }
+        true
+    }
+
     /// Text that passes has been read.
     #[inline]
     pub fn pass(&mut self, text: &str) {
         self.place.add(text);
+    }
+
+    /// The same, where its signs are known.
+    #[inline]
+    pub fn pass_with(&mut self, text: &str, signs: Signs) {
+        self.place.add_with(text, signs.lines, signs.ascii);
     }
 
     /// Where the next token but text may begin.
@@ -286,19 +310,23 @@ fn find_mark(bytes: &[u8]) -> Option<usize> {
 
 /// The same, from a sign on that may begin one.
 fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        let next = bytes.get(at + 1);
-        let begins = match bytes[at] {
-            b'<' => !is_less(bytes, at),
-            // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
-            // is a token of its own.
-            b'[' => matches!(next, None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
-            _ => bytes[at..].starts_with("◁".as_bytes()),
-        };
-        if begins {
-            return Some(at);
-        }
+    while !begins(bytes, at, true) {
         at += 1;
         at += marks::find(&bytes[at..])?;
+    }
+    Some(at)
+}
+
+/// Whether a sign is the first of a tag or a comment or, where those are read, of a mark of reasoning.
+#[inline]
+fn begins(bytes: &[u8], at: usize, reasoning: bool) -> bool {
+    match bytes[at] {
+        b'<' => !is_less(bytes, at),
+        _ if !reasoning => false,
+        // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
+        // is a token of its own.
+        b'[' => matches!(bytes.get(at + 1), None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
+        0xE2 => bytes[at..].starts_with("◁".as_bytes()),
+        _ => false,
     }
 }

@@ -1,0 +1,89 @@
+//! All signs of a short piece of text that may mean something, found in one pass: a bit for each byte.
+
+use wide::u8x16;
+
+/// Where signs stand in a text of at most [`Signs::MOST`] bytes: the lowest bit is the first byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// Line feeds.
+    pub lines: u64,
+    /// `<`, `[`, the first byte of `◁`, and backticks: a tag, a mark of reasoning or code may begin there.
+    pub marks: u64,
+    /// Whether all is ASCII.
+    pub ascii: bool,
+}
+
+/// Bytes looked at at once.
+const BLOCK: usize = 16;
+
+impl Signs {
+    /// Most bytes of a text.
+    pub const MOST: usize = 64;
+
+    /// The signs of `text`; `None` if it is too long.
+    #[inline]
+    #[must_use]
+    pub fn of(text: &str) -> Option<Signs> {
+        let bytes = text.as_bytes();
+        (bytes.len() <= Signs::MOST).then(|| read(bytes))
+    }
+
+    /// Where backticks stand in `text`, whose signs these are.
+    #[inline]
+    #[must_use]
+    pub fn ticks(self, text: &[u8]) -> u64 {
+        let (mut rest, mut ticks) = (self.marks, 0);
+        while rest != 0 {
+            let lowest = rest & rest.wrapping_neg();
+            if text[lowest.trailing_zeros() as usize] == b'`' {
+                ticks |= lowest;
+            }
+            rest ^= lowest;
+        }
+        ticks
+    }
+}
+
+fn read(bytes: &[u8]) -> Signs {
+    let (mut lines, mut marks, mut all) = (0, 0, u8x16::ZERO);
+    let mut add = |block: [u8; BLOCK], at: usize| {
+        let block = u8x16::new(block);
+        let is = |byte| block.simd_eq(u8x16::splat(byte));
+        let bits = |found: u8x16| u64::from(found.to_bitmask()) << at;
+        lines |= bits(is(b'\n'));
+        marks |= bits(is(b'<') | is(b'[') | is(0xE2) | is(b'`'));
+        all |= block;
+    };
+    match bytes.last_chunk::<BLOCK>() {
+        None => add(padded(bytes), 0),
+        Some(last) => {
+            let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+            for (number, block) in blocks.iter().enumerate() {
+                add(*block, number * BLOCK);
+            }
+            if !rest.is_empty() {
+                // What it has in common with the block before is the same there.
+                add(*last, bytes.len() - BLOCK);
+            }
+        }
+    }
+    Signs { lines, marks, ascii: all.to_bitmask() == 0 }
+}
+
+/// Fewer bytes than a block has, with zeros behind them.
+#[inline]
+fn padded(bytes: &[u8]) -> [u8; BLOCK] {
+    // Two pieces that overlap, instead of a copy of a length that is not known.
+    let whole = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(first), Some(last), ..) => {
+            let behind = 8 * (bytes.len() - 8);
+            u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << behind
+        }
+        (.., Some(first), Some(last)) => {
+            let behind = 8 * (bytes.len() - 4);
+            u128::from(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << behind)
+        }
+        _ => bytes.iter().rev().fold(0, |whole, &byte| whole << 8 | u128::from(byte)),
+    };
+    whole.to_le_bytes()
+}
