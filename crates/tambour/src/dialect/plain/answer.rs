@@ -5,13 +5,13 @@
 //! were none in between. Where something is taken out its neighbours make no new markup, so that the answer, written
 //! down and read again, is the same.
 
+mod begin;
 mod wait;
 
 use super::late::Late;
-use super::lead::{Ended, Lead};
+use super::lead::Lead;
 use super::parse::Candidate;
 use super::rules;
-use crate::dialect::marker::Form;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::code::{Code, Inside, Stop};
@@ -257,62 +257,6 @@ impl Answer {
         self.end_tail(out);
         self.late.tag("thinking", raw, at, out);
         self.text(raw, || at, out);
-    }
-
-    /// A token at the beginning of the answer. Whether it is used up, since the answer may be the failure marker.
-    fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
-        let Some(mut lead) = self.lead.take() else { return false };
-        let raw = token.raw();
-        if mark {
-            if lead.allows_mark() {
-                self.lead = Some(lead);
-            } else {
-                self.begin(lead.end_at_mark(), out);
-            }
-            return false;
-        }
-        let Some(kept) = lead.push(raw, at) else {
-            self.lead = Some(lead);
-            return true;
-        };
-        let rest = &raw[kept..];
-        let mut begun = lead.end_before(rest);
-        if !matches!(token, Token::Text(_)) {
-            self.begin(begun, out);
-            return false;
-        }
-        let rest_at = at.after(&raw[..kept]);
-        let joined = begun.tail.is_empty() && !begun.text.is_empty() && !is_unfinished(rest) && !self.cut;
-        if joined {
-            begun.text.push_str(rest);
-        }
-        self.begin(begun, out);
-        if !joined && !rest.is_empty() {
-            let fate = self.token(&Token::Text(rest), None, rest_at, out);
-            debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
-        }
-        true
-    }
-
-    /// The answer is more than the failure marker: it begins with this.
-    fn begin(&mut self, lead: Ended, out: &mut dyn Output) {
-        let Ended { text, at, tail, tail_at } = lead;
-        if !text.is_empty() {
-            self.text(&text, || at, out);
-        }
-        (self.tail, self.tail_at) = (tail, tail_at);
-    }
-
-    fn end_lead(&mut self, out: &mut dyn Output) {
-        if let Some(lead) = self.lead.take() {
-            self.begin(lead.end_before(""), out);
-            self.end_tail(out);
-        }
-    }
-
-    /// The failure marker, if it is all of the answer, and where it stands.
-    pub(super) fn marker(&self) -> Option<(Form, Place)> {
-        self.lead.as_ref()?.marker()
     }
 
     /// A mark, with nothing waiting before it.

@@ -21,11 +21,13 @@
 //! Values are data: nothing in them is interpreted. Fields of cards (`char.description` and the like), `user.persona` and
 //! entries of outlets are texts with macros and are rendered when they are asked for.
 
+mod assembly;
 mod chance;
 mod context;
 pub mod dates;
 mod describe;
 mod expression;
+mod fault;
 mod filters;
 mod flat;
 mod functions;
@@ -38,12 +40,12 @@ mod tavern;
 mod text;
 mod values;
 
+pub use assembly::{Assembly, Effect, Outcome, Warning};
 pub use context::Context;
 pub use describe::PAIR;
 pub use expression::{condition, evaluate, variables};
 pub use functions::names as functions;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::io;
@@ -52,13 +54,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use serde::Serialize;
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Location, Result};
+use crate::error::{Error, Result};
 use crate::finding::clip;
 use crate::prompt::macros::{self, Migrated};
+use fault::{fault, named};
 use rewrite::Rewritten;
 use scope::{Frame, Scope};
 
@@ -101,57 +102,6 @@ impl Default for JinjaLimits {
             templates: 1_000,
         }
     }
-}
-
-/// What was noticed while a template was rendered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Warning {
-    /// A stable code, such as `variable_undefined` or `macro_unknown`.
-    pub code: &'static str,
-    /// Name of the template.
-    pub template: String,
-    /// Line in it, from 1, if the place is known.
-    pub line: Option<usize>,
-    /// Column in Unicode scalar values, from 1.
-    pub column: Option<usize>,
-    /// What is wrong, in lower case.
-    pub message: String,
-}
-
-/// What a prompt asks to be done; nothing was done (F-023, F-035).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Effect {
-    /// A lasting write of a global variable; `null` removes it.
-    SetGlobal {
-        /// Its name.
-        name: String,
-        /// Its new value.
-        value: Value,
-    },
-    /// A word that the call of the model should ban.
-    Banned {
-        /// The word.
-        word: String,
-    },
-}
-
-/// What a prompt left behind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// In the order in which they were noticed.
-    pub warnings: Vec<Warning>,
-    /// Warnings beyond those that are kept.
-    pub more_warnings: usize,
-    /// In the order in which they were asked for.
-    pub effects: Vec<Effect>,
-    /// The temporary scope: what templates set.
-    pub local: Map<String, Value>,
-    /// The global variables as they would be after the effects.
-    pub global: Map<String, Value>,
 }
 
 /// Compiles templates and keeps them; cheap to clone.
@@ -411,115 +361,5 @@ impl io::Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// An error of the engine, led back to the template (F-025).
-fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -> Error {
-    use minijinja::ErrorKind;
-    // What went wrong inside of a macro or a filter is what matters.
-    let (code, what) = match error.kind() {
-        ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
-        ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
-        ErrorKind::UndefinedError => ("variable_undefined", "undefined value"),
-        ErrorKind::OutOfFuel => ("limit_exceeded", "the template takes too many steps"),
-        ErrorKind::UnknownFilter => ("template_invalid", "unknown filter"),
-        ErrorKind::UnknownTest => ("template_invalid", "unknown test"),
-        ErrorKind::UnknownFunction => ("template_invalid", "unknown function"),
-        _ => ("template_invalid", ""),
-    };
-    let recursion = error.detail().is_some_and(|detail| detail.contains("recursion"));
-    let code = if recursion { "limit_exceeded" } else { code };
-    let detail = error.detail().unwrap_or_default();
-    let message = match (what, detail) {
-        ("", "") => error.kind().to_string(),
-        ("", detail) => detail.to_owned(),
-        (what, "") => what.to_owned(),
-        (what, detail) => format!("{what}: {detail}"),
-    };
-    let own = &compiled.rewritten;
-    let offset = match error.range() {
-        Some(range) => own.origin(range.start.min(own.text.len())),
-        None => {
-            let line = error.line().unwrap_or(1).saturating_sub(1);
-            own.origin(own.text.split_inclusive('\n').take(line).map(str::len).sum())
-        }
-    };
-    let message = clean_message(&message);
-    let place = Location::at(&compiled.source, offset);
-    named(name, Error::malformed(message, Some(place)).coded(code))
-}
-
-/// The engine's message without the names that only our changes of the source put in.
-fn clean_message(message: &str) -> Cow<'_, str> {
-    match message.contains("__") {
-        true => Cow::Owned(
-            message
-                .replace("__out", "{{ }}")
-                .replace("__text", "~")
-                .replace("__flat", "set")
-                .replace(functions::OURS, ""),
-        ),
-        false => Cow::Borrowed(message),
-    }
-}
-
-/// The error with template, line, column and the line in its message.
-fn named(name: &str, error: Error) -> Error {
-    let Some(place) = error.place().cloned() else { return error };
-    let message = format!(
-        "template `{}`, line {}, column {}: {error}: {}",
-        clip(name, 60),
-        place.line,
-        place.column,
-        place.excerpt.trim()
-    );
-    let code = error.code().unwrap_or("template_invalid");
-    Error::malformed(message, Some(place)).coded(code)
-}
-
-/// The templates of one prompt, rendered one after the other.
-#[derive(Debug)]
-pub struct Assembly {
-    scope: Arc<Scope>,
-}
-
-impl Assembly {
-    /// Begins a prompt. `chance` seeds `random` and `roll` if the context has no `seed`; `pick` goes by `chat_id` and `seed`
-    /// alone.
-    #[must_use]
-    pub fn new(engine: &Engine, context: Context, chance: u64) -> Assembly {
-        Assembly { scope: Scope::new(engine.clone(), context, chance) }
-    }
-
-    /// Renders the next template. `name` is for errors and warnings.
-    ///
-    /// # Errors
-    /// It does not compile, uses what is not allowed, costs too much, or is strict and asks for what is missing; with
-    /// template, line, column and the line (F-025).
-    pub fn render(&mut self, name: &str, source: &str) -> Result<String> {
-        self.scope.engine.render(&self.scope, name, source)
-    }
-
-    /// Migrates the macros of a text, then renders it (F-030).
-    ///
-    /// # Errors
-    /// As [`Assembly::render`].
-    pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
-        let migrated = self.scope.engine.migrated(source);
-        self.render(name, &migrated.text)
-    }
-
-    /// What the prompt left behind so far.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        let (warnings, more_warnings) = self.scope.warnings();
-        Outcome {
-            warnings,
-            more_warnings,
-            effects: self.scope.effects(),
-            local: self.scope.locals(),
-            global: self.scope.globals(),
-        }
     }
 }

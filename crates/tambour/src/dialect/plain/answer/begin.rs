@@ -1,0 +1,66 @@
+//! The beginning of the answer, as long as it may be the failure marker and nothing else.
+
+use super::super::lead::Ended;
+use super::{Answer, is_unfinished};
+use crate::dialect::Output;
+use crate::dialect::marker::Form;
+use crate::lex::markup::Token;
+use crate::span::Place;
+
+impl Answer {
+    /// A token at the beginning of the answer. Whether it is used up, since the answer may be the failure marker.
+    pub(super) fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
+        let Some(mut lead) = self.lead.take() else { return false };
+        let raw = token.raw();
+        if mark {
+            if lead.allows_mark() {
+                self.lead = Some(lead);
+            } else {
+                self.begin(lead.end_at_mark(), out);
+            }
+            return false;
+        }
+        let Some(kept) = lead.push(raw, at) else {
+            self.lead = Some(lead);
+            return true;
+        };
+        let rest = &raw[kept..];
+        let mut begun = lead.end_before(rest);
+        if !matches!(token, Token::Text(_)) {
+            self.begin(begun, out);
+            return false;
+        }
+        let rest_at = at.after(&raw[..kept]);
+        let joined = begun.tail.is_empty() && !begun.text.is_empty() && !is_unfinished(rest) && !self.cut;
+        if joined {
+            begun.text.push_str(rest);
+        }
+        self.begin(begun, out);
+        if !joined && !rest.is_empty() {
+            let fate = self.token(&Token::Text(rest), None, rest_at, out);
+            debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
+        }
+        true
+    }
+
+    /// The answer is more than the failure marker: it begins with this.
+    fn begin(&mut self, lead: Ended, out: &mut dyn Output) {
+        let Ended { text, at, tail, tail_at } = lead;
+        if !text.is_empty() {
+            self.text(&text, || at, out);
+        }
+        (self.tail, self.tail_at) = (tail, tail_at);
+    }
+
+    pub(super) fn end_lead(&mut self, out: &mut dyn Output) {
+        if let Some(lead) = self.lead.take() {
+            self.begin(lead.end_before(""), out);
+            self.end_tail(out);
+        }
+    }
+
+    /// The failure marker, if it is all of the answer, and where it stands.
+    pub(in crate::dialect::plain) fn marker(&self) -> Option<(Form, Place)> {
+        self.lead.as_ref()?.marker()
+    }
+}
