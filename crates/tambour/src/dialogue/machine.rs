@@ -1,72 +1,23 @@
 //! What a dialogue wants, and what comes of what it gets.
 
+mod env;
+mod round;
+
+pub use env::{Env, Settings, Templates};
+
 use serde_json::{Map, Value};
 
 use super::call::{Call, call, filled};
 use super::condition;
-use super::hooks::{Hooks, Moment, Proposal};
+use super::hooks::{Moment, Proposal};
 use super::reader::{Reply, Said as Answered};
 use super::scopes::{Scopes, declared};
 use super::state::{At, Dialogue, Gathered, Over, Running, Said, Stage};
-use super::turn::{ClientRequest, Position, Replied, Turn, TurnMetadata};
+use super::turn::{ClientRequest, Position, Replied, Turn};
 use crate::error::{Error, Result};
 use crate::event::{Extension, Failure, Notice, Request};
-use crate::exit;
-use crate::prompt::template::{self, Files, Template, system_values};
-use crate::script::{Action, ActionKind, Ask, ClientAction, Phase, Say, Script, Step};
-use crate::texts::Texts;
-
-/// What a dialogue is given beside its state.
-#[derive(Clone, Copy)]
-pub struct Env<'a> {
-    /// The script it began with.
-    pub script: &'a Script,
-    /// Templates by id.
-    pub templates: &'a dyn Templates,
-    /// The time, in milliseconds since 1970 in UTC.
-    pub now: i64,
-    /// Settings.
-    pub settings: &'a Settings,
-    /// What is plugged in; `&()` for nothing.
-    pub hooks: &'a dyn Hooks,
-}
-
-/// Where templates come from.
-pub trait Templates {
-    /// The template of this id.
-    ///
-    /// # Errors
-    /// There is none (S-022).
-    fn template(&self, id: &str) -> Result<Template>;
-}
-
-impl Templates for Files {
-    fn template(&self, id: &str) -> Result<Template> {
-        self.get(id)
-    }
-}
-
-/// How dialogues are run.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Settings {
-    /// Default texts, and with them the language of templates.
-    pub texts: Texts,
-    /// Messages of the history that a prompt has (S-032).
-    pub history: usize,
-    /// How often an unreadable reply is asked for again (S-054, R-66).
-    pub max_reasks: u32,
-    /// Sampling temperature (S-050).
-    pub temperature: f64,
-    /// Most tokens of a reply (S-050).
-    pub max_tokens: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { texts: Texts::default(), history: 10, max_reasks: 1, temperature: 0.7, max_tokens: 1000 }
-    }
-}
+use crate::prompt::template::{self, system_values};
+use crate::script::{Action, ActionKind, ClientAction, Phase, Script, Step};
 
 /// What a dialogue wants done.
 #[derive(Clone, Debug, PartialEq)]
@@ -442,83 +393,6 @@ impl Dialogue {
         self.answered(None, action, None);
         self.turn.request = Some(request.clone());
         Some(request.into())
-    }
-
-    /// A round of `ai_say` was answered.
-    fn said(&mut self, say: &Say, answer: &exit::Answer, message: &str, env: &Env<'_>) -> Replied {
-        let Some(running) = &mut self.running else { return Replied::default() };
-        running.round += 1;
-        running.spoken = true;
-        let (round, replied) = (running.round, running.replied);
-        let language = env.settings.texts.language;
-        let decision = exit::decide(round, say.max_rounds, &say.exit_criteria, answer, language);
-        let status = exit::status(decision.should_exit, say.require_acknowledgment, replied);
-        self.say(ASSISTANT, message);
-        if let Some(action) = self.action(env.script) {
-            self.answered(Some(message), action, Some(&decision));
-        }
-        match status {
-            exit::Status::Completed => self.done(!say.require_acknowledgment),
-            exit::Status::AwaitingAck => self.wait_for(Stage::Acknowledgement),
-            _ => self.wait_for(Stage::User),
-        }
-        Replied { exit_decision: Some(decision), ..Replied::default() }
-    }
-
-    /// A round of `ai_ask` was answered.
-    fn asked(&mut self, ask: &Ask, value: Option<&Value>, message: &str, action: &Action) -> Replied {
-        let Some(running) = &mut self.running else { return Replied::default() };
-        running.round += 1;
-        running.spoken = true;
-        let last = running.round >= ask.max_rounds;
-        // Who has not said a word has answered nothing: the model made it up.
-        let value = value.filter(|_| self.history.iter().any(|said| said.role == USER));
-        self.say(ASSISTANT, message);
-        self.answered(Some(message), action, None);
-        let mut came = Replied::default();
-        if value.is_none() && !last {
-            self.wait_for(Stage::User);
-            return came;
-        }
-        if value.is_none() && ask.required {
-            let message = format!("`{}` got no answer in {} rounds", action.path, ask.max_rounds);
-            self.fails(Failure { code: "answer_missing".into(), message, retryable: false });
-            return came;
-        }
-        if let Some(variable) = &ask.variable {
-            let value = value.cloned().unwrap_or_default();
-            came.assigned.insert(variable.clone(), value.clone());
-            self.scopes.set(variable, value);
-        }
-        self.done(true);
-        came
-    }
-
-    /// Notes what the turn was about.
-    fn answered(
-        &mut self,
-        message: Option<&str>,
-        action: &Action,
-        decision: Option<&crate::event::ExitDecision>,
-    ) {
-        let max_rounds = match &action.kind {
-            ActionKind::Say(say) => Some(say.max_rounds),
-            ActionKind::Ask(ask) => Some(ask.max_rounds),
-            ActionKind::Think(_) | ActionKind::Client(_) => None,
-        };
-        // What says nothing does not hide what was said before it in the same turn.
-        if self.turn.spoken {
-            return;
-        }
-        self.turn.message = message.map(str::to_owned);
-        self.turn.spoken = message.is_some();
-        self.turn.metadata = Some(TurnMetadata {
-            action_type: action.type_name().to_owned(),
-            current_round: self.current_round(),
-            max_rounds,
-            assessment: decision.map(|decision| decision.assessment.clone()),
-            exit_decision: decision.cloned(),
-        });
     }
 
     /// The user has acknowledged the last message of the action (S-081).
