@@ -34,8 +34,8 @@ const SECOND: Look = Look { sizes: [8 << 10, 16 << 10, 32 << 10], growth: 2.3 };
 /// Instructions a byte that are never too many: below, steps in the copying of memory are all there is to see.
 const CHEAP: f64 = 60.0;
 
-/// Chunk sizes: all at once, and as models send.
-const CHUNKS: [usize; 2] = [usize::MAX, 4];
+/// Bytes of a chunk, as models send them.
+const SENT: usize = 4;
 
 /// Cases that one process reads; to start one under valgrind takes a second.
 const TOGETHER: usize = 128;
@@ -89,10 +89,15 @@ struct Case {
     chunk: usize,
 }
 
-/// `few` or `all` cases.
+/// `few` or `all` cases. Of few ones most come as models send: whole ones are told apart by where they stand less than by what
+/// they repeat.
 fn all_cases(amount: &str) -> Vec<Case> {
-    let shapes = if amount == "few" { hostile::few() } else { hostile::all() };
-    shapes.into_iter().flat_map(|shape| CHUNKS.map(|chunk| Case { shape, chunk })).collect()
+    let (sent, whole) = match amount {
+        "few" => (hostile::few(), hostile::fewest()),
+        _ => (hostile::all(), hostile::all()),
+    };
+    let cases = |shapes: Vec<Shape>, chunk| shapes.into_iter().map(move |shape| Case { shape, chunk });
+    cases(sent, SENT).chain(cases(whole, usize::MAX)).collect()
 }
 
 /// Makes what is made once for all readings, which is no work on an input.
