@@ -98,9 +98,16 @@ impl Dialect for Auto {
                 Verdict::Unknown
             };
             if verdict != Verdict::Unknown || full {
+                let mut rest = &text[at + c.len_utf8()..];
+                if rest.len() <= self.options.limits.delta {
+                    // Together with what waited it is one piece.
+                    self.seen.push_str(std::mem::take(&mut rest));
+                }
                 self.decide(verdict, out);
-                if let Some(reader) = &mut self.reader {
-                    reader.text(&text[at + c.len_utf8()..], out);
+                if let Some(reader) = &mut self.reader
+                    && !rest.is_empty()
+                {
+                    reader.text(rest, out);
                 }
                 return;
             }

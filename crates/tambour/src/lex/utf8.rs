@@ -1,11 +1,19 @@
 //! UTF-8 across chunks: bytes in, text out, a replacement character for what is no text.
 
+use ascii::AsAsciiStr;
+
 /// Decodes chunks of bytes that may be cut inside a character.
 #[derive(Clone, Debug, Default)]
 pub struct Utf8 {
     tail: [u8; 4],
     len: usize,
 }
+
+/// Bytes of a chunk that may be looked at twice.
+const SHORT: usize = 64;
+
+/// Bytes of a chunk that may be copied.
+const JOINED: usize = 16;
 
 /// What replaces bytes that are not UTF-8.
 pub const REPLACEMENT: &str = "\u{FFFD}";
@@ -15,10 +23,32 @@ impl Utf8 {
     /// stands for.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
-        let mut rest = chunk;
-        if self.len > 0 {
-            rest = self.complete(rest, text);
+        // Most chunks are short and ASCII, which is seen sixteen bytes at a time.
+        if self.len == 0
+            && (1..=SHORT).contains(&chunk.len())
+            && chunk.is_ascii()
+            && let Ok(ascii) = chunk.as_ascii_str()
+        {
+            return text(ascii.as_str(), None);
         }
+        self.decode(chunk, text);
+    }
+
+    #[inline(never)]
+    fn decode(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
+        let mut joined = [0; 4 + JOINED];
+        let mut rest = match self.len {
+            0 => chunk,
+            _ if chunk.len() > JOINED => self.complete(chunk, text),
+            // A few bytes go out together with the character they complete.
+            begun => {
+                let len = begun + chunk.len();
+                joined[..begun].copy_from_slice(&self.tail[..begun]);
+                joined[begun..len].copy_from_slice(chunk);
+                self.len = 0;
+                &joined[..len]
+            }
+        };
         loop {
             match std::str::from_utf8(rest) {
                 Ok(valid) => {

@@ -39,17 +39,19 @@ impl Trim {
         let empty = !self.begun && self.held.is_empty();
         let text = if empty { text.trim_start_matches(is_space) } else { text };
         let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
-        let mut inner = &text[..last.map_or(0, |last| last + 1)];
+        let (mut inner, mut space) = text.split_at(last.map_or(0, |last| last + 1));
         if !self.begun && inner.trim().is_empty() {
             // An indentation with U+3000 is text as soon as something follows it.
-            inner = "";
+            (inner, space) = ("", text);
         }
         if !inner.is_empty() {
             self.begun = true;
             self.release(inner, out);
         }
-        if inner.len() < text.len() {
-            self.hold(&text[inner.len()..], out);
+        if self.held.len() + space.len() > self.limit {
+            self.overflow(space, out);
+        } else {
+            self.held.push_str(space);
         }
     }
 
@@ -66,12 +68,14 @@ impl Trim {
     }
 
     /// Text that goes out, behind the white space that was held back.
+    #[inline]
     fn release(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         if self.held.is_empty() {
             return out(text);
         }
         let room = self.joined.saturating_sub(self.held.len());
-        let (first, rest) = text.split_at(text.floor_char_boundary(room));
+        let (first, rest) =
+            if text.len() <= room { (text, "") } else { text.split_at(text.floor_char_boundary(room)) };
         self.held.push_str(first);
         out(&self.held);
         self.held.clear();
@@ -80,7 +84,9 @@ impl Trim {
         }
     }
 
-    fn hold(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
+    /// More white space than is held.
+    #[cold]
+    fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
         while self.held.len() + space.len() > self.limit {
             let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held.len()));
             self.held.push_str(fits);

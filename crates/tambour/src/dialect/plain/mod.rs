@@ -119,6 +119,13 @@ impl Plain {
         reader.finish(self.lexer.place(), ending.cut || acts, out);
     }
 
+    /// Text in which tokens may begin. Not inlined, so that what most text goes is short.
+    #[inline(never)]
+    fn tokens(&mut self, text: &str, out: &mut dyn Output) {
+        let reader = &mut self.reader;
+        self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
+    }
+
     #[inline]
     fn begin(&mut self, out: &mut dyn Output) {
         if std::mem::take(&mut self.skip_thinking) {
@@ -151,7 +158,7 @@ impl Dialect for Plain {
                 _ => {}
             }
         }
-        self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
+        self.tokens(text, out);
     }
 
     fn reasoning(&mut self, text: &str, out: &mut dyn Output) {

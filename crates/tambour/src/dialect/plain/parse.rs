@@ -81,11 +81,7 @@ impl Reader {
     /// Whether text in which no token begins goes on with what is under way.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
-        let open = match self.part {
-            Part::Start => false,
-            Part::Reasoning | Part::Aside => true,
-            Part::Answer => self.answer.goes_on(),
-        };
+        let open = if self.part == Part::Answer { self.answer.goes_on() } else { self.part != Part::Start };
         open && self.thinking.is_none()
     }
 

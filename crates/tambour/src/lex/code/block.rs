@@ -7,23 +7,16 @@ use crate::lex::fence::Fence;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
     pub(super) line: Line,
+    /// What came in the line before its content.
+    before: Before,
     pub(super) fence: Option<Fence>,
     /// Open quotations (`QUOTE`) and list items (the columns before their content), outermost first.
     open: [u8; DEPTH],
-    depth: usize,
-    /// How many of them the line is in.
-    matched: usize,
+    depth: u8,
     /// Whether the last line is text that the next one may go on with.
     paragraph: bool,
     /// Whether the innermost item has only its marker so far.
     empty: bool,
-    column: usize,
-    /// Columns of blanks that belong to no container.
-    indent: usize,
-    /// Whether a blank would belong to the `>` before it.
-    quoted: bool,
-    marker: Marker,
-    rule: Rule,
 }
 
 /// What is known of the current line.
@@ -33,7 +26,7 @@ pub(super) enum Line {
     #[default]
     Start,
     /// Digits of what may be the marker of a list item.
-    Number { digits: usize, value: usize },
+    Number { digits: u8, value: u8 },
     /// The marker of a list item, if a blank follows.
     Marker,
     /// Blanks behind it.
@@ -41,13 +34,13 @@ pub(super) enum Line {
     /// `*`, `-` or `_`, which may make a thematic break. `indented`: text if they do not, but no paragraph.
     Rule { indented: bool },
     /// So many `#`.
-    Heading(usize),
+    Heading(u8),
     /// `=` below a paragraph, and blanks behind them.
     Underline { ended: bool },
     /// A run of fence characters began the line.
-    Mark { mark: u8, len: usize },
+    Mark { mark: u8, len: u32 },
     /// The run is over; what follows may be an info string.
-    Info { mark: u8, len: usize },
+    Info { mark: u8, len: u32 },
     /// Inside a fence: only blanks since a run that could close it.
     Closing,
     /// Anything else.
@@ -62,11 +55,25 @@ impl Line {
     }
 }
 
+/// The marks of containers in a line, and its blanks. Small, since each line starts it anew.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    column: u32,
+    /// Columns of blanks that belong to no container.
+    indent: u32,
+    /// How many of the open containers the line is in.
+    matched: u8,
+    /// Whether a blank would belong to the `>` before it.
+    quoted: bool,
+    marker: Marker,
+    rule: Rule,
+}
+
 /// What may be the marker of a list item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marker {
     /// Columns up to its end.
-    width: usize,
+    width: u8,
     /// Whether it may come right behind a paragraph.
     interrupts: bool,
 }
@@ -75,18 +82,21 @@ struct Marker {
 #[derive(Clone, Copy, Debug, Default)]
 struct Rule {
     mark: u8,
-    count: usize,
-    depth: usize,
+    count: u8,
+    depth: u8,
 }
 
 /// Containers that are remembered; what would open deeper ones is text.
 const DEPTH: usize = 32;
 
+/// As many, as they are counted.
+const DEEPEST: u8 = DEPTH as u8;
+
 /// A quotation among the widths of items.
 const QUOTE: u8 = 0;
 
 /// Columns from which on a line is indented code or goes on with a paragraph.
-const INDENTED: usize = 4;
+const INDENTED: u32 = 4;
 
 impl Block {
     /// A byte before the content of a line. Returns whether the byte is part of that; what came of the line before holds no
@@ -98,38 +108,43 @@ impl Block {
             Line::Number { digits, value } => match byte {
                 b'0'..=b'9' if digits < 9 => {
                     self.step();
-                    self.marker.width += 1;
-                    self.line =
-                        Line::Number { digits: digits + 1, value: value * 10 + usize::from(byte - b'0') };
+                    self.before.marker.width += 1;
+                    self.line = Line::Number {
+                        digits: digits + 1,
+                        value: value.saturating_mul(10).saturating_add(byte - b'0'),
+                    };
                 }
                 b'.' | b')' => {
                     self.step();
-                    self.marker = Marker { width: self.marker.width + 1, interrupts: value == 1 };
+                    self.before.marker =
+                        Marker { width: self.before.marker.width + 1, interrupts: value == 1 };
                     self.line = Line::Marker;
                 }
                 _ => return self.text(),
             },
-            Line::Marker if blank && self.matched < DEPTH => {
-                if self.in_paragraph() && !self.marker.interrupts {
+            Line::Marker if blank && self.before.matched < DEEPEST => {
+                if self.in_paragraph() && !self.before.marker.interrupts {
                     return self.text();
                 }
                 self.line = Line::Space;
-                self.indent = 0;
+                self.before.indent = 0;
                 self.blank(byte);
             }
-            Line::Marker if self.rule.mark == byte => {
-                self.rule.count += 1;
+            Line::Marker if self.before.rule.mark == byte => {
+                self.before.rule.count = self.before.rule.count.saturating_add(1);
                 self.line = Line::Rule { indented: false };
             }
             Line::Space if blank => self.blank(byte),
             Line::Space => {
                 // So many blanks are of indented code, all but the first.
-                let own = if self.indent > INDENTED { 1 } else { self.indent.max(1) };
-                self.begin(self.marker.width + own);
-                self.indent = self.indent.saturating_sub(own);
+                let own = if self.before.indent > INDENTED { 1 } else { self.before.indent.max(1) };
+                self.begin(self.before.marker.width + own as u8);
+                self.before.indent = self.before.indent.saturating_sub(own);
                 return self.start(byte);
             }
-            Line::Rule { .. } if byte == self.rule.mark => self.rule.count += 1,
+            Line::Rule { .. } if byte == self.before.rule.mark => {
+                self.before.rule.count = self.before.rule.count.saturating_add(1)
+            }
             Line::Rule { .. } if blank => {}
             Line::Rule { indented: true } => return self.no_paragraph(),
             Line::Heading(count) if byte == b'#' && count < 6 => self.line = Line::Heading(count + 1),
@@ -139,7 +154,7 @@ impl Block {
             Line::Marker | Line::Rule { .. } | Line::Heading(_) | Line::Underline { .. } => {
                 return self.text();
             }
-            Line::Mark { mark, len } => self.line = Line::Mark { mark, len: len + 1 },
+            Line::Mark { mark, len } => self.line = Line::Mark { mark, len: len.saturating_add(1) },
             Line::Closing if blank => {}
             Line::Closing => self.line = Line::Inline,
             Line::Info { .. } | Line::Inline => {}
@@ -151,7 +166,19 @@ impl Block {
     #[inline]
     pub(super) fn beginning(&mut self, bytes: &[u8]) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
-            if byte == b'\n' || self.byte(byte) {
+            if byte == b'\n' {
+                return at;
+            }
+            // Most items are text, and that of many begins strong.
+            if matches!(self.line, Line::Space)
+                && (1..=INDENTED).contains(&self.before.indent)
+                && is_text(&bytes[at..])
+            {
+                self.begin(self.before.marker.width + self.before.indent as u8);
+                self.text();
+                return at;
+            }
+            if self.byte(byte) {
                 return at;
             }
             if !self.line.is_beginning() {
@@ -164,10 +191,7 @@ impl Block {
     /// Whether the line has come to its content, from `byte` on. Most lines begin with a letter: it begins no block.
     #[inline]
     pub(super) fn begins_plain(&mut self, byte: u8) -> bool {
-        if matches!(self.line, Line::Start)
-            && self.column == 0
-            && (byte.is_ascii_alphabetic() || byte >= 0x80)
-        {
+        if matches!(self.line, Line::Start) && self.before.column == 0 && is_letter(byte) {
             self.letter();
         }
         matches!(self.line, Line::Inline)
@@ -183,14 +207,48 @@ impl Block {
         }
     }
 
+    /// A whole line without backticks and its line feed, where one begins. Returns whether it is of the kinds that are most
+    /// of a text, outside of fences; of others nothing is read.
+    #[inline]
+    pub(super) fn line(&mut self, line: &[u8]) -> bool {
+        if self.fence.is_some() {
+            return false;
+        }
+        match line {
+            [] if self.depth == 0 => self.paragraph = false,
+            [] => {
+                self.end_blank();
+                self.before.matched = 0;
+            }
+            [first, ..] if is_letter(*first) => {
+                if !self.paragraph {
+                    self.depth = 0;
+                }
+                self.paragraph = true;
+            }
+            [b'-' | b'+' | b'*', b' ', content @ ..] if is_text(content) => {
+                (self.open[0], self.depth, self.paragraph) = (2, 1, true);
+            }
+            [number @ b'0'..=b'9', b'.', b' ', content @ ..] if is_text(content) => {
+                // Right behind a paragraph only the first one is an item.
+                if *number == b'1' || self.depth > 0 || !self.paragraph {
+                    (self.open[0], self.depth, self.paragraph) = (3, 1, true);
+                }
+            }
+            _ => return false,
+        }
+        self.empty = false;
+        true
+    }
+
     /// The run of fence characters that began the line is over; returns whether it was text.
-    pub(super) fn end_mark(&mut self, mark: u8, len: usize) -> bool {
+    pub(super) fn end_mark(&mut self, mark: u8, len: u32) -> bool {
         if let Some(fence) = self.fence {
-            let closes = Fence::new(mark, len).is_some_and(|run| fence.is_closed_by(run));
+            let closes = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
             self.line = if closes { Line::Closing } else { Line::Inline };
             return false;
         }
-        if Fence::new(mark, len).is_some() {
+        if Fence::new(mark, len as usize).is_some() {
             self.line = Line::Info { mark, len };
             return false;
         }
@@ -202,7 +260,7 @@ impl Block {
         self.line = Line::Inline;
         if !self.paragraph {
             // A paragraph goes on without the marks of its containers.
-            self.depth = self.matched;
+            self.depth = self.before.matched;
         }
         self.paragraph = true;
         true
@@ -211,24 +269,30 @@ impl Block {
     /// Ends the line, which is not in a run of fence characters.
     #[inline]
     pub(super) fn end_line(&mut self) {
-        let empty = !matches!(self.line, Line::Inline) && self.end_start();
-        self.empty = empty;
+        self.empty = match self.line {
+            Line::Inline => false,
+            // Outside of containers a blank line ends a paragraph, and that is all.
+            Line::Start if self.depth == 0 => {
+                self.paragraph = false;
+                false
+            }
+            _ => self.end_start(),
+        };
         self.line = Line::Start;
-        (self.matched, self.column, self.indent, self.quoted) = (0, 0, 0, false);
-        self.rule = Rule::default();
+        self.before = Before::default();
     }
 
     /// Ends a line that has come to no content. Returns whether it was the marker of an item alone.
     fn end_start(&mut self) -> bool {
-        let setext = self.in_paragraph() && self.rule.mark == b'-';
+        let setext = self.in_paragraph() && self.before.rule.mark == b'-';
         match self.line {
-            Line::Marker | Line::Space | Line::Rule { .. } if self.rule.count >= 3 => {
-                self.depth = self.rule.depth;
+            Line::Marker | Line::Space | Line::Rule { .. } if self.before.rule.count >= 3 => {
+                self.depth = self.before.rule.depth;
                 self.paragraph = false;
             }
             Line::Marker | Line::Space | Line::Rule { .. } if setext => self.paragraph = false,
-            Line::Marker | Line::Space if !self.in_paragraph() && self.matched < DEPTH => {
-                self.begin(self.marker.width + 1);
+            Line::Marker | Line::Space if !self.in_paragraph() && self.before.matched < DEEPEST => {
+                self.begin(self.before.marker.width + 1);
                 return true;
             }
             Line::Heading(_) | Line::Rule { indented: true } => {
@@ -241,7 +305,7 @@ impl Block {
             Line::Start => self.end_blank(),
             Line::Info { mark, len } => {
                 self.no_paragraph();
-                self.fence = Fence::new(mark, len);
+                self.fence = Fence::new(mark, len as usize);
             }
             Line::Closing => self.fence = None,
             Line::Mark { .. } | Line::Inline => {}
@@ -255,26 +319,26 @@ impl Block {
             self.blank(byte);
             return false;
         }
-        self.quoted = false;
-        while self.matched < self.depth {
-            let width = usize::from(self.open[self.matched]);
-            if self.open[self.matched] == QUOTE {
-                if byte != b'>' || self.indent >= INDENTED {
+        self.before.quoted = false;
+        while self.before.matched < self.depth {
+            let width = self.next_open();
+            if width == QUOTE {
+                if byte != b'>' || self.before.indent >= INDENTED {
                     break;
                 }
-                self.matched += 1;
+                self.before.matched += 1;
                 self.quote();
                 return false;
             }
-            if self.indent < width {
+            if self.before.indent < u32::from(width) {
                 break;
             }
-            self.indent -= width;
-            self.matched += 1;
+            self.before.indent -= u32::from(width);
+            self.before.matched += 1;
         }
         if let Some(fence) = self.fence {
-            if self.matched == self.depth {
-                let closes = byte == fence.mark && self.indent < INDENTED;
+            if self.before.matched == self.depth {
+                let closes = byte == fence.mark && self.before.indent < INDENTED;
                 self.line = if closes { Line::Mark { mark: byte, len: 1 } } else { Line::Inline };
                 return !closes;
             }
@@ -286,36 +350,36 @@ impl Block {
 
     /// A byte that may begin a block, where no container goes on with it.
     fn begin_block(&mut self, byte: u8) -> bool {
-        let ruled = self.rule.mark == byte;
+        let ruled = self.before.rule.mark == byte;
         if ruled {
-            self.rule.count += 1;
+            self.before.rule.count = self.before.rule.count.saturating_add(1);
         } else {
             let mark = if matches!(byte, b'*' | b'-' | b'_') { byte } else { 0 };
-            self.rule = Rule { mark, count: usize::from(mark != 0), depth: self.matched };
+            self.before.rule = Rule { mark, count: u8::from(mark != 0), depth: self.before.matched };
         }
-        if self.indent >= INDENTED {
+        if self.before.indent >= INDENTED {
             if ruled {
                 self.line = Line::Rule { indented: true };
                 return false;
             }
-            self.rule = Rule::default();
+            self.before.rule = Rule::default();
             return if self.paragraph { self.text() } else { self.no_paragraph() };
         }
         match byte {
-            b'>' if self.matched < DEPTH => {
-                self.begin(usize::from(QUOTE));
+            b'>' if self.before.matched < DEEPEST => {
+                self.begin(QUOTE);
                 self.quote();
             }
             b'`' | b'~' => self.line = Line::Mark { mark: byte, len: 1 },
             b'-' | b'+' | b'*' => {
                 self.step();
-                self.marker = Marker { width: self.indent + 1, interrupts: true };
+                self.before.marker = Marker { width: self.before.indent as u8 + 1, interrupts: true };
                 self.line = Line::Marker;
             }
             b'0'..=b'9' => {
                 self.step();
-                self.marker = Marker { width: self.indent + 1, interrupts: false };
-                self.line = Line::Number { digits: 1, value: usize::from(byte - b'0') };
+                self.before.marker = Marker { width: self.before.indent as u8 + 1, interrupts: false };
+                self.line = Line::Number { digits: 1, value: byte - b'0' };
             }
             b'_' => self.line = Line::Rule { indented: false },
             b'#' => self.line = Line::Heading(1),
@@ -328,32 +392,32 @@ impl Block {
     /// The line is neither text of a paragraph nor goes on with one.
     fn no_paragraph(&mut self) -> bool {
         self.line = Line::Inline;
-        self.depth = self.matched;
+        self.depth = self.before.matched;
         self.paragraph = false;
         true
     }
 
     /// The line was blank: it is in the list items, but not in quotations without `>`.
     fn end_blank(&mut self) {
-        while self.matched < self.depth && self.open[self.matched] != QUOTE {
+        while self.before.matched < self.depth && self.next_open() != QUOTE {
             // An item does not begin with two blank lines.
-            if self.empty && self.matched + 1 == self.depth {
+            if self.empty && self.before.matched + 1 == self.depth {
                 break;
             }
-            self.matched += 1;
+            self.before.matched += 1;
         }
-        if self.matched < self.depth {
+        if self.before.matched < self.depth {
             self.fence = None;
         }
-        self.depth = self.matched;
+        self.depth = self.before.matched;
         self.paragraph = false;
     }
 
     /// A container begins, where there is room for one.
-    fn begin(&mut self, container: usize) {
-        self.open[self.matched] = u8::try_from(container).expect("a marker has at most ten signs");
-        self.matched += 1;
-        self.depth = self.matched;
+    fn begin(&mut self, container: u8) {
+        self.open[usize::from(self.before.matched)] = container;
+        self.before.matched += 1;
+        self.depth = self.before.matched;
         self.paragraph = false;
         self.line = Line::Start;
     }
@@ -361,26 +425,45 @@ impl Block {
     /// `>` was read.
     fn quote(&mut self) {
         self.step();
-        self.indent = 0;
-        self.quoted = true;
+        self.before.indent = 0;
+        self.before.quoted = true;
+    }
+
+    /// The outermost open container that the line is not known to be in.
+    fn next_open(&self) -> u8 {
+        self.open[usize::from(self.before.matched)]
     }
 
     fn step(&mut self) {
-        self.column += 1;
+        self.before.column = self.before.column.saturating_add(1);
     }
 
     fn blank(&mut self, byte: u8) {
         let width = match byte {
             b' ' => 1,
-            b'\t' => 4 - self.column % 4,
+            b'\t' => 4 - self.before.column % 4,
             _ => return,
         };
-        self.column += width;
-        self.indent += width - usize::from(std::mem::take(&mut self.quoted));
+        let before = &mut self.before;
+        before.column = before.column.saturating_add(width);
+        before.indent = before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.quoted)));
     }
 
     /// Whether the line would go on with the paragraph of its own container.
     fn in_paragraph(&self) -> bool {
-        self.paragraph && self.matched == self.depth
+        self.paragraph && self.before.matched == self.depth
     }
+}
+
+/// Whether a byte is of a letter, with which no block begins.
+#[inline]
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0x80
+}
+
+/// Whether no block begins here, but a letter, or a strong one.
+#[inline]
+fn is_text(content: &[u8]) -> bool {
+    matches!(content, [first, ..] if is_letter(*first))
+        || matches!(content, [b'*', b'*', first, ..] if is_letter(*first))
 }

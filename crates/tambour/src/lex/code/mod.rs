@@ -103,10 +103,42 @@ impl Code {
     #[inline(never)]
     fn read_with(&mut self, bytes: &[u8], signs: Signs) {
         let ticks = signs.ticks(bytes);
+        if ticks == 0 && self.run == 0 {
+            return self.lines(bytes, signs.lines);
+        }
         self.follow::<false>(bytes, false, |from, among| {
             let behind = if among == Among::Fence { signs.lines } else { signs.lines | ticks } >> from;
             (behind != 0).then(|| behind.trailing_zeros() as usize)
         });
+    }
+
+    /// Bytes without backticks, where no run of them is under way; `ends` are their line feeds.
+    fn lines(&mut self, bytes: &[u8], mut ends: u64) {
+        let mut at = 0;
+        while ends != 0 {
+            let end = ends.trailing_zeros() as usize;
+            ends &= ends - 1;
+            let line = &bytes[at..end];
+            if at == 0 || !self.block.line(line) {
+                self.piece(line);
+                if matches!(self.block.line, Line::Mark { .. }) {
+                    self.end_marks();
+                }
+                self.end_line();
+            }
+            at = end + 1;
+        }
+        self.piece(&bytes[at..]);
+    }
+
+    /// Some of a line, without backticks.
+    #[inline]
+    fn piece(&mut self, piece: &[u8]) {
+        match piece.first() {
+            None => {}
+            Some(&first) if self.block.begins_plain(first) => self.pass(piece),
+            Some(_) => _ = self.follow::<false>(piece, false, |_, _| None),
+        }
     }
 
     fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<Stop>) {
@@ -271,7 +303,7 @@ impl Code {
         if let Line::Mark { mark, len } = self.block.line {
             let text = self.block.end_mark(mark, len);
             if mark == b'`' && (text || matches!(self.block.line, Line::Info { .. })) {
-                self.run = len;
+                self.run = len as usize;
             }
         }
         self.end_run()
