@@ -19,6 +19,9 @@ fn what_is_no_character_is_replaced() {
         (b"a\xe4\xbd!", "a\u{fffd}!", &[2]),
         (b"\xff\xe4\xbd\xa0", "\u{fffd}你", &[1]),
         (b"\xf0\x9f\xe4\xbd\xa0\xf0", "\u{fffd}你\u{fffd}", &[2, 1]),
+        // More than a few bytes behind it.
+        (b"\xe4\xbd\xa0 and what follows it", "你 and what follows it", &[]),
+        (b"\xe4\xbd and what follows it", "\u{fffd} and what follows it", &[2]),
     ] {
         for at in 0..=bytes.len() {
             let (mut utf8, mut read, mut bad) = (Utf8::default(), String::new(), Vec::new());

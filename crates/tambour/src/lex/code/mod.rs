@@ -185,7 +185,8 @@ impl Code {
                 at += self.block.beginning(&bytes[at..]);
                 match bytes.get(at) {
                     None => break,
-                    Some(b'\n') => {
+                    // A run of fence characters may have begun before it, and ends.
+                    Some(b'\n') if self.block.line.is_beginning() => {
                         self.end_line();
                         at += 1;
                         if STOPS {
