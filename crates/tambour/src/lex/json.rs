@@ -141,17 +141,6 @@ pub(crate) fn is_word(byte: u8) -> bool {
     WORD.0[byte as usize]
 }
 
-/// Length of the UTF-8 character that starts with `byte`.
-#[inline]
-pub(crate) fn width(byte: u8) -> usize {
-    match byte {
-        0..=0xBF => 1,
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xFF => 4,
-    }
-}
-
 /// A set of bytes to stop at.
 pub(crate) struct Stops([bool; 256]);
 

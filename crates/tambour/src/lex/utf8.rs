@@ -1,6 +1,7 @@
 //! UTF-8 across chunks: bytes in, text out, a replacement character for what is no text.
 
 use ascii::AsAsciiStr;
+use simdutf8::compat::from_utf8;
 
 /// Decodes chunks of bytes that may be cut inside a character.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +51,7 @@ impl Utf8 {
             }
         };
         loop {
-            match std::str::from_utf8(rest) {
+            match from_utf8(rest) {
                 Ok(valid) => {
                     if !valid.is_empty() {
                         text(valid, None);
@@ -59,7 +60,7 @@ impl Utf8 {
                 }
                 Err(error) => {
                     let (valid, after) = rest.split_at(error.valid_up_to());
-                    if let Ok(valid) = std::str::from_utf8(valid)
+                    if let Ok(valid) = from_utf8(valid)
                         && !valid.is_empty()
                     {
                         text(valid, None);
@@ -118,5 +119,16 @@ impl Utf8 {
     #[must_use]
     pub fn held(&self) -> usize {
         self.len
+    }
+}
+
+/// Length of the UTF-8 character that starts with `byte`.
+#[inline]
+pub(crate) fn width(byte: u8) -> usize {
+    match byte {
+        0..=0xBF => 1,
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xFF => 4,
     }
 }

@@ -50,6 +50,8 @@ impl Trim {
         }
         if self.held.len() + space.len() > self.limit {
             self.overflow(space, out);
+        } else if let [blank] = space.as_bytes() {
+            self.held.push(char::from(*blank));
         } else {
             self.held.push_str(space);
         }

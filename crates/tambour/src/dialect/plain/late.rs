@@ -33,12 +33,16 @@ impl Late {
         if let Some(lines) = &mut self.lines
             && let Some(found) = lines.find(text)
         {
-            self.lines = None;
-            let place = at().after(&text[..found]);
-            let message = "events begin after the reply was taken for plain text";
-            let report = Report::new(rules::STRUCTURE_LATE, place, place.offset + 1, message);
-            out.report(report.repaired("kept as text"));
+            self.found(at().after(&text[..found]), out);
         }
+    }
+
+    #[cold]
+    fn found(&mut self, at: Place, out: &mut dyn Output) {
+        self.lines = None;
+        let message = "events begin after the reply was taken for plain text";
+        let report = Report::new(rules::STRUCTURE_LATE, at, at.offset + 1, message);
+        out.report(report.repaired("kept as text"));
     }
 
     /// A tag of the answer.

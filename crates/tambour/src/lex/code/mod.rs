@@ -119,13 +119,18 @@ impl Code {
             let end = ends.trailing_zeros() as usize;
             ends &= ends - 1;
             let line = &bytes[at..end];
-            if at == 0 || !self.block.line(line) {
+            if at > 0 && self.block.line(line) {
+                at = end + 1;
+                continue;
+            }
+            // Of content nothing counts but that it ends.
+            if !matches!(self.block.line, Line::Inline) {
                 self.piece(line);
                 if matches!(self.block.line, Line::Mark { .. }) {
                     self.end_marks();
                 }
-                self.end_line();
             }
+            self.end_line();
             at = end + 1;
         }
         self.piece(&bytes[at..]);

@@ -1,6 +1,7 @@
 //! Strings without quotes: how far they go.
 
 use crate::lex::json::{self, BARE, Quote};
+use crate::lex::utf8;
 
 use super::event::{JsonEvent, JsonSink};
 use super::peek::{Key, More, Peek, WINDOW};
@@ -44,7 +45,7 @@ impl Reader {
             _ => {}
         }
         // Handed out at once, so that it is not counted again.
-        c.at = at + json::width(byte);
+        c.at = at + utf8::width(byte);
         sink.event(JsonEvent::StringDelta(&c.text[from..c.at]));
         Flow::Go
     }

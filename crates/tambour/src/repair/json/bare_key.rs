@@ -1,6 +1,7 @@
 //! Keys without quotes, and words in an object that are none.
 
 use crate::lex::json::{self, Quote};
+use crate::lex::utf8;
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
@@ -50,7 +51,7 @@ impl Reader {
                     break (end, false);
                 }
                 None if byte == b'/' && p.comment(end)? => break (end, false),
-                None => end += json::width(byte),
+                None => end += utf8::width(byte),
             }
         };
         let stop = stop.min(bytes.len());
@@ -82,7 +83,7 @@ impl Reader {
             return Ok(());
         }
         // `{"a" 1 2}` and the like: at least one character goes, so that this comes to an end.
-        let stop = stop.max(at + json::width(bytes[at])).min(bytes.len());
+        let stop = stop.max(at + utf8::width(bytes[at])).min(bytes.len());
         let end = self.base.offset + stop;
         self.settle(c.text);
         let place = self.place_at(c.text, at);

@@ -3,6 +3,7 @@
 use crate::lex::fence::Fence;
 use crate::lex::json::{self, PROSE};
 use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
+use crate::lex::utf8;
 
 use super::event::{Closing, JsonEvent, JsonSink, Origin, ThoughtMark};
 use super::peek::{More, Peek, WINDOW};
@@ -153,7 +154,7 @@ impl Reader {
             passed = at;
             match self.look(bytes, at, c.last) {
                 Err(More) => break,
-                Ok(Found::Nothing) => at += json::width(bytes[at]),
+                Ok(Found::Nothing) => at += utf8::width(bytes[at]),
                 Ok(Found::Marker(length)) => {
                     at += length;
                     passed = at;

@@ -4,6 +4,7 @@
 //! that needs bytes still to come is [`More`].
 
 use crate::lex::json::{self, Quote, is_space, is_word};
+use crate::lex::utf8;
 
 /// Bytes looked at from the place of a question on.
 pub(super) const WINDOW: usize = 128;
@@ -127,7 +128,7 @@ impl<'a> Peek<'a> {
                     Some((mark, length)) if quote.ends_with(mark) => {
                         return Ok(StringEnd::After(at + length));
                     }
-                    _ => at += json::width(byte),
+                    _ => at += utf8::width(byte),
                 },
             }
         }
@@ -175,7 +176,7 @@ impl<'a> Peek<'a> {
                 if !is_word(byte) && !letter {
                     break;
                 }
-                at += json::width(byte);
+                at += utf8::width(byte);
             }
             // A window may end inside a character.
             at = at.min(self.bytes.len());

@@ -1,6 +1,7 @@
 //! Whether a bracket in text begins a value, or stands in prose.
 
-use crate::lex::json::{self, Quote, is_word};
+use crate::lex::json::{Quote, is_word};
+use crate::lex::utf8;
 
 use super::peek::{Key, More, Peek};
 use super::reader::Reader;
@@ -85,7 +86,7 @@ impl Reader {
             let (next, _) = p.space(end)?;
             match p.mark(next)? {
                 Some(b')') => return Ok(end > at),
-                Some(b',') => at = p.space(next + json::width(p.byte(next)?.unwrap_or(b',')))?.0,
+                Some(b',') => at = p.space(next + utf8::width(p.byte(next)?.unwrap_or(b',')))?.0,
                 _ => return Ok(false),
             }
         }

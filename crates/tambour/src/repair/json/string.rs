@@ -1,6 +1,7 @@
 //! Strings in quotes: their text, their escapes, and what is done when they end without a quote.
 
 use crate::lex::json::{self, Quote};
+use crate::lex::utf8;
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
@@ -105,7 +106,7 @@ impl Reader {
             };
             let Some(length) = mark else {
                 if byte != b'\\' {
-                    at += json::width(byte);
+                    at += utf8::width(byte);
                     continue;
                 }
                 self.piece(c, (from, at), control.take(), sink);
