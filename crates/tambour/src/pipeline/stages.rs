@@ -58,13 +58,7 @@ impl Stages {
     /// What is known whole, of the reply or from elsewhere.
     pub(super) fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
         let Stages { sequencer, extensions, outcome, .. } = self;
-        sequencer.extension(extension, &mut |event| match event {
-            Event::Extension(extension) if !*extensions => outcome.keep(*extension),
-            event => {
-                outcome.observe(&event);
-                sink.event(event);
-            }
-        });
+        tell(extension, *extensions, sequencer, outcome, sink);
     }
 
     /// An end of the stream.
@@ -72,6 +66,23 @@ impl Stages {
         self.outcome.observe(&event);
         sink.event(event);
     }
+}
+
+/// Puts an extension in its place, counts it and sends it where they are wanted.
+fn tell(
+    extension: Extension,
+    wanted: bool,
+    sequencer: &mut Sequencer,
+    outcome: &mut Outcome,
+    sink: &mut dyn Sink,
+) {
+    sequencer.extension(extension, &mut |event| match event {
+        Event::Extension(extension) if !wanted => outcome.keep(*extension),
+        event => {
+            outcome.observe(&event);
+            sink.event(event);
+        }
+    });
 }
 
 /// The path from a dialect to the sink: policy, sequencer, findings.
@@ -137,14 +148,12 @@ impl Output for ToSink<'_> {
     }
 
     fn act(&mut self, action: Action) {
-        let ToSink { stages, sink } = self;
+        let Stages { policy, sequencer, extensions, outcome, .. } = &mut *self.stages;
         if let Action::Answer(answer) = &action {
-            stages.outcome.answer = Some(answer.clone());
+            outcome.answer = Some(answer.clone());
         }
-        let mut told = Vec::new();
-        stages.policy.act(action, &mut |extension| told.push(extension));
-        stages.outcome.applied.extend(stages.policy.take_applied());
-        told.into_iter().for_each(|extension| stages.extension(extension, *sink));
+        policy.act(action, &mut |extension| tell(extension, *extensions, sequencer, outcome, self.sink));
+        outcome.applied.extend(policy.take_applied());
     }
 
     fn report(&mut self, report: Report) {

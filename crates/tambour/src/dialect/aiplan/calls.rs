@@ -1,5 +1,7 @@
 //! The calls of a plan: their form, their tools and arguments, who may call them (P-014 to P-016, P-028, P-031, P-033).
 
+use std::fmt::Arguments;
+
 use serde_json::{Map, Value};
 
 use super::args::{Decoded, decode, holds_args, is_args_name, rename};
@@ -72,13 +74,13 @@ impl Check<'_> {
     /// One call; what is wrong with it makes the plan invalid (P-028).
     fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<Call> {
         let (place, end) = self.places.call(index);
-        let at = format!("/tool_calls/{index}");
+        let at = format_args!("/tool_calls/{index}");
         let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
             self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
             return None;
         };
-        let further = further(fields, &at);
+        let further = further(fields, at);
         if let Some(renamed) = rename(fields) {
             let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
             self.reports.push(found.repaired("read as that"));
@@ -112,7 +114,7 @@ impl Check<'_> {
             self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
             return None;
         };
-        let args = self.args(fields, tool, (place, end), &at)?;
+        let args = self.args(fields, tool, (place, end), at)?;
         if !tool.allows(options.caller.as_deref()) {
             let caller = options.caller.as_deref().unwrap_or("a caller without a name");
             let message = format!("`{at}`: `{name}` is not open to {caller}");
@@ -140,7 +142,7 @@ impl Check<'_> {
         fields: &mut Map<String, Value>,
         tool: &Tool,
         (place, end): Stand,
-        at: &str,
+        at: Arguments<'_>,
     ) -> Option<Value> {
         let args = match fields.get("args") {
             Some(Value::String(text)) => match decode(text, &self.options.limits, &mut self.room) {
@@ -194,7 +196,7 @@ impl Check<'_> {
 }
 
 /// Says which fields of a call have no meaning: they stay in the plan and change nothing (P-029).
-fn further(call: &Map<String, Value>, at: &str) -> Option<String> {
+fn further(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
     let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
     let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";
     let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || openai(key);
