@@ -2,7 +2,7 @@
 //! for `<` in each chunk, measured in the same run.
 //!
 //! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once, to see that it works. `--json` prints one object a line. `--count CASE SIZE CHUNK` reads once, for tools
-//! that count instructions.
+//! that count instructions; `--only CASE` measures one case.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -64,9 +64,10 @@ fn main() {
     let each = Duration::from_millis(if flags.is_empty() { 0 } else { 150 });
     match arguments.as_slice() {
         ["--count", case, size, chunk] => count(case, size, chunk),
+        ["--only", case] => table(&measure(each, cases().filter(|(name, ..)| name == case))),
         ["--cases"] => cases().for_each(|(name, ..)| println!("{name}")),
-        ["--json"] => measure(each).iter().for_each(Row::json),
-        _ => table(&measure(each)),
+        ["--json"] => measure(each, cases()).iter().for_each(Row::json),
+        _ => table(&measure(each, cases())),
     }
 }
 
@@ -127,10 +128,10 @@ impl Row {
     }
 }
 
-/// Measures all cases, each for so long.
-fn measure(each: Duration) -> Vec<Row> {
+/// Measures these cases, each for so long.
+fn measure(each: Duration, cases: impl Iterator<Item = (&'static str, &'static str, Make)>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (case, dialect, make) in cases() {
+    for (case, dialect, make) in cases {
         for size in SIZES {
             let reply = make(size);
             let reply = reply.as_bytes();

@@ -49,7 +49,7 @@ impl Place {
         match memchr::memrchr(b'\n', bytes) {
             None => self.column += scalars(bytes),
             Some(last) => {
-                self.line += memchr::memchr_iter(b'\n', &bytes[..last]).count() as u32 + 1;
+                self.line += line_feeds(&bytes[..last]) + 1;
                 self.column = 1 + scalars(&bytes[last + 1..]);
             }
         }
@@ -171,6 +171,15 @@ impl<'a> At<'a> {
 impl From<Place> for At<'_> {
     fn from(place: Place) -> Self {
         At(Known::Place(place))
+    }
+}
+
+#[inline]
+fn line_feeds(bytes: &[u8]) -> u32 {
+    // A search is worth its start from some length on.
+    match bytes.len() {
+        0..64 => bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum(),
+        _ => memchr::memchr_iter(b'\n', bytes).count() as u32,
     }
 }
 

@@ -38,10 +38,9 @@ pub struct Update {
 /// A plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The object, or the fallback (P-017).
+    /// The object, or the fallback (P-017). Each item of its `tool_calls` may run: `name`, and `args` that satisfy the
+    /// schema of that tool.
     pub plan: Value,
-    /// Calls that may run, in order.
-    pub calls: Vec<Call>,
     /// Whether it is the fallback.
     pub is_fallback: bool,
 }

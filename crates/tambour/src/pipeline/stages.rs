@@ -152,7 +152,9 @@ impl Output for ToSink<'_> {
         if let Action::Answer(answer) = &action {
             outcome.answer = Some(answer.clone());
         }
-        policy.act(action, &mut |extension| tell(extension, *extensions, sequencer, outcome, self.sink));
+        policy.act(action, *extensions, &mut |extension| {
+            tell(extension, *extensions, sequencer, outcome, self.sink);
+        });
         outcome.applied.extend(policy.take_applied());
     }
 

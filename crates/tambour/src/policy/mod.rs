@@ -83,10 +83,12 @@ impl Policy {
         std::mem::take(&mut self.applied)
     }
 
-    /// What is told of an action, in order.
-    pub fn act(&mut self, action: Action, tell: &mut dyn FnMut(Extension)) {
+    /// What is told of an action, in order. A plan that is not `shown` is told without its calls, which may be many: they
+    /// are told by themselves.
+    pub fn act(&mut self, action: Action, shown: bool, tell: &mut dyn FnMut(Extension)) {
         match action {
-            Action::Plan(Plan { plan, calls, is_fallback }) => {
+            Action::Plan(Plan { mut plan, is_fallback }) => {
+                let calls = calls(&mut plan, shown);
                 tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
                 calls.into_iter().for_each(|call| tell(self.call(call)));
             }
@@ -165,6 +167,24 @@ impl Policy {
         reports.into_iter().for_each(report);
         queries
     }
+}
+
+/// The calls of a plan, which keeps them or not.
+fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
+    let Some(Value::Array(written)) = plan.get_mut("tool_calls") else { return Vec::new() };
+    let call = |call: &mut Value| {
+        let mut field = |name| match keep {
+            true => call.get(name).cloned(),
+            false => call.get_mut(name).map(Value::take),
+        };
+        let Some(Value::String(name)) = field("name") else { return None };
+        Some(Call { name, args: field("args")? })
+    };
+    let calls = written.iter_mut().filter_map(call).collect();
+    if !keep {
+        written.clear();
+    }
+    calls
 }
 
 /// The queries in broken JSON, and whether they are all of it. A query that was cut at the end is not one.

@@ -127,6 +127,8 @@ impl Schema {
             message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
         };
         match self.validator() {
+            // Most values are right, and to tell that is cheaper than to look for what is wrong.
+            Some(validator) if validator.is_valid(value) => Vec::new(),
             Some(validator) => validator.iter_errors(value).take(most).map(mismatch).collect(),
             None => alone("there is no usable schema".to_owned()),
         }

@@ -9,15 +9,14 @@ use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
 use super::options::{self, PlanOptions};
 use super::rules;
-use crate::dialect::Call;
 use crate::finding::Report;
 use crate::finding::clip;
 use crate::schema::type_name;
 use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
-    /// The calls; `None` when they cannot be read as such.
-    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<Vec<Call>> {
+    /// The calls: how many are valid; `None` when they cannot be read as such. A valid one has `name` and `args`.
+    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<usize> {
         if !self.present("tool_calls") {
             return None;
         }
@@ -26,27 +25,29 @@ impl Check<'_> {
             self.type_fault("tool_calls", "a list", "P-014");
             return None;
         }
-        let Some(Value::Array(mut written)) = self.fields.get_mut("tool_calls").map(Value::take) else {
+        let Some(Value::Array(mut calls)) = self.fields.get_mut("tool_calls").map(Value::take) else {
             return None;
         };
-        let forbidden = mode.is_some_and(|mode| mode.calls == Calls::None) && !written.is_empty();
-        let mut calls = Vec::new();
-        let mut kept = Vec::new();
-        for (index, call) in written.iter_mut().enumerate() {
+        let forbidden = mode.is_some_and(|mode| mode.calls == Calls::None) && !calls.is_empty();
+        let drops = self.options.of::<PlanOptions>().drop_invalid_calls;
+        let mut sound = 0;
+        let mut indices = 0..;
+        calls.retain_mut(|call| {
+            let index = indices.next().unwrap_or_default();
             let before = self.reports.len();
             let valid = std::mem::replace(&mut self.valid, true);
-            let found = self.call(index, call, mode);
-            if self.options.of::<PlanOptions>().drop_invalid_calls && !self.valid {
+            self.call(index, call, mode);
+            sound += usize::from(self.valid);
+            if drops && !self.valid {
                 self.drop_call(index, before);
                 self.valid = valid;
-                continue;
+                return false;
             }
             self.valid &= valid;
-            calls.extend(found);
-            kept.push(call.take());
-        }
-        let none = kept.is_empty();
-        self.fields.insert("tool_calls".to_owned(), Value::Array(kept));
+            true
+        });
+        let none = calls.is_empty();
+        self.fields.insert("tool_calls".to_owned(), Value::Array(calls));
         if let Some(mode) = mode {
             if forbidden {
                 let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
@@ -57,7 +58,7 @@ impl Check<'_> {
                 self.fault(Report::new(rules::CALLS_EMPTY, place, end, message));
             }
         }
-        Some(calls)
+        Some(sound)
     }
 
     /// Turns the faults of a call into the word that it was left out.
@@ -72,13 +73,12 @@ impl Check<'_> {
     }
 
     /// One call; what is wrong with it makes the plan invalid (P-028).
-    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) -> Option<Call> {
+    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) {
         let (place, end) = self.places.call(index);
         let at = format_args!("/tool_calls/{index}");
         let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
-            self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
-            return None;
+            return self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
         };
         let further = further(fields, at);
         if let Some(renamed) = rename(fields) {
@@ -86,66 +86,60 @@ impl Check<'_> {
             self.reports.push(found.repaired("read as that"));
         }
         let name = match fields.get("name") {
-            Some(Value::String(name)) if !name.trim().is_empty() => name.clone(),
-            Some(Value::String(_)) => {
-                self.fault(fault(format!("`{at}/name` is blank")));
-                return None;
-            }
+            Some(Value::String(name)) if !name.trim().is_empty() => name,
+            Some(Value::String(_)) => return self.fault(fault(format!("`{at}/name` is blank"))),
             Some(other) => {
-                self.fault(fault(format!("`{at}/name` is {}, not a string", type_name(other))));
-                return None;
+                return self.fault(fault(format!("`{at}/name` is {}, not a string", type_name(other))));
             }
-            None => {
-                self.fault(fault(format!("`{at}/name` is missing")));
-                return None;
-            }
+            None => return self.fault(fault(format!("`{at}/name` is missing"))),
         };
         let options = self.options;
         let tools = options::tools(options);
-        let Some(tool) = tools.get(&name) else {
+        let Some(tool) = tools.get(name) else {
             // Looking for close names takes time: there may be thousands of calls.
             self.unknown += 1;
-            let close = if self.unknown <= MISMATCHES { tools.close(&name) } else { Vec::new() };
+            let close = if self.unknown <= MISMATCHES { tools.close(name) } else { Vec::new() };
             let hint = match close.is_empty() {
                 true => String::new(),
                 false => format!("; close names: {}", close.join(", ")),
             };
-            let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(&name, 60));
-            self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
-            return None;
+            let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(name, 60));
+            return self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
         };
-        let args = self.args(fields, tool, (place, end), at)?;
+        if !self.args(fields, tool, (place, end), at) {
+            return;
+        }
         if !tool.allows(options.caller.as_deref()) {
             let caller = options.caller.as_deref().unwrap_or("a caller without a name");
-            let message = format!("`{at}`: `{name}` is not open to {caller}");
-            self.fault(Report::new(rules::TOOL_FORBIDDEN, place, end, message));
-            return None;
+            let message = format!("`{at}`: `{}` is not open to {caller}", tool.name);
+            return self.fault(Report::new(rules::TOOL_FORBIDDEN, place, end, message));
         }
         if let Some(mode) = mode
             && mode.calls == Calls::ReadOnly
             && !tool.read_only
         {
-            let message = format!("`{at}`: `{name}` does more than read, in a {} plan", mode.name);
-            self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
-            return None;
+            let message = format!("`{at}`: `{}` does more than read, in a {} plan", tool.name, mode.name);
+            return self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
         }
         // Of a call that cannot run all is reported already.
         if let Some(message) = further {
             self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
-        Some(Call { name, args })
     }
 
-    /// The arguments of a call, read as P-031 says and held against the schema of the tool.
+    /// The arguments of a call, read as P-031 says and held against the schema of the tool: whether they satisfy it.
     fn args(
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &Tool,
         (place, end): Stand,
         at: Arguments<'_>,
-    ) -> Option<Value> {
-        let args = match fields.get("args") {
-            Some(Value::String(text)) => match decode(text, &self.options.limits, &mut self.room) {
+    ) -> bool {
+        let Some(args) = fields.get_mut("args") else {
+            return self.without_args(fields, tool, (place, end), at);
+        };
+        if let Value::String(text) = args {
+            match decode(text, &self.options.limits, &mut self.room) {
                 Decoded::Object(value, duplicates) => {
                     for duplicate in duplicates {
                         // Places in the text are none of the reply.
@@ -157,31 +151,17 @@ impl Check<'_> {
                     let message = format!("`{at}/args` is a text");
                     let found = Report::new(rules::ARGS_AS_TEXT, place, end, message);
                     self.reports.push(found.repaired("read as the object it holds"));
-                    value
+                    *args = value;
                 }
                 Decoded::Unusable(why) => {
                     let message = format!("`{at}/args` is a text, and in it: {why}");
                     self.fault(Report::new(rules::CALL_INVALID, place, end, message));
-                    return None;
+                    return false;
                 }
-                Decoded::None => Value::String(text.clone()),
-            },
-            Some(args) => args.clone(),
-            None => {
-                let other = fields.iter().find(|(_, value)| holds_args(value));
-                if other.is_some() || !tool.takes_nothing() {
-                    let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key, 60)));
-                    let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
-                    self.fault(Report::new(rules::CALL_INVALID, place, end, message).row("P-031"));
-                    return None;
-                }
-                let message = format!("`{at}/args` is missing");
-                let found = Report::new(rules::ARGS_MISSING, place, end, message);
-                self.reports.push(found.repaired("read as `{}`"));
-                Value::Object(Map::new())
+                Decoded::None => {}
             }
-        };
-        let mismatches = tool.check(&args, MISMATCHES);
+        }
+        let mismatches = tool.check(args, MISMATCHES);
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
             let report = Report::new(rules::ARGS_INVALID, place, end, message);
@@ -190,8 +170,29 @@ impl Check<'_> {
             let argument = !mismatch.pointer.is_empty() && standard();
             self.fault(if argument { report.row("P-021") } else { report });
         }
-        fields.insert("args".to_owned(), args.clone());
-        mismatches.is_empty().then_some(args)
+        mismatches.is_empty()
+    }
+
+    /// Those of a call that has none: right for a tool that needs none (P-031).
+    fn without_args(
+        &mut self,
+        fields: &mut Map<String, Value>,
+        tool: &Tool,
+        (place, end): Stand,
+        at: Arguments<'_>,
+    ) -> bool {
+        let other = fields.iter().find(|(_, value)| holds_args(value));
+        if other.is_some() || !tool.takes_nothing() {
+            let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key, 60)));
+            let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
+            self.fault(Report::new(rules::CALL_INVALID, place, end, message).row("P-031"));
+            return false;
+        }
+        let message = format!("`{at}/args` is missing");
+        let found = Report::new(rules::ARGS_MISSING, place, end, message);
+        self.reports.push(found.repaired("read as `{}`"));
+        fields.insert("args".to_owned(), Value::Object(Map::new()));
+        true
     }
 }
 

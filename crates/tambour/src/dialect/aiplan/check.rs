@@ -6,7 +6,6 @@ use super::modes::{Calls, Mode, Text, mode, modes};
 use super::options;
 use super::outside::join;
 use super::rules;
-use crate::dialect::Call;
 use crate::finding::Report;
 use crate::finding::clip;
 use crate::options::Options;
@@ -148,7 +147,8 @@ impl Places {
 pub(super) struct Checked {
     /// The object with what was repaired; the four fields first.
     pub(super) plan: Value,
-    pub(super) calls: Vec<Call>,
+    /// How many of its calls are valid.
+    pub(super) calls: usize,
     pub(super) reports: Vec<Report>,
     /// Whether nothing forbids to use it.
     pub(super) valid: bool,
@@ -172,7 +172,7 @@ pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked
     check.thought();
     let mode = check.mode();
     let calls = check.calls(mode);
-    check.text(mode, calls.as_ref().is_some_and(|calls| !calls.is_empty()));
+    check.text(mode, calls.is_some_and(|calls| calls > 0));
     check.others(mode);
     let written = check.fields.get("tool_calls");
     let acts = mode.is_some_and(|mode| mode.calls == Calls::Some)

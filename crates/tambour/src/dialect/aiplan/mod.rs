@@ -101,12 +101,12 @@ impl AiPlan {
             }
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
-        let executable = !checked.calls.is_empty();
+        let executable = checked.calls > 0;
         let waits = executable && self.looping;
         if executable && !sent && !waits {
             out.intent(Intent::ThinkingEnd);
         }
-        let plan = Plan { plan: checked.plan, calls: checked.calls, is_fallback: false };
+        let plan = Plan { plan: checked.plan, is_fallback: false };
         out.act(Action::Plan(plan));
         if !self.front.body.answered && !waits {
             out.intent(Intent::FinalText(&self.texts.running));
@@ -169,7 +169,7 @@ impl AiPlan {
             out.intent(Intent::ThinkingEnd);
         }
         let plan = fallback::plan(&self.texts);
-        let plan = Plan { plan, calls: Vec::new(), is_fallback: true };
+        let plan = Plan { plan, is_fallback: true };
         out.act(Action::Plan(plan));
     }
 }
