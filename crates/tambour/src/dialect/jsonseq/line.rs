@@ -44,22 +44,25 @@ const LATE: usize = 16;
 const BUFFER: usize = 256;
 
 impl Line {
-    /// The line of an object that begins here.
+    /// An object begins here; no line was under way.
     pub(super) fn begin(&mut self, at: Place, framed: bool) {
-        *self = Line { at, start: at, depth: 1, framed, ..std::mem::take(self).cleared() };
+        (self.at, self.start, self.depth, self.framed) = (at, at, 1, framed);
     }
 
-    /// No line, in the buffers of this one, where they are small.
-    pub(super) fn cleared(self) -> Line {
-        let Line { mut top, mut sub, mut name, mut id_text, mut late, .. } = self;
-        for buffer in [&mut top, &mut sub, &mut name, &mut id_text] {
+    /// No line is under way; its buffers are used again, where they are small.
+    pub(super) fn clear(&mut self) {
+        let Line { top, sub, name, id_text, late, .. } = self;
+        for buffer in [&mut *top, &mut *sub, &mut *name, &mut *id_text] {
             if buffer.capacity() > BUFFER {
                 *buffer = String::new();
             }
             buffer.clear();
         }
         late.clear();
-        Line { top, sub, name, id_text, late, ..Line::default() }
+        (self.at, self.start, self.depth, self.framed) = (Place::START, Place::START, 0, false);
+        (self.naming, self.named, self.id_string) = (false, false, false);
+        (self.id, self.target, self.streaming, self.filled) = (None, None, false, false);
+        (self.text_depth, self.text_at, self.waiting) = (0, 0, 0);
     }
 
     pub(super) fn key(&mut self, text: &str, depth: usize, place: KeyPlace<'_>) {
@@ -157,9 +160,8 @@ impl Line {
     }
 }
 
-/// An object that has been read.
+/// An object that has been read, beside its line.
 pub(super) struct Done {
-    pub(super) line: Line,
     /// `None` when it is larger than the limits; empty when its text was handed on.
     pub(super) value: Option<Map<String, Value>>,
     pub(super) duplicates: Vec<Duplicate>,
@@ -168,8 +170,8 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// The object of `line`, which `builder` has up to its end.
-    pub(super) fn new(line: Line, builder: &mut Builder, end: usize) -> Done {
+    /// The object that `builder` has up to its end.
+    pub(super) fn new(builder: &mut Builder, end: usize) -> Done {
         let (value, duplicates, members) = match builder.see(&JsonEvent::ValueEnd(End::default())) {
             Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
                 (Some(object), duplicates, members)
@@ -180,6 +182,6 @@ impl Done {
             }
             _ => (None, Vec::new(), builder.members(0)),
         };
-        Done { line, value, duplicates, members, end }
+        Done { value, duplicates, members, end }
     }
 }

@@ -33,9 +33,8 @@ pub(super) struct Lines {
     builder: Builder,
     outer: Outer,
     line: Line,
-    /// One that is over, for its buffers.
-    spare: Line,
-    /// An item of an array, until it is known whether its end is its own.
+    /// The last one that is over, and its object: an item of an array, until it is known whether its end is its own.
+    last: Line,
     done: Option<Done>,
     pretty: bool,
     options: Arc<Options>,
@@ -105,7 +104,7 @@ impl Body for Lines {
     fn held(&self) -> usize {
         // Before the first event all text is held anyway.
         let thoughts = self.thoughts.held();
-        let done = self.done.as_ref().map_or(0, |done| done.line.waiting);
+        let done = if self.done.is_some() { self.last.waiting } else { 0 };
         self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
     }
 
@@ -139,7 +138,7 @@ impl Lines {
             builder: Builder::limited(limits.hold, limits.items).placing(2),
             outer: Outer::default(),
             line: Line::default(),
-            spare: Line::default(),
+            last: Line::default(),
             done: None,
             pretty: false,
             options: Arc::clone(options),
@@ -267,17 +266,17 @@ impl Lines {
 
     fn object_ends(&mut self) {
         let end = self.outer.object_ends();
-        let line = std::mem::replace(&mut self.line, std::mem::take(&mut self.spare));
-        self.done = Some(Done::new(line, &mut self.builder, end));
+        std::mem::swap(&mut self.line, &mut self.last);
+        self.line.clear();
+        self.done = Some(Done::new(&mut self.builder, end));
     }
 
     /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
     fn item_ends(&mut self, cut: bool, out: &mut dyn Output) {
         if let Some(done) = self.done.take() {
             let end = done.end;
-            let (line, members) = self.object(done, cut, out);
+            let members = self.object(done, cut, out);
             self.builder.reuse(members);
-            self.spare = line.cleared();
             self.flush(end, out);
         }
     }
@@ -287,7 +286,7 @@ impl Lines {
         let Outer { at, array, .. } = self.outer;
         if !array && let Some(done) = &mut self.done {
             done.end = end.offset;
-            let several = end.place.line > done.line.start.line && !end.closed_by_us;
+            let several = end.place.line > self.last.start.line && !end.closed_by_us;
             if several && !std::mem::replace(&mut self.pretty, true) {
                 self.order.reports.found(
                     rules::LINES_PRETTY,
@@ -324,9 +323,10 @@ impl Lines {
         self.builder.forget_value();
     }
 
-    /// A whole object. Gives back what it was kept in.
-    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) -> (Line, Members) {
-        let Done { line, value, duplicates, mut members, end } = done;
+    /// A whole object, of the line that ended last. Gives back what it was kept in.
+    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) -> Members {
+        let Done { value, duplicates, mut members, end } = done;
+        let line = &self.last;
         members.ended(end);
         for duplicate in duplicates {
             let sent = line.is_late(duplicate.again.0.offset);
@@ -338,18 +338,18 @@ impl Lines {
         let named = if line.framed { self.text.named.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
-                streamed::rest(line.name.trim(), &line, &members, true, &mut self.order);
+                streamed::rest(line.name.trim(), line, &members, true, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
                 self.order.reports.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
             }
-            return (line, members);
+            return members;
         };
         self.cut |= cut && named.is_none() && event::may_begin(&object);
         let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
-        let whole = Whole { line: &line, object, members: &members, end, cut };
+        let whole = Whole { line, object, members: &members, end, cut };
         event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);
-        (line, members)
+        members
     }
 
     /// A frame that ended without data is an event without fields.

@@ -6,7 +6,7 @@ use crate::finding::Report;
 use crate::span::Place;
 
 use super::event::{End, JsonEvent, JsonSink, Start};
-use super::keys::{self, Duplicate, Keys};
+use super::keys::{self, Buffers, Duplicate, Keys};
 use super::members::Members;
 
 /// A value that was read, and how.
@@ -32,6 +32,7 @@ pub struct Builder {
     items: Vec<Value>,
     /// Keys of all open objects, the one whose value has not come included.
     keys: Vec<(String, Place)>,
+    buffers: Buffers,
     root: Option<Value>,
     text: String,
     start: Option<Start>,
@@ -230,13 +231,13 @@ impl Builder {
             let end = keys.get(at + 1).map_or(place.offset, |(_, next)| next.offset);
             Duplicate::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
         }
-        self.keys.push((text.to_owned(), place));
+        self.keys.push((self.buffers.fill(text), place));
     }
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         if self.unasked {
-            self.keys.truncate(open.keys);
+            self.buffers.keep(self.keys.drain(open.keys..).map(|(key, _)| key));
             return self.put(Value::Null);
         }
         let items = self.items.drain(open.items..);

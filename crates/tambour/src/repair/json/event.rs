@@ -98,8 +98,9 @@ pub struct KeyPlace<'a> {
 impl KeyPlace<'_> {
     /// The place.
     #[must_use]
+    #[inline]
     pub fn get(self) -> Place {
-        self.from.after(self.over)
+        if self.over.is_empty() { self.from } else { self.from.after(self.over) }
     }
 
     /// The offset of the place, for which nothing is counted.

@@ -1,4 +1,4 @@
-//! Keys that stand twice in one object (P-030).
+//! Keys of objects: those that stand twice in one (P-030), and their buffers.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -6,6 +6,30 @@ use crate::finding::Report;
 use crate::finding::clip;
 use crate::repair::rules;
 use crate::span::Place;
+
+/// Buffers of keys that are gone, for those that come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Buffers(Vec<String>);
+
+/// How many are kept, and of how many bytes at most.
+const BUFFERS: usize = 16;
+const BUFFER: usize = 1 << 10;
+
+impl Buffers {
+    pub(super) fn fill(&mut self, key: &str) -> String {
+        let mut buffer = self.0.pop().unwrap_or_default();
+        buffer.push_str(key);
+        buffer
+    }
+
+    pub(super) fn keep(&mut self, gone: impl Iterator<Item = String>) {
+        let small = gone.filter(|key| key.capacity() <= BUFFER);
+        for mut key in small.take(BUFFERS.saturating_sub(self.0.len())) {
+            key.clear();
+            self.0.push(key);
+        }
+    }
+}
 
 /// A key that came again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Where the members of a value stand: from a key to the next one beside or above it.
 
 use super::event::{JsonEvent, KeyPlace};
+use super::keys::Buffers;
 use crate::span::Place;
 
 /// A first place, and the offset after the last one.
@@ -19,6 +20,7 @@ pub struct Members {
     /// Objects so far.
     objects: usize,
     depth: usize,
+    buffers: Buffers,
 }
 
 /// Members whose places are kept.
@@ -85,7 +87,7 @@ impl Members {
 
     /// Forgets all.
     fn clear(&mut self) {
-        self.list.clear();
+        self.buffers.keep(self.list.drain(..).map(|member| member.key));
         self.path.clear();
         self.open.clear();
         (self.more, self.objects) = (None, 0);
@@ -133,7 +135,7 @@ impl Members {
             *member = Some(self.list.len());
             self.open.push(self.list.len());
             self.list.push(Member {
-                key: key.to_owned(),
+                key: self.buffers.fill(key),
                 key_end: at.end(),
                 object: *object,
                 parent,
