@@ -120,7 +120,7 @@ impl ToSink<'_> {
 impl Output for ToSink<'_> {
     #[inline]
     fn intent(&mut self, intent: Intent<'_>) {
-        // Text is most of a reply: it takes the short way, on which there is nothing to be dropped.
+        // Text is most of a reply: it takes the short way.
         match intent {
             Intent::FinalText(text) => {
                 std::mem::forget(intent);
@@ -129,8 +129,14 @@ impl Output for ToSink<'_> {
             }
             Intent::PhaseText(text) => {
                 std::mem::forget(intent);
+                let Stages { sequencer, extensions, .. } = &mut *self.stages;
                 let sink = &mut *self.sink;
-                self.stages.sequencer.phase_text(text, &mut |event| sink.event(event));
+                // Behind the answer it is an aside.
+                sequencer.phase_text(text, &mut |event| {
+                    if *extensions || event.kind() != EventKind::Extension {
+                        sink.event(event);
+                    }
+                });
             }
             other => self.other(&other),
         }

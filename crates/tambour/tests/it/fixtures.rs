@@ -1,7 +1,8 @@
 //! Every fixture gives what it says, however it is cut.
 
-use tambour::Profile;
 use tambour::dialect::DIALECTS;
+use tambour::event::{EventKind, Joined};
+use tambour::{Event, Pipeline, Profile};
 use tambour_fixtures::fixture::updating;
 use tambour_fixtures::queue;
 use tambour_fixtures::random::Random;
@@ -86,6 +87,36 @@ fn fixtures_give_valid_streams() {
         let skips = |given: &serde_json::Value| given["plain.thinking"] == "skip";
         options.allow_missing_thinking |= fixture.written.get("options").is_some_and(skips);
         grammar::valid(&reading.events, &options).map_err(|error| format!("{}: {error}", fixture.name))
+    });
+}
+
+#[test]
+fn extensions_come_only_when_they_are_asked_for() {
+    // without them the stream is the same but for them, and what is to be done is too.
+    each(|fixture| {
+        if is_judged_only(&fixture.dialect) {
+            return Ok(());
+        }
+        let options = profile(fixture, Profile::Lenient);
+        let read = |wanted: bool| {
+            let mut sink = Joined::default();
+            let pipeline = Pipeline::new(&fixture.dialect, &options).map_err(|error| error.to_string())?;
+            let mut pipeline = pipeline.with_extensions(wanted);
+            pipeline.push(&fixture.input, &mut sink);
+            pipeline.finish(&fixture.end, &mut sink);
+            Ok::<_, String>((sink.events, pipeline.outcome().calls.clone()))
+        };
+        let (without, with) = (read(false)?, read(true)?);
+        let contract = |events: Vec<Event<'static>>| {
+            let mut joined = Joined::default();
+            let kept = events.into_iter().filter(|event| event.kind() != EventKind::Extension);
+            kept.for_each(|event| tambour::event::Sink::event(&mut joined, event));
+            joined.events
+        };
+        let asked = without.0.iter().all(|event| event.kind() != EventKind::Extension);
+        let same = asked && without.1 == with.1 && contract(without.0) == contract(with.0);
+        same.then_some(())
+            .ok_or_else(|| format!("{}: extensions change what comes without them", fixture.name))
     });
 }
 

@@ -24,7 +24,8 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
     let end = built.end;
     let (value, wrapper) = unwrap(built.value);
     let PlanObject { frame, reports, guessed, sent, replaced, allowed, .. } = object;
-    let (frame, sent) = (&*frame, *sent && *allowed == Some(true));
+    let (frame, retracted) = (&*frame, *sent && *allowed != Some(true));
+    let sent = *sent && !retracted;
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner } else { &object.places };
     let twice = places.lists > 1;
@@ -60,11 +61,12 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";
         checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
-    } else if checked.acts && (*guessed || frame.thinking) {
+    } else if checked.acts && (*guessed || frame.thinking || retracted && checked.valid) {
         checked.valid = false;
-        let message = match *guessed {
-            true => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
-            false => "the plan stands in a thought or a comment; no call of it may run",
+        let message = match () {
+            () if *guessed => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
+            () if frame.thinking => "the plan stands in a thought or a comment; no call of it may run",
+            () => "an answer was sent before a second mode that has none; no call of it may run",
         };
         checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }

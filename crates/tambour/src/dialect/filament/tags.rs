@@ -141,8 +141,13 @@ impl Tags {
 
     /// All names, for a tolerant lexer.
     pub(super) fn names(&self) -> Names {
+        Names::new(self.words())
+    }
+
+    /// The same as words.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let others = OTHERS.iter().filter(|(_, kind, _)| self.kinds.contains(kind)).map(|(name, ..)| *name);
-        Names::new(self.expected.names().chain(others))
+        self.expected.names().chain(others)
     }
 
     pub(super) fn element(&self, at: usize) -> &Element {

@@ -86,6 +86,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     }
     let fields = fields(body, block.at, &["analysis"], &[], &cx.options.limits, out);
     let mut analysis: Vec<String> = texts(&fields, "analysis");
+    let tagged = analysis.len();
     let mut read = Read::default();
     for (text, at) in &fields.rest {
         if read.operations.is_some() {
@@ -104,7 +105,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         // It is not closed before the list.
         read = of_json(block, cx, text, *at, out);
         if read.operations.is_some() {
-            analysis.pop();
+            analysis.remove(tagged - 1);
             analysis.append(&mut read.analysis);
         }
     }

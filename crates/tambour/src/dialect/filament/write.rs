@@ -137,7 +137,7 @@ impl Writer<'_> {
 
     fn extension(&mut self, extension: &Extension) {
         let (kind, attributes, body) = match extension {
-            Extension::StateUpdate(update) => (Kind::Update, String::new(), of_update(update)),
+            Extension::StateUpdate(update) => (Kind::Update, String::new(), self.update(update)),
             Extension::StatusBar(bar) => (Kind::Status, String::new(), of_items(&bar.items)),
             Extension::Details(Details { summary, text }) => {
                 let summary = if summary.is_empty() {
@@ -150,7 +150,7 @@ impl Writer<'_> {
                 let written = format!("<{name}>\n{}\n</{name}>\n", trim(&body));
                 return self.inner.push(Inner::Details(written));
             }
-            Extension::Choice(choice) => (Kind::Choice, String::new(), of_choice(choice)),
+            Extension::Choice(choice) => (Kind::Choice, String::new(), self.choice(choice)),
             Extension::UiComponent(UiComponent { view, props, fallback_text }) => {
                 let fallback =
                     fallback_text.as_ref().map(|text| format!(" fallback=\"{}\"", attribute(text)));
@@ -184,6 +184,56 @@ impl Writer<'_> {
             let text = format!("<{name}{attributes}>\n{}\n</{name}>\n", trim(&body));
             self.put(kind, text);
         }
+    }
+
+    fn update(&self, update: &StateUpdate) -> String {
+        // Those that can never be carried out are none.
+        let lines: Vec<String> = of_event(update)
+            .iter()
+            .filter(|operation| operation.refusal().is_none())
+            .map(|operation| {
+                let mut list = vec![Value::from(operation.op()), Value::from(operation.path())];
+                list.extend(operation.value().cloned());
+                format!("  {}", json(&Value::Array(list)))
+            })
+            .collect();
+        let analysis = match update.analysis.is_empty() {
+            true => String::new(),
+            false => format!("<analysis>{}</analysis>\n", self.untagged(&update.analysis, &["analysis"])),
+        };
+        match lines.is_empty() {
+            true => format!("{analysis}[]"),
+            false => format!("{analysis}[\n{}\n]", lines.join(",\n")),
+        }
+    }
+
+    fn choice(&self, choice: &Choice) -> String {
+        let text = |text: &str| self.untagged(text, &["prompt", "option"]);
+        let options: String = choice
+            .options
+            .iter()
+            .map(|option| {
+                format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), text(&option.text))
+            })
+            .collect();
+        format!("<prompt>{}</prompt>\n<options>\n{options}</options>", text(&choice.prompt))
+    }
+
+    /// Text of a block in which no tag of the structure begins and none of these in the block, not even half of one.
+    fn untagged(&self, text: &str, inner: &[&str]) -> String {
+        let names: Vec<&str> = inner.iter().copied().chain(self.tags.words()).collect();
+        let mut out = String::with_capacity(text.len());
+        for (at, c) in text.char_indices() {
+            let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
+            let tag =
+                |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
+            if matches!(c, '<' | '＜') && names.iter().any(tag) {
+                out.push_str("&lt;");
+            } else {
+                out.push(c);
+            }
+        }
+        out
     }
 
     fn name(&self, kind: Kind) -> Option<String> {
@@ -270,30 +320,6 @@ fn json(value: &Value) -> String {
     value.to_string().replace("</", "<\\/")
 }
 
-fn of_update(update: &StateUpdate) -> String {
-    // Those that can never be carried out are none.
-    let operations: Vec<Value> = of_event(update)
-        .iter()
-        .filter(|operation| operation.refusal().is_none())
-        .map(|operation| {
-            let mut list = vec![Value::from(operation.op()), Value::from(operation.path())];
-            list.extend(operation.value().cloned());
-            Value::Array(list)
-        })
-        .collect();
-    let lines: Vec<String> = operations.iter().map(|operation| format!("  {}", json(operation))).collect();
-    let analysis = match update.analysis.is_empty() {
-        true => String::new(),
-        false => {
-            format!("<analysis>{}</analysis>\n", untagged(&update.analysis, &["analysis", "variable_update"]))
-        }
-    };
-    match lines.is_empty() {
-        true => format!("{analysis}[]"),
-        false => format!("{analysis}[\n{}\n]", lines.join(",\n")),
-    }
-}
-
 fn of_items(items: &[StatusItem]) -> String {
     let item = |StatusItem { name, text, items }: &StatusItem| {
         if name.is_empty() {
@@ -315,34 +341,4 @@ fn of_items(items: &[StatusItem]) -> String {
         }
     };
     items.iter().map(item).collect::<Vec<_>>().join("\n")
-}
-
-/// Names that tags in a choice begin with.
-const CHOICE: &[&str] = &["choice", "prompt", "option"];
-
-fn of_choice(choice: &Choice) -> String {
-    let options: String = choice
-        .options
-        .iter()
-        .map(|option| {
-            format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), untagged(&option.text, CHOICE))
-        })
-        .collect();
-    format!("<prompt>{}</prompt>\n<options>\n{options}</options>", untagged(&choice.prompt, CHOICE))
-}
-
-/// Text in which none of these tags around it begins, not even half of one.
-fn untagged(text: &str, names: &[&str]) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
-        let tag =
-            |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
-        if matches!(c, '<' | '＜') && names.iter().any(tag) {
-            out.push_str("&lt;");
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }

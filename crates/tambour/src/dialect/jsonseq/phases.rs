@@ -20,6 +20,8 @@ pub(super) struct Phases {
     /// The id of that phase as it was written.
     written: Option<Value>,
     last_id: u64,
+    /// Whether it was only that of a delta, whose phase may still begin.
+    only_delta: bool,
 }
 
 impl Phases {
@@ -32,7 +34,7 @@ impl Phases {
     pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut Reports) {
         self.real += 1;
         let number = self.number(id, at, reports);
-        self.last_id = number;
+        (self.last_id, self.only_delta) = (number, false);
         self.ids.insert(number);
         self.current = Some(number);
         self.written = id.cloned();
@@ -54,6 +56,9 @@ impl Phases {
             reports.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
             return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
         };
+        if id == self.last_id && self.only_delta {
+            return id;
+        }
         if id <= self.last_id {
             let message = format!("phase {id} comes after phase {}", self.last_id);
             reports.found(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
@@ -75,6 +80,7 @@ impl Phases {
                 reports.found_on(rules::DELTA_UNKNOWN, "J-017", at, message, repair);
                 self.current = Some(id);
                 self.written = Some(value.clone());
+                self.only_delta = id > self.last_id;
                 self.last_id = self.last_id.max(id);
                 out.intent(Intent::Phase("".into(), at));
             }
