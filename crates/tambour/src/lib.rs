@@ -1,7 +1,8 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 //!
 //! A reply goes in as it arrives, cut anywhere; events come out while the model is still writing, in one grammar whatever the
-//! model wrote. What is broken is mended and told as a [`Finding`]; what would act waits for its complete, valid whole.
+//! model wrote. What is broken is mended and told as a [`Finding`]; what would act waits for its complete, valid whole. Text
+//! leaves as soon as it is known what it is: here, where tags are missing, at the end of the answer.
 //!
 //! ```
 //! use tambour::{End, Event, Options, Pipeline};
@@ -28,10 +29,12 @@
 //! ```
 //!
 //! * **Dialects**, [`dialect::DIALECTS`]: how a reply is written. `thinkingml` (XML), `jsonseq` (JSON Lines of events), `aiplan`
-//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `toolcall` (text with the tool calls of model families),
-//!   `plain`, and `auto`, which finds out.
+//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `filament` (tags with JSON, operations on a state),
+//!   `toolcall` (text with the tool calls of model families), `json_value` (a value by its schema), `plain`, and `auto`, which finds out.
 //! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`, `thinking_end`,
-//!   `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; beside them, on request, [`event::Extension`].
+//!   `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; beside them [`event::Extension`], with
+//!   [`Pipeline::with_extensions`].
+//! * **Sinks**, [`Sink`]: a closure hears of events; [`event::Collected`] keeps findings too, and [`Pipeline::with_findings`] makes events of them.
 //! * **Options**, [`settings::all`]: all by their public names, with defaults and units.
 //! * [`Pipeline`] reads one reply; [`pipeline::Outcome`] is what it came to. [`verdict::Contract`] holds a reply against its rules,
 //!   [`encode`] writes events as JSON Lines or SSE, [`contract::Checker`] checks a stream of events.

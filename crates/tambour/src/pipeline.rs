@@ -181,6 +181,7 @@ impl Pipeline {
         let cut = end.cut();
         let failed = matches!(end, End::Failed(_));
         let calls = !self.beside.is_empty();
+        stages.policy.ends(cut);
         dialect.finish(Ending { cut, failed, calls }, &mut ToSink { stages, sink });
         for come in self.beside.end(cut) {
             match come {

@@ -26,6 +26,8 @@ pub struct Policy {
     most_phases: usize,
     /// Calls of the message so far, for their ids.
     called: usize,
+    /// Whether the reply has ended and is not cut: before that nothing is called.
+    whole: bool,
     /// The round that is answered, and the texts of what is said about it.
     round: Option<Round>,
     texts: Texts,
@@ -44,6 +46,7 @@ impl Policy {
         Policy {
             phases: 0,
             called: 0,
+            whole: false,
             round: options.round.clone(),
             texts: options.texts.clone(),
             state: options.state.clone(),
@@ -72,6 +75,11 @@ impl Policy {
         self.state.clone_from(&before.state);
     }
 
+    /// The reply ends: what comes from now on may call, unless it is cut.
+    pub fn ends(&mut self, cut: bool) {
+        self.whole = !cut;
+    }
+
     /// The state as it is now, where one is attached.
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
@@ -88,11 +96,12 @@ impl Policy {
     pub fn act(&mut self, action: Action, shown: bool, tell: &mut dyn FnMut(Extension)) {
         match action {
             Action::Plan(Plan { mut plan, is_fallback }) => {
-                let calls = calls(&mut plan, shown);
+                let calls = if self.whole { calls(&mut plan, shown) } else { Vec::new() };
                 tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
                 calls.into_iter().for_each(|call| tell(self.call(call)));
             }
-            Action::Call(call) => tell(self.call(call)),
+            Action::Call(call) if self.whole => tell(self.call(call)),
+            Action::Call(call) => tell(self.notice("tool_call_cut", Some(call.name))),
             Action::Update(update) => self.update(update, tell),
             Action::Show(extension) => tell(extension),
             Action::Notice(code, about) => tell(self.notice(code, about)),

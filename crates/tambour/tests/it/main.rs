@@ -31,6 +31,7 @@ mod outcome;
 mod plan_text;
 mod plan_variant;
 mod plans;
+mod policy;
 mod privacy;
 mod prompts;
 mod properties;

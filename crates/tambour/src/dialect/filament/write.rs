@@ -340,5 +340,7 @@ fn of_items(items: &[StatusItem]) -> String {
             false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), of_items(&named)),
         }
     };
-    items.iter().map(item).collect::<Vec<_>>().join("\n")
+    // Text without a name is read as one item behind the others.
+    let (unnamed, named): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.name.is_empty());
+    named.into_iter().chain(unnamed).map(item).collect::<Vec<_>>().join("\n")
 }

@@ -1,0 +1,41 @@
+//! What the policy stage lets act, whatever a dialect says and when.
+
+use serde_json::json;
+use tambour::Options;
+use tambour::dialect::{Action, Call, Plan};
+use tambour::event::Extension;
+use tambour::policy::Policy;
+
+/// What is told of a call and of a plan with one.
+fn told(policy: &mut Policy) -> Vec<Extension> {
+    let mut told = Vec::new();
+    let call = Call { name: "ping".to_owned(), args: json!({}) };
+    let plan = json!({"tool_calls": [{"name": "ping", "args": {}}]});
+    policy.act(Action::Call(call), true, &mut |extension| told.push(extension));
+    policy.act(Action::Plan(Plan { plan, is_fallback: false }), true, &mut |extension| told.push(extension));
+    told
+}
+
+#[test]
+fn calls_wait_for_an_end_that_is_not_cut() {
+    // before the end, and behind a cut one, nothing is called.
+    let refused = |told: &[Extension]| match told {
+        [Extension::Notice(notice), Extension::Plan(plan)] => {
+            notice.code == "tool_call_cut" && notice.reference.as_deref() == Some("ping") && !plan.executable
+        }
+        _ => false,
+    };
+    let mut policy = Policy::new(&Options::default());
+    let early = told(&mut policy);
+    assert!(refused(&early), "{early:?}");
+    policy.ends(true);
+    let cut = told(&mut policy);
+    assert!(refused(&cut), "{cut:?}");
+    policy.ends(false);
+    let whole = told(&mut policy);
+    let [Extension::ToolCall(first), Extension::Plan(plan), Extension::ToolCall(second)] = &whole[..] else {
+        panic!("{whole:?}");
+    };
+    assert!(plan.executable);
+    assert_eq!((&*first.call_id, &*second.call_id), ("call_1", "call_2"));
+}
