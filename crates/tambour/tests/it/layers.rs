@@ -181,6 +181,34 @@ fn every_module_has_its_place() {
     }
 }
 
+/// Names of files on the page, those of folders too.
+fn named(page: &str) -> std::collections::BTreeSet<&str> {
+    let spans = page.split('`').skip(1).step_by(2);
+    spans.flat_map(|span| span.split('/')).collect()
+}
+
+#[test]
+fn the_page_names_every_file() {
+    let page = include_str!("../../../../ARCHITECTURE.md");
+    let library = page.split("\n## ").find(|part| part.starts_with("`crates/tambour/src`"));
+    let library = library.expect("the page has a part on the library");
+    let names = named(library);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = tambour_fixtures::files(&source, "rs").expect("the sources are readable");
+    let missing: Vec<_> = files
+        .iter()
+        .filter(|path| {
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+            stem.is_some_and(|stem| stem != "lib" && !names.contains(&*stem))
+        })
+        .collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md says nothing of {missing:?}");
+    assert_eq!(
+        named("`lex/` has `scan` and `code/`").into_iter().collect::<Vec<_>>(),
+        ["", "code", "lex", "scan"]
+    );
+}
+
 #[test]
 fn finds_edges_against_the_order() {
     let complaints = |path, source| check(path, source).len();

@@ -1,7 +1,7 @@
 //! `ai_say`: the answer of a dialogue round, one JSON object (S-051 to S-055).
 //!
 //! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `response` tells what stands
-//! beside it, `fields` reads the rest, `around` watches the text outside. What the answer leads to is decided in `dialogue`.
+//! beside it, `fields` reads the rest, `outside` watches the text outside. What the answer leads to is decided in `dialogue`.
 
 mod fields;
 mod mention;

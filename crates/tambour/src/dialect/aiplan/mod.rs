@@ -1,7 +1,7 @@
 //! AIPlan: one JSON object that says what is to be done (P-001 to P-037).
 //!
 //! `parse` reads objects while they arrive, each as an `object`, `judge`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
-//! data, `wrapped` and `args` read other forms of a plan and its calls, `around` knows what stands beside the plan. Text streams; calls wait for the end
+//! data, `wrapped` and `args` read other forms of a plan and its calls, `outside` knows what stands beside the plan. Text streams; calls wait for the end
 //! of the reply, and come only of a plan that is complete, valid and not cut. A reply that is prose answers as it stands.
 
 mod args;

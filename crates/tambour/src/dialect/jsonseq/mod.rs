@@ -1,6 +1,6 @@
 //! JSONSeq written by a model: one JSON object a line, each an event (J-050 to J-053).
 //!
-//! `parse` finds the objects, `line` is one while it arrives and `outer` what it stands in, `event` reads it, `text` what stands
+//! `parse` finds the objects, `line` is one while it arrives and `outer` what it stands in, `event` reads it, `outside` what stands
 //! between them, `order` puts the events in order and `phases` numbers theirs, `told` keeps findings until it is known whether
 //! there is an event at all.
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::parse::{Macro, Node, shorten, split, trim};
+use super::node::{Macro, Node, shorten, split, trim};
 use super::table::Target;
 
 /// Both branches of a condition.

@@ -18,7 +18,9 @@
 //! macro that is not known stays as text, so that it prints as it was written.
 
 mod args;
+mod header;
 mod markers;
+mod node;
 mod parse;
 mod scoped;
 mod table;

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::parse::{DEPTH, Macro, Node};
+use super::node::{Macro, Node};
+use super::parse::DEPTH;
 
 /// Joins opening and closing tags of scoped macros: what stands between becomes the body. Tags without a partner are text.
 pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {

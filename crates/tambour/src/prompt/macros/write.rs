@@ -6,7 +6,8 @@ mod expression;
 use std::collections::HashSet;
 
 use super::args::{dedent, ends_raw, quoted};
-use super::parse::{Macro, Node, Parsed};
+use super::node::{Macro, Node};
+use super::parse::Parsed;
 use super::table::{self, Target};
 use super::{MacroWarning, Report};
 use crate::finding::clip;

@@ -2,7 +2,7 @@
 
 use super::super::WARNINGS;
 use super::super::args::{branches, dedent, quoted};
-use super::super::parse::{Macro, Node, shorten, trim};
+use super::super::node::{Macro, Node, shorten, trim};
 use super::super::table::{self, Target};
 use super::{Writer, still};
 use crate::finding::clip;

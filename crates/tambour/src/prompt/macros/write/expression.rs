@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::args::{branches, choices, decoded, dedent, divided, offset, quoted, unquote};
-use super::super::parse::{Form, Macro, Node, trim};
+use super::super::node::{Form, Macro, Node, trim};
 use super::super::table::{self, Target};
 use super::{Writer, still};
 
