@@ -1,0 +1,228 @@
+//! Text with inline HTML.
+
+use pulldown_cmark::{Event, Options, Parser};
+use tambour::html::{Mode, Piece, Sanitizer};
+use tambour::limits::Limits;
+use tambour::span::Place;
+
+use super::pieces;
+use crate::random::Random;
+
+/// Sanitises text; its first byte seeds the cuts and chooses the mode and the limits.
+///
+/// # Panics
+/// The result depends on the cuts, is another one the second time, more is held back than documented, or a reader of Markdown
+/// finds HTML in it that is not on the list.
+pub fn html(data: &[u8]) {
+    let [seed, input @ ..] = data else { return };
+    let text = String::from_utf8_lossy(input);
+    let mode = if seed & 1 == 0 { Mode::Escape } else { Mode::Strip };
+    let mut limits = Limits::default();
+    if seed & 2 == 2 {
+        (limits.tag, limits.line) = (40, 48);
+    }
+    let read = |text: &str, pieces: &[&str]| {
+        let (mut result, mut reports) = (String::new(), Vec::new());
+        let mut sanitizer = Sanitizer::new(mode, &limits);
+        for piece in pieces {
+            sanitizer.push(piece, &mut |piece| match piece {
+                Piece::Text(text) => result.push_str(text),
+                Piece::Found(report) => reports.push(report),
+            });
+            assert!(sanitizer.held() <= limits.tag.max(limits.line), "{text:?}");
+        }
+        sanitizer.finish(&mut |piece| match piece {
+            Piece::Text(text) => result.push_str(text),
+            Piece::Found(report) => reports.push(report),
+        });
+        (result, reports)
+    };
+    let whole = read(&text, &[&text]);
+    let mut random = Random::new(u64::from(*seed));
+    assert_eq!(read(&text, &pieces(&text, &random.cuts(text.len()))), whole, "cut: {text:?}");
+    let every: Vec<usize> = (1..text.len()).collect();
+    assert_eq!(read(&text, &pieces(&text, &every)), whole, "cut everywhere: {text:?}");
+    for report in &whole.1 {
+        assert!(report.place.offset <= report.end && report.end <= text.len(), "{report:?} of {text:?}");
+        assert_eq!(report.place, Place::START.after(&text[..report.place.offset]), "{text:?}");
+    }
+    if limits == Limits::default() && whole.0.len() < limits.line {
+        let again = read(&whole.0, &[&whole.0]).0;
+        assert_eq!(again, whole.0, "the second time, {mode:?}: {text:?}");
+    }
+    // Definition lists and blocks of metadata are in no dialect that a chat is shown with.
+    let others = Options::ENABLE_DEFINITION_LIST
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
+        | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
+    for options in [Options::empty(), Options::all() - others] {
+        for event in Parser::new_ext(&whole.0, options) {
+            if let Event::Html(html) | Event::InlineHtml(html) = event {
+                let html = html.into_string();
+                assert!(is_listed(&html), "{html:?} is HTML in {:?} of {text:?}, {mode:?}", whole.0);
+            }
+        }
+    }
+}
+
+/// Whether all that is a tag for a browser is one of the list.
+fn is_listed(html: &str) -> bool {
+    html.match_indices('<').all(|(at, _)| {
+        let rest = html[at + 1..].trim_start_matches('/');
+        let name = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let end = rest.find('>').map_or(rest, |end| &rest[..end]);
+        let bare = end.len() == name.len() || matches!(&end[name.len()..], "/" | " /");
+        let style = name.eq_ignore_ascii_case("span")
+            && end[4..].to_ascii_lowercase().starts_with(" style=\"")
+            && end.matches('"').count() == 2
+            && end.ends_with('"');
+        let text = !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?');
+        let listed = ["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
+        text || listed.iter().any(|listed| listed.eq_ignore_ascii_case(name)) && (bare || style)
+    })
+}
+
+/// Seeded inputs for [`html()`].
+#[must_use]
+pub fn html_input(random: &mut Random) -> Vec<u8> {
+    let mut data = vec![random.bits() as u8];
+    let soup = html_soup(random, true);
+    if random.below(3) == 0 {
+        data.extend(random.mutate(soup.as_bytes()))
+    } else {
+        data.extend(soup.bytes())
+    }
+    data
+}
+
+/// Text made of tags, half tags and what surrounds them; with Markdown that is code if `code` says so.
+#[must_use]
+pub fn html_soup(random: &mut Random, code: bool) -> String {
+    let mut soup = String::new();
+    for _ in 0..1 + random.below(24) {
+        let list = if code && random.below(3) == 0 { MARKDOWN } else { HTML };
+        soup.push_str(random.pick::<&str>(list));
+    }
+    soup
+}
+
+const HTML: &[&str] = &[
+    "<b>",
+    "</b>",
+    "<i>",
+    "</i>",
+    "<B>",
+    "</ b>",
+    "<span style=\"color:red\">",
+    "</span>",
+    "<span style='color:url(x)'>",
+    "<span class=x style=\"color: red; top:0\">",
+    "<br>",
+    "<br/>",
+    "</br>",
+    "<b/>",
+    "<ruby>",
+    "<rt>",
+    "</rt>",
+    "<rp>",
+    "</ruby>",
+    "<b onclick=x>",
+    "<b\n>",
+    "<img src=x onerror=y>",
+    "<svg/onload=x>",
+    "<a href=\"",
+    "<div>",
+    "</div>",
+    "<script>",
+    "</script>",
+    "</script",
+    "<script",
+    "<style>",
+    "</style>",
+    "<!--",
+    "-->",
+    "--!>",
+    "<!",
+    "<?",
+    "<![CDATA[",
+    "]]>",
+    "<",
+    ">",
+    "</",
+    "/>",
+    "=",
+    "\"",
+    "'",
+    "<x a=\"",
+    "<x a='",
+    " ",
+    "\n",
+    "\n\n",
+    "a",
+    "text ",
+    "onerror=y",
+    "script",
+    "<3",
+    "<1@",
+    "@",
+    "&lt;",
+    "&",
+    "&#60;",
+    "\0",
+    "\u{b}",
+    "中",
+    "<textarea>",
+    "<title>",
+    "<plaintext>",
+    "<math>",
+    "<mi>",
+    "<table>",
+    "<p>",
+    "style=",
+    "b",
+    "\t",
+    "-",
+    "!",
+];
+
+const MARKDOWN: &[&str] = &[
+    "`",
+    "``",
+    "```",
+    "```\n",
+    "\n```\n",
+    "~~~\n",
+    "\n~~~",
+    "\n",
+    "\n\n",
+    "\n> ",
+    "\n- ",
+    "    ",
+    "[a](",
+    "](",
+    ")",
+    "(",
+    "[",
+    "]",
+    "[x]: ",
+    "| ",
+    "|",
+    "\n|---|---|\n",
+    "\\",
+    "*",
+    "https://a.b/",
+    "www.a.b",
+    "<https://a",
+    "<a@b.c>",
+    "`<b>`",
+    "`<img src=x>`",
+    "<!-- ` -->",
+    "<x a=\"`\">",
+    "1. ",
+    "# ",
+    "$",
+    "\"",
+    "'",
+    "<b>\n",
+    "\n<br>\n",
+    "\r\n",
+];

@@ -1,0 +1,83 @@
+//! Text as JSON.
+
+use serde_json::Value;
+use tambour::limits::Limits;
+use tambour::repair::json::{Reader, Values, strict};
+
+use super::pieces;
+use crate::random::Random;
+
+/// Reads text as JSON: valid JSON gives what serde_json gives, without a repair; any text gives the same values and
+/// reports however it is cut.
+///
+/// # Panics
+/// It does not.
+pub fn json(data: &[u8]) {
+    let [seed, input @ ..] = data else { return };
+    let text = String::from_utf8_lossy(input);
+    let limits = Limits::default();
+    let read = |new: fn(&Limits) -> Reader, pieces: &[&str]| {
+        let (mut reader, mut values) = (new(&limits), Values::default());
+        pieces.iter().for_each(|piece| reader.push(piece, &mut values));
+        reader.finish(&mut values);
+        (values.values, values.reports, values.text)
+    };
+    let mut random = Random::new(u64::from(*seed));
+    let pieces = pieces(&text, &random.cuts(text.len()));
+    for new in [Reader::chat, Reader::document, Reader::lines] {
+        assert_eq!(read(new, &[&text]), read(new, &pieces), "cut into {pieces:?}");
+    }
+    let Ok(expected) = serde_json::from_str::<Value>(&text) else { return };
+    let value =
+        strict(&text, &limits).unwrap_or_else(|report| panic!("valid {text:?} is refused: {report:?}"));
+    assert!(same(&value, &expected), "strict reading of {text:?} gives {value}");
+    let (values, mut reports, _) = read(Reader::document, &[&text]);
+    // Valid JSON may have a key twice, which is told all the same.
+    reports.retain(|report| report.rule.code != "duplicate_key");
+    assert!(reports.is_empty(), "repairs of valid {text:?}: {reports:?}");
+    assert_eq!(values.len(), 1, "values of {text:?}");
+    assert!(same(&values[0].value, &expected), "repairing reading of {text:?} gives {}", values[0].value);
+}
+
+/// Whether two values are equal, numbers by what they are rather than by how they are kept.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// Seeded inputs for [`json()`]: valid JSON, the same with a mutation, and soup.
+#[must_use]
+pub fn json_input(random: &mut Random) -> Vec<u8> {
+    let mut data = vec![random.bits() as u8];
+    let valid = value(random, 0).to_string();
+    match random.below(3) {
+        0 => data.extend(valid.bytes()),
+        1 => data.extend(random.mutate(valid.as_bytes())),
+        _ => data.extend(random.soup(8).bytes()),
+    }
+    data
+}
+
+fn value(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth < 4 { 8 } else { 6 }) {
+        0 => Value::Null,
+        1 => Value::Bool(random.below(2) == 0),
+        2 => Value::from(random.bits() as i64 >> random.below(64)),
+        3 => Value::from(f64::from_bits(random.bits())),
+        4 | 5 => Value::from(random.soup(3)),
+        6 => {
+            let items = random.below(4);
+            (0..items).map(|_| value(random, depth + 1)).collect()
+        }
+        _ => {
+            let pairs = random.below(4);
+            Value::Object((0..pairs).map(|_| (random.soup(1), value(random, depth + 1))).collect())
+        }
+    }
+}

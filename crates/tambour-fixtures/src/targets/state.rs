@@ -1,0 +1,135 @@
+//! Paths and operations of a state.
+
+use serde_json::{Map, Value, json};
+use tambour::state::{Applied, ApplyOptions, Operation, Path, apply, diff};
+
+use crate::random::Random;
+
+/// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`: paths are written as they
+/// are read, operations can be taken back and done again exactly, and those that are refused leave no trace.
+///
+/// # Panics
+/// It does not.
+pub fn state(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for path in [text.parse::<Path>(), Path::from_pointer(&text)].into_iter().flatten() {
+        let written = path.to_string();
+        let again: Path = written.parse().unwrap_or_else(|error| panic!("{written:?} of {text:?}: {error}"));
+        assert_eq!(again.to_string(), written, "{text:?}");
+    }
+    let Ok(mut input) = serde_json::from_str::<Value>(&text) else { return };
+    let Some(before) = input.get_mut("state").map(Value::take) else { return };
+    let Some(Ok(operations)) = input.get("operations").map(Operation::list) else { return };
+    for atomic in [false, true] {
+        let options = ApplyOptions { atomic, ..ApplyOptions::default() };
+        let mut after = before.clone();
+        let applied = Applied::record(&mut after, "m", None, operations.clone(), &options);
+        let all = applied.results.iter().all(|result| result.ok);
+        assert_eq!(applied.results.len(), operations.len(), "{text}");
+        if atomic && !all {
+            assert!(applied.results.iter().all(|result| !result.ok), "{text}");
+            assert_eq!(after.to_string(), before.to_string(), "a trace: {text}");
+        }
+        if !atomic {
+            one_by_one(&before, &operations, &applied, &after);
+        }
+        let stored = serde_json::to_string(&applied).expect("a record is JSON");
+        let stored: Applied = serde_json::from_str(&stored).expect("and read again");
+        let mut back = after.clone();
+        stored.undo(&mut back).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(back.to_string(), before.to_string(), "taken back: {text}");
+        stored.redo(&mut back).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(back.to_string(), after.to_string(), "done again: {text}");
+        assert_eq!(diff(&before, &after).is_empty(), before == after, "{text}");
+    }
+}
+
+/// Each operation alone does what it does in the block, and a refused one changes nothing.
+fn one_by_one(before: &Value, operations: &[Operation], applied: &Applied, after: &Value) {
+    let mut state = before.clone();
+    for (operation, expected) in operations.iter().zip(&applied.results) {
+        // With the order of fields, which makes no two values different.
+        let last = state.to_string();
+        let result = apply(&mut state, std::slice::from_ref(operation), &ApplyOptions::default()).remove(0);
+        assert_eq!((result.ok, result.reason), (expected.ok, expected.reason), "{operation:?} on {last}");
+        if !result.ok {
+            assert_eq!(state.to_string(), last, "{operation:?}");
+        }
+    }
+    assert_eq!(state.to_string(), after.to_string());
+}
+
+/// Seeded inputs for [`state()`]: paths, and operations on states whose parts they often hit.
+#[must_use]
+pub fn state_input(random: &mut Random) -> Vec<u8> {
+    if random.below(4) == 0 {
+        let mut path: String = (0..random.below(8)).map(|_| *random.pick(STEPS)).collect();
+        if random.below(2) == 0 {
+            path = format!("/{}", path.replace('.', "/"));
+        }
+        return path.into_bytes();
+    }
+    let state: Map<String, Value> =
+        (0..random.below(6)).map(|_| ((*random.pick(KEYS)).to_owned(), part(random, 0))).collect();
+    let count = 1 + random.below(12);
+    let operations: Vec<Value> = (0..count)
+        .map(|_| {
+            let op =
+                *random.pick(&["SET", "ADD", "SUB", "MUL", "DIV", "PUSH", "POP", "DELETE", "push", "NOD"]);
+            let mut path = (*random.pick(KEYS)).to_owned();
+            for _ in 0..random.below(3) {
+                path += random.pick::<&str>(&[".a", ".b", "[0]", "[1]", "[-1]", "[\"c.d\"]", ".名", "."]);
+            }
+            match op {
+                "POP" | "DELETE" => json!([op, path]),
+                "SET" | "PUSH" => json!([op, path, part(random, 1)]),
+                _ => json!([op, path, number(random)]),
+            }
+        })
+        .collect();
+    json!({"state": state, "operations": operations}).to_string().into_bytes()
+}
+
+const KEYS: &[&str] = &["a", "b", "c.d", "名", "list"];
+
+const STEPS: &[&str] = &[
+    "a",
+    "名",
+    ".",
+    "..",
+    "[0]",
+    "[-1]",
+    "[",
+    "]",
+    "\"",
+    "[\"a.b\"]",
+    "[\"\\n\"]",
+    " ",
+    "~1",
+    "~",
+    "0",
+    "\\",
+];
+
+fn part(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth < 3 { 6 } else { 3 }) {
+        0 => random.pick(&[Value::Null, Value::Bool(true), Value::from("text")]).clone(),
+        1 | 2 => number(random),
+        3 => (0..random.below(4)).map(|_| part(random, depth + 1)).collect(),
+        _ => Value::Object(
+            (0..random.below(4))
+                .map(|_| ((*random.pick(KEYS)).to_owned(), part(random, depth + 1)))
+                .collect(),
+        ),
+    }
+}
+
+fn number(random: &mut Random) -> Value {
+    match random.below(6) {
+        0 => Value::from(random.bits()),
+        1 => Value::from(f64::from_bits(random.bits())),
+        2 => Value::from(0),
+        3 => json!(random.below(100) as f64 / 10.0),
+        _ => Value::from(random.below(20) as i64 - 10),
+    }
+}
