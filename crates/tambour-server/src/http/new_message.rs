@@ -1,5 +1,7 @@
 //! What is asked for, and what is made of it before a message begins.
 
+mod prompt;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use tambour::options::Hold;
 use tambour::prompt::lore::Timed;
 use tambour::{Options, dialect};
 
+use self::prompt::{rendered, said, system};
 use super::foreign::JSON;
 use super::keys::Caller;
 use super::problem::Problem;
@@ -20,10 +23,10 @@ use crate::ask::Asked;
 use crate::drive::{Choice, Offer};
 use crate::history::Sent;
 use crate::reading::Contract;
-use crate::skeins::{self, How, Parts};
+use crate::skeins;
 use crate::store::MessageRow;
 use crate::tools::{self, Offered};
-use crate::upstream::{Ask, Content, Message};
+use crate::upstream::{Ask, Message};
 
 /// What is asked of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -381,139 +384,4 @@ fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
         let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
         Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
     })
-}
-
-/// What the user said.
-fn said(new: &NewMessage) -> Result<Sent, Problem> {
-    let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
-    for (given, field) in [
-        (!new.context.is_empty(), "context"),
-        (new.max_context.is_some(), "max_context"),
-        (new.timed.is_some(), "timed"),
-    ] {
-        if given {
-            let detail =
-                format!("`{field}` belongs to a prompt of blocks: `skein`, `card_id` or `lorebook_ids`");
-            return Err(wrong("invalid_field", &detail, field));
-        }
-    }
-    match (&new.messages, &new.text) {
-        (Some(_), Some(_)) => Err(wrong("invalid_field", "give `messages` or `text`, not both", "text")),
-        (None, None) => Err(wrong("missing_field", "give `messages` or `text`", "text")),
-        (Some(messages), None) if messages.is_empty() => {
-            Err(wrong("invalid_field", "`messages` is empty", "messages"))
-        }
-        (Some(messages), None) => {
-            if let Some((detail, missing)) = messages.iter().find_map(Message::fault) {
-                let code = if missing.is_some() { "missing_field" } else { "invalid_field" };
-                return Err(wrong(code, &detail, missing.unwrap_or("messages")));
-            }
-            Ok(Sent { messages: Some(messages.clone()), ..Sent::default() })
-        }
-        (None, Some(text)) => Ok(Sent { text: Some(text.clone()), ..Sent::default() }),
-    }
-}
-
-/// Whether a message is nothing but text, which a template can print.
-fn is_text(message: &Message) -> bool {
-    let text = match &message.content {
-        Some(Content::Text(_)) => true,
-        Some(Content::Parts(parts)) => parts.iter().all(|part| part["type"] == "text"),
-        None => false,
-    };
-    text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
-}
-
-/// The prompt that the blocks of a message make, and what world info did, if that is other than before; what is said now ends its
-/// history.
-async fn rendered(
-    app: &Arc<App>,
-    caller: &Caller,
-    new: &NewMessage,
-) -> Result<(Sent, Option<Timed>), Problem> {
-    let wrong =
-        |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut context = new.context.clone();
-    let history = context.entry("history").or_insert_with(|| json!([]));
-    let Some(history) = history.as_array_mut() else {
-        return Err(wrong("`history` of a context is a list of messages", "context"));
-    };
-    match (&new.messages, &new.text) {
-        (Some(_), Some(_)) => return Err(wrong("give `messages` or `text`, not both", "text")),
-        (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
-        (Some(messages), None) => {
-            for message in messages {
-                if let Some((detail, missing)) = message.fault() {
-                    return Err(wrong(&detail, missing.unwrap_or("messages")));
-                }
-                if !is_text(message) {
-                    let detail = "with a prompt of blocks, `messages` are texts without calls of tools";
-                    return Err(wrong(detail, "messages"));
-                }
-                let mut line = json!({"role": message.role, "content": message.text()});
-                if let Some(name) = &message.name {
-                    line["name"] = name.as_str().into();
-                }
-                history.push(line);
-            }
-        }
-        (None, None) => {}
-    }
-    let timed = match (&new.timed, &new.conversation_id) {
-        (Some(timed), _) => timed.clone(),
-        (None, Some(id)) => remembered(app, caller, id).await?,
-        (None, None) => Timed::default(),
-    };
-    let parts = Parts {
-        skein: new.skein.clone(),
-        card: new.card_id.clone(),
-        books: new.lorebook_ids.clone(),
-        context,
-        timed: timed.clone(),
-    };
-    let how = How { max_context: new.max_context, ..How::default() };
-    let rendered = skeins::render(app, &caller.owner, parts, how).await?;
-    let messages: Vec<Message> = rendered
-        .messages
-        .iter()
-        .map(|message| Message::new(&message.role, message.content.as_str()))
-        .collect();
-    if messages.is_empty() {
-        return Err(wrong("the prompt renders to nothing", "skein"));
-    }
-    if let Some((detail, _)) = messages.iter().find_map(Message::fault) {
-        return Err(wrong(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
-    }
-    let changed = (rendered.timed != timed || new.timed.is_some()).then_some(rendered.timed);
-    Ok((Sent { messages: Some(messages), ..Sent::default() }, changed))
-}
-
-/// What world info did in earlier turns of a conversation of the owner's.
-async fn remembered(app: &App, caller: &Caller, conversation: &str) -> Result<Timed, Problem> {
-    let known = app.store.conversation(conversation).await?;
-    if known.is_none_or(|row| row.owner != caller.owner) {
-        return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
-    }
-    let Some(timed) = app.store.lore(conversation).await? else { return Ok(Timed::default()) };
-    Ok(serde_json::from_str(&timed).unwrap_or_else(|error| {
-        tracing::error!(%error, conversation, "what world info did cannot be read; it begins anew");
-        Timed::default()
-    }))
-}
-
-/// What goes before everything else: the caller's words, then the format that the dialect asks for.
-fn system(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
-    if !new.instructions {
-        return Ok(new.system_prompt.clone());
-    }
-    let prompt = dialect::entry(&new.dialect).ok().and_then(|entry| entry.prompt);
-    let Some(prompt) = prompt else {
-        let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
-        return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
-    };
-    // A model that repeats the example has not answered.
-    options.own_examples = true;
-    let instructions = prompt(options).text();
-    let before = new.system_prompt.iter().map(String::as_str);
-    Ok(Some(before.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
 }
