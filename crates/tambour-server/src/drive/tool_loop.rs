@@ -3,19 +3,22 @@
 //!
 //! Each `tool_call` gets exactly one `tool_result`; one without a `tool_start` before it never ran.
 
+mod round;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use tambour::End;
 use tambour::event::{Failure, FinishReason, ToolCall, ToolResult, ToolStart};
 use tambour::options::Language;
 
+use self::round::Round;
 use super::attempt::Attempt;
 use super::repeats::Repeats;
-use super::{Choice, Log, Offer, Run, interrupted, millis};
+use super::{Choice, Log, Offer, Run, interrupted};
 use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
@@ -37,20 +40,6 @@ pub(super) struct ToolLoop<'a> {
     iterations: u32,
     repeats: Repeats,
     again: Again,
-    language: Language,
-}
-
-/// How far the calls of one reply have come.
-struct Round<'r> {
-    calls: &'r [ToolCall],
-    /// When each one began.
-    begun: Vec<Option<Instant>>,
-    /// What is traced of it.
-    spans: Vec<Span>,
-    results: Vec<Option<ToolResult>>,
-    attempt: &'r mut Attempt,
-    log: &'r mut Log,
-    message: &'r str,
     language: Language,
 }
 
@@ -318,84 +307,6 @@ impl<'a> ToolLoop<'a> {
             () = self.run.live.cancel.cancelled() => End::Finished(FinishReason::Cancelled),
             () = self.run.removed.cancelled() => End::Finished(FinishReason::Cancelled),
             () = self.app.halting.cancelled() => End::Failed(interrupted()),
-        }
-    }
-}
-
-impl Round<'_> {
-    /// Says what is happening to these calls, and sends what was gathered.
-    async fn status(&mut self, state: &str, calls: &[ToolCall], ms: Option<u64>) {
-        let calls: Vec<Value> =
-            calls.iter().map(|call| json!({"call_id": call.call_id, "name": call.name})).collect();
-        let mut status = json!({"state": state, "calls": calls});
-        if let Some(ms) = ms {
-            status["timeout_ms"] = ms.into();
-        }
-        self.attempt.status(&status);
-        self.attempt.send(self.log).await;
-    }
-
-    /// The result of a call.
-    fn result(&mut self, place: usize, answer: Answer, metrics: &Metrics) {
-        let call = &self.calls[place];
-        let elapsed_ms = self.begun[place].map_or(0, millis);
-        let begun = self.begun[place].is_some();
-        let code = answer.as_ref().err().map_or("", |error| error.code.as_ref());
-        tracing::info!(
-            message_id = self.message,
-            call = call.call_id,
-            tool = call.name,
-            begun,
-            code,
-            ms = elapsed_ms,
-            "tool call"
-        );
-        if begun && answer.is_err() {
-            Metrics::count(&metrics.tool_failures);
-        }
-        let (result, error) = match answer {
-            Ok(result) => (Some(result), None),
-            Err(error) => (None, Some(error)),
-        };
-        let span = &self.spans[place];
-        if let Some(result) = &result {
-            span.result(result);
-        }
-        if let Some(error) = &error {
-            span.fail(&error.code);
-        }
-        span.end(if error.is_none() { "completed" } else { "failed" });
-        let result =
-            ToolResult { call_id: call.call_id.clone(), ok: error.is_none(), result, error, elapsed_ms };
-        self.attempt.extension(result.clone());
-        self.results[place] = Some(result);
-    }
-
-    /// A call has no result.
-    fn trouble(&mut self, place: usize, trouble: &Trouble, metrics: &Metrics) {
-        self.result(place, Err(trouble.error(self.language)), metrics);
-    }
-
-    /// None of the calls runs: those with an error have it as their result, the others are told `why`.
-    fn refuse(&mut self, errors: &[Option<Trouble>], why: &Trouble, metrics: &Metrics) {
-        for (place, error) in errors.iter().enumerate() {
-            self.trouble(place, error.as_ref().unwrap_or(why), metrics);
-        }
-    }
-
-    /// The run stops: calls without a result get one that says what is known of them.
-    fn abandon(&mut self, end: &End, metrics: &Metrics) {
-        let cancelled = matches!(end, End::Finished(_));
-        for place in 0..self.calls.len() {
-            if self.results[place].is_some() {
-                continue;
-            }
-            let trouble = match (self.begun[place].is_some(), cancelled) {
-                (true, true) => Trouble::Cancelled,
-                (true, false) => Trouble::Unknown,
-                (false, _) => Trouble::MessageEnded,
-            };
-            self.trouble(place, &trouble, metrics);
         }
     }
 }

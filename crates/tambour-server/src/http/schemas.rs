@@ -1,8 +1,10 @@
 //! Shapes of answers and of events, for the description of the interface.
 
-use serde_json::{Value, json};
-use tambour::event::Extension;
+mod events;
 
+use serde_json::{Value, json};
+
+use self::events::{events, metadata};
 use crate::app::SETTINGS;
 
 /// A shape of an object: its fields, of which those that end with `?` may be absent.
@@ -382,75 +384,6 @@ fn settings() -> Value {
         }
     }
     json!({"type": "object", "additionalProperties": false, "properties": properties})
-}
-
-/// What happened on the way to the end of a message.
-fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
-    let why = |description: &str| json!({"type": "string", "description": description});
-    let notice = notice(text);
-    object(&[
-        ("dialect", text.clone()),
-        ("repairs", number.clone()),
-        ("warnings", number.clone()),
-        ("reasks", number.clone()),
-        ("fallback_reason?", why("why the answer was replaced by the fallback text")),
-        ("unused_reason?", why("why a reply whose text was kept could not be read as asked")),
-        ("truncated", flag.clone()),
-        ("notices", list(&notice)),
-        ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),
-    ])
-}
-
-/// One event: its name and its data. Extension events come only when they are asked for.
-fn events(text: &Value, number: &Value, flag: &Value) -> Value {
-    let texts = || ("text", text.clone());
-    let contract = [
-        ("serp_summary", vec![texts()]),
-        ("thinking_start", vec![]),
-        ("phase_start", vec![("id", number.clone()), ("title", text.clone())]),
-        ("phase_delta", vec![("id", number.clone()), texts()]),
-        ("thinking_end", vec![]),
-        ("final_delta", vec![texts()]),
-        ("serp_queries", vec![("queries", list(text))]),
-        ("final_end", vec![]),
-    ];
-    let system = [
-        (
-            "status",
-            vec![
-                ("state", text.clone()),
-                ("calls?", list(&object(&[("call_id", text.clone()), ("name", text.clone())]))),
-                ("timeout_ms?", number.clone()),
-            ],
-        ),
-        ("heartbeat", vec![("ts", text.clone())]),
-        ("content_delta", vec![("seq", number.clone()), ("delta", text.clone())]),
-        ("error", vec![("code", text.clone()), ("message", text.clone()), ("retryable", flag.clone())]),
-        (
-            "completed",
-            vec![
-                ("usage", json!({})),
-                ("finish_reason", text.clone()),
-                ("metadata", named("Metadata")),
-                ("reply?", text.clone()),
-            ],
-        ),
-    ];
-    let extension = [
-        ("draft_delta", vec![texts()]),
-        ("aside", vec![("kind", json!({"type": "string", "enum": ["comment", "thought"]})), texts()]),
-        ("finding", vec![("code", text.clone()), ("message", text.clone())]),
-    ];
-    let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
-    let one = kinds.into_iter().flat_map(|(kind, events)| {
-        events.iter().map(move |(name, fields)| {
-            let mut shape = object(&[("event", json!({"const": name})), ("data", object(fields))]);
-            shape["description"] = Value::from(format!("{name} ({kind})"));
-            shape
-        })
-    });
-    let whole = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
-    json!({"oneOf": one.chain(whole).collect::<Vec<Value>>()})
 }
 
 /// What was asked with one key on one day.

@@ -1,0 +1,73 @@
+//! Settings that can be changed while the server runs.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tambour::Options;
+use tambour::encode::Protocol;
+use tambour::options::Texts;
+
+use crate::store::{Store, StoreError};
+
+/// Settings that can be changed while the server runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// Stored values by dotted name.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// Whether a value fits a setting.
+type Fits = fn(&Value) -> bool;
+
+/// Names of settings, and whether a value fits.
+pub(crate) const SETTINGS: &[(&str, Fits)] = &[
+    // An unknown protocol is stored and means the legacy one (J-032).
+    ("llm_app_settings.app_output_protocol", Value::is_string),
+    ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
+    ("thought_display", |value| matches!(value.as_str(), Some("collapsed" | "hidden" | "shown"))),
+    ("texts.fallback", is_text),
+    ("texts.phase_title", is_text),
+];
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.trim().is_empty() && text.len() <= 2000)
+}
+
+impl Settings {
+    /// The stored settings.
+    pub(crate) async fn load(store: &dyn Store) -> Result<Settings, StoreError> {
+        let stored = store.settings().await?.into_iter();
+        let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
+        Ok(Settings { values: values.collect() })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_str()
+    }
+
+    /// The output protocol of requests that name none.
+    #[must_use]
+    pub(crate) fn protocol(&self) -> Protocol {
+        Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
+    }
+
+    /// Sets language and default texts.
+    pub(crate) fn apply(&self, options: &mut Options) {
+        // What was stored has been checked.
+        let _ = options.set("text_language", self.text("text_language").unwrap_or("zh"));
+        if let Some(text) = self.text("texts.fallback") {
+            options.texts.fallback = text.to_owned().into();
+        }
+        if let Some(text) = self.text("texts.phase_title") {
+            options.texts.phase_title = text.to_owned().into();
+        }
+    }
+
+    /// The default texts.
+    #[must_use]
+    pub(crate) fn texts(&self) -> Texts {
+        let mut options = Options::default();
+        self.apply(&mut options);
+        options.texts
+    }
+}
