@@ -1,6 +1,10 @@
 //! Where a line stands: the quotations and list items it is in, and what begins in them. As CommonMark has it, without
 //! HTML and definitions of links.
 
+mod line;
+
+pub(super) use self::line::Line;
+use self::line::{Before, Marker, Rule};
 use crate::lex::fence::Fence;
 
 /// Follows the blocks of a Markdown text, byte by byte up to where the content of each line begins.
@@ -17,73 +21,6 @@ pub(super) struct Block {
     paragraph: bool,
     /// Whether the innermost item has only its marker so far.
     empty: bool,
-}
-
-/// What is known of the current line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Line {
-    /// Only blanks and marks of containers so far.
-    #[default]
-    Start,
-    /// Digits of what may be the marker of a list item.
-    Number { digits: u8, value: u8 },
-    /// The marker of a list item, if a blank follows.
-    Marker,
-    /// Blanks behind it.
-    Space,
-    /// `*`, `-` or `_`, which may make a thematic break. `indented`: text if they do not, but no paragraph.
-    Rule { indented: bool },
-    /// So many `#`.
-    Heading(u8),
-    /// `=` below a paragraph, and blanks behind them.
-    Underline { ended: bool },
-    /// A run of fence characters began the line.
-    Mark { mark: u8, len: u32 },
-    /// The run is over; what follows may be an info string.
-    Info { mark: u8, len: u32 },
-    /// Inside a fence: only blanks since a run that could close it.
-    Closing,
-    /// Anything else.
-    Inline,
-}
-
-impl Line {
-    /// Whether marks of containers and the like may come, and no content yet.
-    #[inline]
-    pub(super) fn is_beginning(self) -> bool {
-        !matches!(self, Line::Mark { .. } | Line::Info { .. } | Line::Closing | Line::Inline)
-    }
-}
-
-/// The marks of containers in a line, and its blanks. Small, since each line starts it anew.
-#[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    column: u32,
-    /// Columns of blanks that belong to no container.
-    indent: u32,
-    /// How many of the open containers the line is in.
-    matched: u8,
-    /// Whether a blank would belong to the `>` before it.
-    quoted: bool,
-    marker: Marker,
-    rule: Rule,
-}
-
-/// What may be the marker of a list item.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marker {
-    /// Columns up to its end.
-    width: u8,
-    /// Whether it may come right behind a paragraph.
-    interrupts: bool,
-}
-
-/// What may be a thematic break. List items that its signs began are none then.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rule {
-    mark: u8,
-    count: u8,
-    depth: u8,
 }
 
 /// Containers that are remembered; what would open deeper ones is text.

@@ -1,7 +1,8 @@
 //! The top level of a reply: which element is open, what tags do there, and where text goes.
 //!
-//! `outside` knows text between elements, `inside` what stands in one, `close` what becomes of it, `end` the end of the reply.
+//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `close` what becomes of it, `end` the end of the reply.
 
+mod begin;
 mod close;
 mod end;
 mod inside;
@@ -9,20 +10,19 @@ mod outside;
 
 use std::sync::Arc;
 
-use super::block::{Block, Context, Quotes};
+use super::block::{Block, Context};
 use super::call::Waiting;
 use super::content::Content;
 use super::prose::{Held, Kept, Prose};
 use super::rules;
-use super::tags::{Kind, Known, Meaning, Tags, attributes, faults};
+use super::tags::{Known, Meaning, Tags, faults};
 use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::fence::Fence;
 use crate::lex::marks::{Mark, Open as Marks};
-use crate::lex::markup::{Names, Tag, TagKind, Token};
+use crate::lex::markup::{Names, Tag, Token};
 use crate::options::Options;
 use crate::span::{At, Place};
-use crate::structure::{Misfit, Written};
 
 /// The reader of a reply.
 pub(super) struct Frame {
@@ -210,165 +210,6 @@ impl Frame {
         if !faults.is_empty() {
             let message = format!("`{}` is not written as it is: {}", tag.raw, faults.join(", "));
             report(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);
-        }
-    }
-
-    /// An element of the structure begins.
-    fn begin(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        self.begun = true;
-        let adjacent =
-            self.closed.take() == Some(known.at) && matches!(known.kind, Kind::Thought | Kind::Content);
-        self.check_tag(tag, known, at, out);
-        if self.tags.is_unasked(known.at) {
-            let message = format!("`{}` is no tag of the structure", tag.name);
-            let found = Report::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
-            out.report(found.row("F-234").repaired("read as thinking"));
-        } else {
-            self.named(tag, known, at, out);
-        }
-        let empty = tag.kind == TagKind::SelfClosing;
-        if empty && known.kind != Kind::Media {
-            let message = format!("`{}` closes itself", tag.raw);
-            report(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
-        }
-        if adjacent {
-            let message = format!("`{}` goes on with what has just been closed", tag.raw);
-            report(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
-        } else {
-            self.misfit(tag, known.at, at, out);
-        }
-        if !self.seen.contains(&known.at) {
-            self.seen.push(known.at);
-        }
-        let after = at.after(tag.raw);
-        match known.kind {
-            Kind::Thought | Kind::Content => {
-                self.unused(tag, known, at, &[], out);
-                let tag = Some((tag.name.to_owned(), at, tag.raw.len()));
-                let marks = mark_of(tag.as_ref().map_or("", |(name, ..)| name));
-                let open = Open { at: known.at, tag, from: after, head: false, marks, begun: adjacent };
-                self.open(known.kind, open, adjacent, out);
-                if empty {
-                    self.close_prose(out);
-                }
-            }
-            _ => {
-                let nested = matches!(self.mode, Mode::Content(_));
-                if let Mode::Content(open) = std::mem::replace(&mut self.mode, Mode::Outside) {
-                    let prose = std::mem::replace(&mut self.prose, Prose::new(self.cx.options.limits.line));
-                    self.around = Some((open, prose));
-                }
-                let block = Block {
-                    known,
-                    name: tag.name.to_owned(),
-                    attributes: attributes(tag),
-                    tag: at,
-                    at: after,
-                    body: String::new(),
-                    nested,
-                    inner: Vec::new(),
-                    quotes: Quotes::default(),
-                    over: false,
-                    unclosed: false,
-                };
-                let used: &[&str] = match known.kind {
-                    Kind::Call => &["name"],
-                    Kind::Component => &["view", "fallback"],
-                    Kind::Media => &["type", "src", "alt"],
-                    Kind::Update => &["path", "op", "value"],
-                    Kind::Details => &["open"],
-                    _ => &[],
-                };
-                if known.kind != Kind::Own && known.form != super::tags::Form::Html {
-                    self.unused(tag, known, at, used, out);
-                }
-                self.prose.restart();
-                self.mode = Mode::Block(Box::new(block));
-                if empty {
-                    self.close_block(out);
-                }
-            }
-        }
-    }
-
-    /// A thought or the content begins, or goes on.
-    fn open(&mut self, kind: Kind, open: Open, joined: bool, out: &mut dyn Output) {
-        self.prose.restart();
-        if kind == Kind::Content {
-            if joined {
-                self.content.join()
-            } else {
-                self.content.part()
-            }
-            if !std::mem::replace(&mut self.answering, true) {
-                out.intent(Intent::ThinkingEnd);
-            }
-            self.mode = Mode::Content(open);
-        } else {
-            self.mode = Mode::Thought(open);
-        }
-    }
-
-    /// Reports another name of an element.
-    fn named(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        use super::tags::Form;
-        if known.written != Written::Alias || known.form != Form::Newer {
-            return;
-        }
-        let row = match known.kind {
-            Kind::Content => "F-141",
-            _ if tag.name.eq_ignore_ascii_case("think") => "F-140",
-            _ => "R-69",
-        };
-        let name = &*self.tags.element(known.at).name;
-        let message = format!("`{}` is another name of `{name}`", tag.name);
-        let found = Report::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).row(row);
-        out.report(found.repaired(format!("read as `{name}`")));
-    }
-
-    /// Reports an element that comes too late, or again.
-    fn misfit(&self, tag: &Tag<'_>, element: usize, at: Place, out: &mut dyn Output) {
-        match self.tags.misfit(element, &self.seen) {
-            None => {}
-            Some(Misfit::Late(other)) => {
-                let message = format!("`{other}` must follow `{}`, and stands before it", tag.name);
-                report(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it stands", out);
-            }
-            Some(Misfit::Duplicate) => {
-                let message = format!("`{}` is there again", tag.name);
-                report(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it stands", out);
-            }
-        }
-    }
-
-    /// Reports attributes that mean nothing.
-    fn unused(&self, tag: &Tag<'_>, known: Known, at: Place, used: &[&str], out: &mut dyn Output) {
-        let unused: Vec<&str> = tag
-            .attributes()
-            .map(|attribute| attribute.name)
-            .filter(|name| !used.iter().any(|known| known.eq_ignore_ascii_case(name)))
-            .take(8)
-            .collect();
-        if !unused.is_empty() {
-            let name = &*self.tags.element(known.at).name;
-            let message = format!("`{name}` has no attribute `{}`", unused.join("`, `"));
-            report(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
-        }
-    }
-
-    /// A closing tag that closes nothing.
-    fn unopened(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        let message = format!("`{}` closes nothing", tag.raw);
-        report(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
-        self.content.gap();
-        if let Mode::Block(block) = &mut self.mode {
-            // What follows keeps its place.
-            block.body.extend(tag.raw.chars().map(|c| match (c, c.len_utf8()) {
-                ('\n', _) => '\n',
-                (_, 2) => '\u{a0}',
-                (_, 3) => '\u{3000}',
-                _ => ' ',
-            }));
         }
     }
 
