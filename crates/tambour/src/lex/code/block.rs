@@ -4,7 +4,7 @@
 mod line;
 
 pub(super) use self::line::Line;
-use self::line::{Before, Marker, Rule};
+use self::line::{Before, Marker, Rule, is_letter, is_text};
 use crate::lex::fence::Fence;
 
 /// Follows the blocks of a Markdown text, byte by byte up to where the content of each line begins.
@@ -390,17 +390,4 @@ impl Block {
     fn in_paragraph(&self) -> bool {
         self.paragraph && self.before.matched == self.depth
     }
-}
-
-/// Whether a byte is of a letter, with which no block begins.
-#[inline]
-fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte >= 0x80
-}
-
-/// Whether no block begins here, but a letter, or a strong one.
-#[inline]
-fn is_text(content: &[u8]) -> bool {
-    matches!(content, [first, ..] if is_letter(*first))
-        || matches!(content, [b'*', b'*', first, ..] if is_letter(*first))
 }

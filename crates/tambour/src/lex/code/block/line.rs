@@ -66,3 +66,16 @@ pub(super) struct Rule {
     pub(super) count: u8,
     pub(super) depth: u8,
 }
+
+/// Whether a byte is of a letter, with which no block begins.
+#[inline]
+pub(super) fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0x80
+}
+
+/// Whether no block begins here, but a letter, or a strong one.
+#[inline]
+pub(super) fn is_text(content: &[u8]) -> bool {
+    matches!(content, [first, ..] if is_letter(*first))
+        || matches!(content, [b'*', b'*', first, ..] if is_letter(*first))
+}
