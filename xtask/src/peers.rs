@@ -9,6 +9,7 @@ use tambour::event::Collected;
 use tambour::limits::Limits;
 use tambour::repair::json::{Reader, Values, find, strict};
 use tambour::{End, Event, Options, Pipeline};
+use tambour_fixtures::targets::same;
 
 const FOLDER: &str = "../shared/corpus/peers";
 
@@ -133,18 +134,6 @@ fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
         }
     }
     [accepted, refused, chunking]
-}
-
-/// Whether two values are equal, numbers by what they are rather than by how they are kept.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
-        }
-        _ => a == b,
-    }
 }
 
 /// Whether a text gives the same values and reports whole, byte by byte and in random pieces.

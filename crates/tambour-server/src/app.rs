@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use serde_json::Value;
-
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -40,7 +40,8 @@ pub fn json(data: &[u8]) {
 }
 
 /// Whether two values are equal, numbers by what they are rather than by how they are kept.
-fn same(a: &Value, b: &Value) -> bool {
+#[must_use]
+pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),

@@ -11,7 +11,7 @@ use tambour::event::Extension;
 use tambour::{End, Event, Options, Profile};
 
 pub use self::html::{html, html_input, html_soup};
-pub use self::json::{json, json_input};
+pub use self::json::{json, json_input, same};
 pub use self::state::{state, state_input};
 use crate::random::Random;
 use crate::reading::{Case, Cuts, Reading};

@@ -16,7 +16,7 @@ use super::state::{At, Dialogue, Gathered, Over, Said, Stage};
 use super::turn::{Position, Replied, Turn};
 use crate::error::{Error, Result};
 use crate::event::{Extension, Failure, Notice};
-use crate::prompt::template::{self};
+use crate::prompt::template;
 use crate::script::{Action, ActionKind, Phase, Script, Step};
 
 /// What a dialogue wants done.

@@ -3,7 +3,7 @@
 use super::super::block::{Block, Quotes};
 use super::super::prose::Prose;
 use super::super::rules;
-use super::super::tags::{Kind, Known, attributes};
+use super::super::tags::{Form, Kind, Known, attributes};
 use super::{Frame, Mode, Open, mark_of, report};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
@@ -78,7 +78,7 @@ impl Frame {
                     Kind::Details => &["open"],
                     _ => &[],
                 };
-                if known.kind != Kind::Own && known.form != super::super::tags::Form::Html {
+                if known.kind != Kind::Own && known.form != Form::Html {
                     self.unused(tag, known, at, used, out);
                 }
                 self.prose.restart();
@@ -110,7 +110,6 @@ impl Frame {
 
     /// Reports another name of an element.
     pub(super) fn named(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        use super::super::tags::Form;
         if known.written != Written::Alias || known.form != Form::Newer {
             return;
         }
