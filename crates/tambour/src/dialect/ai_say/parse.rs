@@ -23,7 +23,9 @@ use crate::event::AsideKind;
 use crate::finding::{Report, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, Closing, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark};
+use crate::repair::json::{
+    Builder, Built, Closing, Doubts, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark,
+};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -136,7 +138,8 @@ impl Body for Answers {
                 let start =
                     Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
                 let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
-                self.value(Built { value: Value::Null, start, end: *end, duplicates, members }, out);
+                let doubts = Doubts::default();
+                self.value(Built { value: Value::Null, start, end: *end, duplicates, doubts, members }, out);
             }
             _ => {}
         }

@@ -120,7 +120,7 @@ impl Body for Plans {
     fn report(&mut self, report: Report, out: &mut dyn Output) {
         match &mut self.object {
             Some(object) => {
-                object.guessed |= !json_rules::COSMETIC.contains(&report.rule.code);
+                object.guessed |= report.doubt.is_some();
                 object.reports.push(report);
             }
             None => out.report(report),

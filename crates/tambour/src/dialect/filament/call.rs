@@ -61,7 +61,8 @@ pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &
             let rule = match fault {
                 Fault::Unknown => rules::TOOL_UNKNOWN,
                 Fault::Forbidden => rules::TOOL_FORBIDDEN,
-                Fault::Arguments => rules::ARGS_INVALID,
+                Fault::Arguments | Fault::NoArguments => rules::ARGS_INVALID,
+                Fault::Doubtful(_) => rules::CALL_INVALID,
             };
             refuse(block, rule, message, Some(name), out)
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::formats::{self, Body, Format};
 use super::head::{Begun, HEAD, Head, Which, begun};
 use super::options::CallOptions;
-use super::read::{Whole, Wrong};
+use super::read::{Whole, WrittenCall, Wrong};
 use super::rules;
 use super::scan::{Ended, Found, Scan};
-use crate::dialect::called::{self, Fault};
+use crate::dialect::called;
 use crate::dialect::plain::Plain;
 use crate::dialect::{Action, Call, Dialect as _, Ending, Output};
-use crate::finding::{Report, clip};
+use crate::finding::{Doubt, Report, clip};
 use crate::lex::marks;
 use crate::lex::scan;
 use crate::options::Options;
@@ -239,25 +239,38 @@ impl Reader {
 
     /// Holds calls against the registered tools. If none of them may run, they are text as it was written, and what was mended in
     /// them is not told.
-    fn judge(&mut self, raw: &str, at: Place, calls: Vec<Call>, told: Vec<Report>, out: &mut dyn Output) {
+    fn judge(
+        &mut self,
+        raw: &str,
+        at: Place,
+        calls: Vec<WrittenCall>,
+        told: Vec<Report>,
+        out: &mut dyn Output,
+    ) {
         let end = at.offset + raw.len();
-        let check = |call: &Call| called::check(&call.name, &call.args, &self.options);
-        let judged: Vec<_> = calls.into_iter().map(|call| (check(&call), call)).collect();
+        let check = |WrittenCall { call, doubt, bare }: &WrittenCall| {
+            called::certain(&call.name, doubt.as_ref())?;
+            match bare {
+                true => called::no_arguments(&call.name, &self.options).map(drop),
+                false => called::check(&call.name, &call.args, &self.options),
+            }
+        };
+        let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();
         let some = judged.iter().any(|(checked, _)| checked.is_ok());
-        if some {
-            told.into_iter().for_each(|report| out.report(report));
+        for report in told {
+            // Which value was meant is not known.
+            match report.doubt {
+                Some(Doubt::DuplicateKey) => out.report(Report { repair: None, ..report }),
+                _ if some => out.report(report),
+                _ => {}
+            }
         }
         for (checked, call) in judged {
             let Err((fault, message)) = checked else {
                 self.calls.push(Waiting { call, place: at, end });
                 continue;
             };
-            let rule = match fault {
-                Fault::Unknown => rules::TOOL_UNKNOWN,
-                Fault::Forbidden => rules::TOOL_FORBIDDEN,
-                Fault::Arguments => rules::ARGS_INVALID,
-            };
-            out.report(Report::new(rule, at, end, message));
+            out.report(rules::CALLS.report(fault, at, end, message));
             notice(called::REFUSED, Some(&call.name), out);
         }
         if some {

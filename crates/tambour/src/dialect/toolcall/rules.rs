@@ -1,10 +1,12 @@
 //! The rules of calls that are written as text (R-68, R-69, F-235).
 
+use crate::dialect::called;
 use crate::dialect::plain::rules as plain;
 use crate::finding::{Rule, rules};
 
 const TOOLS: &str = concat!(
     "tools={\"add\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},",
+    "\"say\":{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}}},",
     "\"hide\":{\"type\":\"object\",\"x-callers\":[\"keeper\"]}}"
 );
 
@@ -32,9 +34,19 @@ rules! {
     ARGS_INVALID = "tool_args_invalid" ["F-235"] Must "Arguments satisfy the schema of their tool.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"one\"}}\n</tool_call>", correct GOOD;
+    ARGS_MISSING = "args_missing" ["R-83"] Must "A call has arguments, unless its tool needs none.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"add\"}\n</tool_call>", correct GOOD;
     TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"hide\", \"arguments\": {}}\n</tool_call>", correct GOOD;
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must "What a call does was not guessed.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"say\", \"arguments\": {\"text\": go on}}\n</tool_call>", correct GOOD;
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is kept with all its digits.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 12345678901234567890123}}\n</tool_call>",
+        correct GOOD;
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
         with ["limits.value=64"],
         broken concat!(
@@ -43,6 +55,17 @@ rules! {
         ),
         correct "<tool_call>\n{\"name\": \"add\"}\n</tool_call>";
 }
+
+/// What a call may break.
+pub(super) const CALLS: called::Rules = called::Rules {
+    unknown: TOOL_UNKNOWN,
+    forbidden: TOOL_FORBIDDEN,
+    arguments: ARGS_INVALID,
+    no_arguments: ARGS_MISSING,
+    guessed: VALUE_GUESSED,
+    range: NUMBER_OUT_OF_RANGE,
+    invalid: CALL_INVALID,
+};
 
 /// Those of the text around calls, which is read as plain text.
 const TEXT: [&Rule; 10] = [
