@@ -258,10 +258,18 @@ impl App {
 
     /// Counts what was asked with a key, for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn spent(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
+        let more = self.usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&more).await {
+            tracing::error!(%error, key, "what was asked with a key is not counted");
+        }
+    }
+
+    /// Counts what was asked with a key for its limits, and gives what is to be stored of it.
+    pub(crate) fn usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> Usage {
         let (tokens, now) = (Tokens::of(usage), Timestamp::now());
         self.quotas.spend(key, tokens, now);
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        let more = Usage {
+        Usage {
             day: day(now),
             key: key.to_owned(),
             name: self.keys.name(key),
@@ -269,9 +277,6 @@ impl App {
             requests,
             input_tokens: count(tokens.input),
             output_tokens: count(tokens.output),
-        };
-        if let Err(error) = self.store.add_usage(&more).await {
-            tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
 

@@ -98,6 +98,14 @@ impl Quotas {
         Ok(())
     }
 
+    /// A request that was counted was refused for another reason.
+    pub(crate) fn give_back(&self, key: &str, limits: &Limits) {
+        let Some(most) = limits.requests_per_minute else { return };
+        if let Some(spent) = self.spent().get_mut(key) {
+            spent.until = spent.until.and_then(|until| until.checked_sub(MINUTE / most.max(1)));
+        }
+    }
+
     /// Counts what a message has used.
     pub(crate) fn spend(&self, key: &str, tokens: Tokens, time: Timestamp) {
         let mut all = self.spent();

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
-use crate::turns::Place;
+use tokio::sync::OwnedMutexGuard;
 
 /// Dialects whose replies change the state, or may turn out to.
 const CHANGING: [&str; 2] = ["filament", tambour::dialect::AUTO];
@@ -73,9 +73,12 @@ pub(crate) async fn compiled(app: &App, stored: &StateRow) -> Result<Option<Arc<
 }
 
 /// The turn in a conversation, for a change that is done soon.
-pub(crate) async fn turn(app: &App, conversation: &str) -> Result<Place, Problem> {
-    let reached = tokio::time::timeout(PATIENCE, app.turns.queue(conversation).reached()).await;
-    reached.map(Place::Free).map_err(|_| {
+pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
+    let reached = async {
+        app.store.idle(conversation).await;
+        app.turns.queue(conversation).reached().await
+    };
+    tokio::time::timeout(PATIENCE, reached).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
             "a message of the conversation runs; its state changes when that has ended",
@@ -131,20 +134,5 @@ pub(crate) async fn change(
 
 /// The state of a conversation before a message that begins, if anything was said of it yet.
 pub(crate) async fn before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
-    settled(app, conversation).await?;
     Ok(app.store.state(conversation).await?.map(|row| row.state))
-}
-
-/// Waits for messages that have ended a moment ago: what they came to is known right after their last event.
-pub(crate) async fn settled(app: &App, conversation: &str) -> Result<(), Problem> {
-    for live in app.live.all() {
-        if !live.has_ended() {
-            continue;
-        }
-        let Some(row) = app.store.message(&live.id).await? else { continue };
-        if row.conversation_id == conversation {
-            live.ended().await;
-        }
-    }
-    Ok(())
 }

@@ -13,7 +13,7 @@ use super::{Choice, Log, Run, millis};
 use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::states::State;
-use crate::store::Batch;
+use crate::store::{Batch, Written};
 use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 
 /// One call of the model.
@@ -115,7 +115,7 @@ impl Attempt {
         }
     }
 
-    /// Reads the reply to its end, and says what that was.
+    /// Reads the reply to its end, and says what that was; or why nothing more can be written on the log.
     pub(super) async fn read(
         &mut self,
         run: &Run,
@@ -124,15 +124,15 @@ impl Attempt {
         log: &mut Log,
         (started, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = End>>,
-    ) -> End {
+    ) -> Result<End, Written> {
         // In a box of its own: what asking takes is given back before the reply comes.
         let opened = tokio::select! {
             opened = Box::pin(choice.upstream.open(ask)) => opened,
-            end = stop.as_mut() => return end,
+            end = stop.as_mut() => return Ok(end),
         };
         let mut reply = match opened {
             Ok(reply) => reply,
-            Err(failure) => return End::Failed(failure),
+            Err(failure) => return Ok(End::Failed(failure)),
         };
         let mut items = Vec::with_capacity(4);
         let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
@@ -143,9 +143,9 @@ impl Attempt {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
                         biased;
-                        end = stop.as_mut() => return end,
+                        end = stop.as_mut() => return Ok(end),
                         () = next.as_mut() => break,
-                        () = due.as_mut(), if self.waits => self.send(log).await,
+                        () = due.as_mut(), if self.waits => self.send(log).await?,
                     }
                 }
             }
@@ -158,7 +158,7 @@ impl Attempt {
                     Item::Reasoning(text) if text.len() > self.room => {
                         let limit = choice.options.limits.input;
                         let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
-                        return End::Failed(failure("input_too_large", message, false));
+                        return Ok(End::Failed(failure("input_too_large", message, false)));
                     }
                     Item::Reasoning(text) => {
                         self.room -= text.len();
@@ -175,17 +175,17 @@ impl Attempt {
                         self.keep();
                     }
                     Item::Usage(usage) => self.usage = Some(usage),
-                    Item::End(end) => return end,
+                    Item::End(end) => return Ok(end),
                 }
                 if self.gather.ended {
                     // The reply was too long. The end is made; the model is not listened to any more.
-                    return End::Finished(FinishReason::Length);
+                    return Ok(End::Finished(FinishReason::Length));
                 }
             }
             if self.may_go(run) {
                 let rested = self.last.is_none_or(|last| last.elapsed() >= PAUSE);
                 if rested || self.gather.batch.body().len() >= FULL {
-                    self.send(log).await;
+                    self.send(log).await?;
                 } else if let (false, Some(last)) = (self.waits, self.last) {
                     due.as_mut().reset((last + PAUSE).into());
                     self.waits = true;
@@ -234,17 +234,23 @@ impl Attempt {
         self.keep();
     }
 
-    pub(super) async fn send(&mut self, log: &mut Log) {
-        let next = self.gather.batch.last() + 1;
-        let batch = std::mem::replace(&mut self.gather.batch, Batch::new(next));
+    /// Puts what was gathered on the log.
+    pub(super) async fn send(&mut self, log: &mut Log) -> Result<(), Written> {
+        let batch = self.rest(log);
         if batch.is_empty() {
-            return;
+            return Ok(());
         }
         self.sent = true;
         self.last = Some(Instant::now());
         self.waits = false;
+        log.append(batch).await
+    }
+
+    /// What was gathered and is not on the log.
+    pub(super) fn rest(&mut self, log: &mut Log) -> Batch {
         log.seq = self.gather.seq;
-        log.append(batch).await;
+        let next = self.gather.batch.last() + 1;
+        std::mem::replace(&mut self.gather.batch, Batch::new(next))
     }
 
     /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
@@ -285,8 +291,13 @@ impl Attempt {
 
     /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
     /// Readers are told that the model is asked again.
-    pub(super) async fn throw_away(&mut self, finish_reason: FinishReason, reask: u32, log: &mut Log) {
-        let mut batch = Batch::new(log.next);
+    pub(super) async fn throw_away(
+        &mut self,
+        finish_reason: FinishReason,
+        reask: u32,
+        log: &mut Log,
+    ) -> Result<(), Written> {
+        let mut batch = Batch::new(log.next());
         let kept = json!({
             "raw": self.gather.raw,
             "findings": self.gather.findings,
@@ -295,7 +306,7 @@ impl Attempt {
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
         let status = json!({"state": "reasking", "reask": reask});
         batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
-        log.append(batch).await;
+        log.append(batch).await
     }
 
     /// The calls that the reply waits for.

@@ -15,12 +15,12 @@ use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
 
 use super::events;
-use super::idempotency::{claim, reused, since};
+use super::idempotency::{reused, since};
 use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body, object};
-use super::repeats::{Repeated, once, repeated, word};
+use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
@@ -102,49 +102,45 @@ async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Prob
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewDialogue = body(&bytes)?;
     if json!(new.variables).to_string().len() > LONGEST {
         return Err(too_long("variables"));
     }
-    once(&app, &caller, &headers, None, ("POST dialogues", &bytes), StatusCode::CREATED, async || {
-        let script = document(&app, &caller.owner, Script, &new.script_id).await?;
-        if new.version.is_none() && script.published.is_none() {
-            let detail = format!("no version of `{}` is published; name one with `version`", script.id);
-            return Err(Problem::conflict("not_published", detail));
-        }
-        let version = text(&app, &caller.owner, Script, &script, new.version).await?;
-        let found = load(&version.text, &app.loaded().config.limits).script;
-        let parsed = found.ok_or_else(|| {
-            Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
-        })?;
-        let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables).map_err(|error| {
-            Problem::invalid("unknown_session", error.to_string()).with("field", "session")
-        })?;
-        let now = ids::now();
-        let row = DialogueRow {
-            id: ids::new("dlg"),
-            owner: caller.owner.clone(),
-            created: now.clone(),
-            changed: now,
-            script_id: script.id,
-            version: version.version,
-            script: version.text,
-            status: "active".to_owned(),
-            state: json!(dialogue).to_string(),
-        };
-        app.store.insert_dialogue(&row).await?;
-        Ok(json!({
-            "dialogue_id": row.id,
-            "script_id": row.script_id,
-            "version": row.version,
-            "status": dialogue.status(),
-            "position": dialogue.position(&parsed),
-        }))
-    })
-    .await
+    let script = document(&app, &caller.owner, Script, &new.script_id).await?;
+    if new.version.is_none() && script.published.is_none() {
+        let detail = format!("no version of `{}` is published; name one with `version`", script.id);
+        return Err(Problem::conflict("not_published", detail));
+    }
+    let version = text(&app, &caller.owner, Script, &script, new.version).await?;
+    let found = load(&version.text, &app.loaded().config.limits).script;
+    let parsed = found.ok_or_else(|| {
+        Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
+    })?;
+    let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables)
+        .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
+    let now = ids::now();
+    let row = DialogueRow {
+        id: ids::new("dlg"),
+        owner: caller.owner.clone(),
+        created: now.clone(),
+        changed: now,
+        script_id: script.id,
+        version: version.version,
+        script: version.text,
+        status: "active".to_owned(),
+        state: json!(dialogue).to_string(),
+    };
+    app.store.insert_dialogue(&row).await?;
+    let made = json!({
+        "dialogue_id": row.id,
+        "script_id": row.script_id,
+        "version": row.version,
+        "status": dialogue.status(),
+        "position": dialogue.position(&parsed),
+    });
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 fn listed(row: &DialogueRow) -> Value {
@@ -254,7 +250,7 @@ pub(super) async fn input(
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let begun = match &repeat {
         Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
-            Begun::First(guard) => Some((claim(&app, &caller, repeat)?, guard)),
+            Begun::First(guard) => Some(guard),
             Begun::Joined(frames) => return Ok(stream(frames, events::open(&app, &caller)?)),
         },
         None => None,
@@ -276,7 +272,7 @@ pub(super) async fn input(
         repeated(&app, &caller, &once.repeat, &once.request).await?;
     }
     let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
-    if let Some((_, guard)) = &begun {
+    if let Some(guard) = &begun {
         guard.streams(&frames);
     }
     outlet.status(&json!({ "state": "running" }));

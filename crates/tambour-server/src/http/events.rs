@@ -91,7 +91,7 @@ pub(super) async fn follow(
     let nothing_left = match &live {
         // What a client has seen is committed; a number beyond that is nobody's.
         Some(live) => after > live.last(),
-        None => app.store.read(&id, after, 1).await?.is_empty(),
+        None => app.store.read(&id, after, 1).await?.0.is_empty(),
     };
     if nothing_left {
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +15,6 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::repeats::once;
 use super::versions::{Draft, Which, fits, name, none, owned, shown, store, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
@@ -88,21 +86,17 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Params(draft): Params<Draft>,
-    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
-    let place = if draft.draft { "POST scripts?draft=true" } else { "POST scripts" };
-    once(&app, &caller, &headers, None, (place, &bytes), StatusCode::CREATED, async || {
-        let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-        let named = new.name.ok_or_else(missing)?;
-        name(&named)?;
-        let warnings = valid(&app, &caller.owner, &new.yaml).await?;
-        let id = ids::new("script");
-        let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
-        Ok(json!({ "script_id": id, "version": version, "warnings": warnings }))
-    })
-    .await
+    let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
+    let named = new.name.ok_or_else(missing)?;
+    name(&named)?;
+    let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+    let id = ids::new("script");
+    let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    let made = json!({ "script_id": id, "version": version, "warnings": warnings });
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// `PUT /api/v1/scripts/{id}`: the next version.

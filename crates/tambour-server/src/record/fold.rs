@@ -10,7 +10,7 @@ use tambour::event::{ToolCall, ToolResult};
 use super::{ATTEMPT, Applied, Between, CHOICE, PROMPT, STATE, TURN, Timings};
 use crate::history::Again;
 use crate::reading::Own;
-use crate::store::{Batch, Kind, Store, StoreError, Update};
+use crate::store::{Batch, Kind, Lease, Store, StoreError, Update};
 
 /// Bytes of a log read at once.
 const PIECE: usize = 1 << 20;
@@ -75,7 +75,21 @@ struct Turn {
 pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError> {
     let mut fold = Fold::default();
     loop {
-        let batches = store.read(id, fold.last, PIECE).await?;
+        let (batches, _) = store.read(id, fold.last, PIECE).await?;
+        if batches.is_empty() {
+            return Ok(fold);
+        }
+        for batch in &batches {
+            fold.add(batch);
+        }
+    }
+}
+
+/// Reads and folds the whole log of a run, also what readers may not see yet.
+pub(crate) async fn fold_own(lease: &dyn Lease) -> Result<Fold, StoreError> {
+    let mut fold = Fold::default();
+    loop {
+        let batches = lease.read(fold.last, PIECE).await?;
         if batches.is_empty() {
             return Ok(fold);
         }

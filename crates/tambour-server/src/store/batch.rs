@@ -60,13 +60,13 @@ impl Batch {
 
     /// A batch as the store has it.
     #[must_use]
-    pub(super) fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
+    pub fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
         Batch { first, last, body, ends: false }
     }
 
     /// What of it is behind entry `after`.
     #[must_use]
-    pub(super) fn behind(mut self, after: u64) -> Batch {
+    pub fn behind(mut self, after: u64) -> Batch {
         let passed = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         if passed > 0 {
             let at = memchr::memchr_iter(b'\n', &self.body).nth(passed - 1);
@@ -139,7 +139,8 @@ impl Batch {
     }
 
     /// Whether the end of the message is in it.
-    pub(crate) fn ends(&self) -> bool {
+    #[must_use]
+    pub fn ends(&self) -> bool {
         self.ends
     }
 

@@ -19,13 +19,17 @@ pub struct Retention<'a> {
 /// Deletion of a store.
 #[async_trait]
 pub trait Deletion: Send + Sync {
-    /// Deletes messages that have ended, with their logs and records.
+    /// Deletes messages with their logs and records. A lease of one that still runs is fenced.
     ///
     /// # Errors
     /// The database failed; some may be gone.
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError>;
 
-    /// Deletes a conversation with all its messages, which have ended.
+    /// Lets no message begin in a conversation from now on, until it is deleted.
+    fn close_conversation(&self, id: &str);
+
+    /// Deletes a conversation with all its messages. What begins in it meanwhile is refused, and what still runs is fenced: it
+    /// does not come back. When it fails, messages may begin in it again.
     ///
     /// # Errors
     /// The database failed; some may be gone.

@@ -19,7 +19,17 @@ pub(crate) struct Apart {
 impl Apart {
     /// One that logs to the file `log` of its folder, with content if wanted.
     pub(crate) fn start(mock: &Mock, content: bool) -> Apart {
+        Apart::in_folder(Folder::new(), mock, content)
+    }
+
+    /// A durable one, whose journal takes its time with each sync.
+    pub(crate) fn slow(mock: &Mock) -> Apart {
         let folder = Folder::new();
+        folder.file("slow", "");
+        Apart::in_folder(folder, mock, false)
+    }
+
+    fn in_folder(folder: Folder, mock: &Mock, content: bool) -> Apart {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["apart::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -37,14 +47,14 @@ impl Apart {
         Apart { server: Tambour::remote(folder, address.expect("it listens")), child }
     }
 
-    /// No record of a message is made from now on, until the file is removed.
-    pub(crate) fn hold_records(&self) -> PathBuf {
-        self.server.folder.file("hold.record.before", "")
-    }
-
     /// No conversation is made from now on, until the file is removed.
     pub(crate) fn hold_conversations(&self) -> PathBuf {
         self.server.folder.file("hold.conversation.before", "")
+    }
+
+    /// Whatever comes to that fail point panics from now on, until the file is removed.
+    pub(crate) fn panic_at(&self, point: &str) -> PathBuf {
+        self.server.folder.file(&format!("panic.{point}"), "")
     }
 
     /// The writer of the database dies at its next commit.
@@ -87,7 +97,7 @@ static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 fn hold(point: &'static str) {
     let folder = FOLDER.get().expect("it is set before anything runs");
-    if matches!(point, "record.before" | "conversation.before") {
+    if point == "conversation.before" {
         let file = folder.join(format!("hold.{point}"));
         // Other tasks of this thread go on in another one.
         tokio::task::block_in_place(|| {
@@ -96,6 +106,13 @@ fn hold(point: &'static str) {
             }
         });
     }
+    if point == "sync.before" && folder.join("slow").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    assert!(
+        !matches!(point, "run.end" | "record.before") || !folder.join(format!("panic.{point}")).exists(),
+        "{point}"
+    );
     assert!(point != "database.before" || !folder.join("die.writer").exists(), "the writer dies");
 }
 
@@ -113,6 +130,7 @@ fn child() {
     config.add_upstream(parts[0], None).unwrap();
     config.log_content = parts[1] == "true";
     config.log_json = true;
+    config.durable = FOLDER.get().is_some_and(|folder| folder.join("slow").exists());
     tambour_server::logs::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

@@ -25,7 +25,7 @@ pub(crate) fn answer(level: u32, exit: bool, message: &str) -> String {
     .to_string()
 }
 
-const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
+pub(crate) const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
 
 async fn started(server: &Tambour, actions: &[&str]) -> String {
     let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(actions)})).await;

@@ -264,7 +264,7 @@ pub(super) async fn stream(
     new.settle(&app)?;
     let opened = events::open(&app, caller)?;
     let asked = new.asked(&app, caller, request, None).await?;
-    let Started { row, reading } = ask::start(&app, asked).await?;
+    let Started { row, reading, .. } = ask::start(&app, asked).await?;
     let encoder = encoder(about(&row));
     Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
 }
@@ -278,7 +278,7 @@ pub(super) async fn whole(
 ) -> Result<(About, Whole), Problem> {
     new.settle(app)?;
     let asked = new.asked(app, caller, request, None).await?;
-    let Started { row, reading } = ask::start(app, asked).await?;
+    let Started { row, reading, .. } = ask::start(app, asked).await?;
     if let Some(reading) = reading {
         // Who goes away meanwhile takes the reading along, which ends the message.
         reading.live().ended().await;
@@ -290,7 +290,7 @@ pub(super) async fn whole(
 pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
     let (mut whole, mut after) = (Whole::default(), 0);
     loop {
-        let batches = app.store.read(message, after, 1 << 20).await?;
+        let (batches, _) = app.store.read(message, after, 1 << 20).await?;
         if batches.is_empty() {
             return Ok(whole);
         }

@@ -8,6 +8,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
+use super::admin::add_usage;
 use super::journal::Entries;
 use super::states::insert_updates;
 use super::tail::{Tail, Taken};
@@ -77,8 +78,7 @@ impl State {
         match work {
             Work::Entries(tail) => take(&tail, false, group),
             Work::Hurry => {}
-            Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
-            Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
+            Work::Message(row) => group.messages.push(row),
             Work::Segment(number) => {
                 self.take_all(group);
                 group.segment = group.segment.max(Some(number));
@@ -117,7 +117,7 @@ impl State {
             self.written += group.bytes();
         }
         for (tail, taken) in group.taken {
-            tail.stored(taken);
+            tail.stored(&taken);
             self.shared.pending.close(&tail);
         }
         self.shared.pending.written(group.messages.iter().chain(&group.records));
@@ -186,13 +186,23 @@ fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     let taken = tail.take(all, |first, last, body| {
         rows.push(Entries { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
-    group.taken.extend(taken.map(|taken| (tail.clone(), taken)));
+    if let Some(taken) = taken {
+        group.records.extend(taken.record.clone());
+        group.taken.push((tail.clone(), taken));
+    }
 }
 
 /// Does the checkpoints that are wanted.
 async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
-        let Ok(mut connection) = pool.acquire().await else { return };
+        let mut connection = match pool.acquire().await {
+            Ok(connection) => connection,
+            Err(sqlx::Error::PoolClosed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint of the database has to wait; it is tried again later");
+                continue;
+            }
+        };
         match checkpoint(&mut connection).await {
             Ok((_, pages, done)) => overdue.store(pages > OVERDUE && done < pages, Ordering::Relaxed),
             Err(error) => {
@@ -211,10 +221,13 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
-         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         insert or ignore into messages \
+         (number, id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
+         select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     );
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
+    // A number that another message has in an older database is not used twice.
+    let query = query.bind(row.number).bind(row.number);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
     query
         .bind(&row.created)
@@ -228,16 +241,24 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// How a message ended, and what came of it.
-async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    let Some(Outcome { size, turn, summary, details, updates }) = &row.outcome else { return Ok(()) };
+/// How a message ended, and what came of it, once: a record that is there stays as it is, and so does what it brought along.
+pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let Some(Outcome { size, turn, summary, details, updates, usage }) = &row.outcome else { return Ok(()) };
     let query = sqlx::query(
-        "update messages set status = ? where id = ?; \
-         insert or ignore into records (message_id, version, size, turn, summary, details) values (?, ?, ?, ?, ?, ?)",
+        "insert or ignore into records (message_id, version, size, turn, summary, details) \
+         select id, ?, ?, ?, ?, ? from messages where id = ?",
     );
-    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD).bind(size.cast_signed());
-    query.bind(turn).bind(summary).bind(details).execute(&mut *connection).await?;
-    insert_updates(connection, row, updates).await
+    let query = query.bind(RECORD).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
+    if query.bind(&row.id).execute(&mut *connection).await?.rows_affected() == 0 {
+        return Ok(());
+    }
+    let query = sqlx::query("update messages set status = ? where id = ?");
+    query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
+    insert_updates(connection, row, updates).await?;
+    match usage {
+        Some(usage) => add_usage(connection, usage).await,
+        None => Ok(()),
+    }
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.

@@ -23,6 +23,7 @@ impl Deletion for SqliteStore {
         if ids.is_empty() {
             return Ok(());
         }
+        self.fence(ids);
         // The next start would bring back what the journal has.
         self.drain().await?;
         for ids in ids.chunks(TOGETHER) {
@@ -31,22 +32,22 @@ impl Deletion for SqliteStore {
             let deleted = delete(&mut connection, ids).await;
             end(&mut connection, deleted).await?;
         }
+        ids.iter().for_each(|id| self.shared.pending.forget(id));
         fail::point("deletion.after");
         Ok(())
     }
 
+    fn close_conversation(&self, id: &str) {
+        self.shared.places.order().close(id);
+    }
+
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
-        self.drain().await?;
-        let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
-        let messages: Vec<String> = query.fetch_all(self.pool()).await?;
-        self.delete_messages(&messages).await?;
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let deleted = delete_conversation(&mut connection, id).await;
-        end(&mut connection, deleted).await?;
-        drop(connection);
-        fail::point("deletion.after");
-        Ok(())
+        self.close_conversation(id);
+        let deleted = self.delete_closed(id).await;
+        // Who has found it before may be about to begin a message in it.
+        drop(self.shared.acquiring.write().await);
+        self.shared.places.order().open(id);
+        deleted
     }
 
     async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
@@ -79,6 +80,26 @@ impl Deletion for SqliteStore {
 }
 
 impl SqliteStore {
+    /// Deletes a conversation in which nothing begins.
+    async fn delete_closed(&self, id: &str) -> Result<(), StoreError> {
+        let running: Vec<String> = {
+            let order = self.shared.places.order();
+            order.running(id).map(|(_, tail)| tail.message.clone()).collect()
+        };
+        self.fence(&running);
+        self.drain().await?;
+        let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
+        let messages: Vec<String> = query.fetch_all(self.pool()).await?;
+        self.delete_messages(&messages).await?;
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let deleted = delete_conversation(&mut connection, id).await;
+        end(&mut connection, deleted).await?;
+        drop(connection);
+        fail::point("deletion.after");
+        Ok(())
+    }
+
     /// Waits until the database has all that is on the journal, and the journal has nothing.
     async fn drain(&self) -> Result<(), StoreError> {
         let full = self.shared.journal.turn().map_err(StoreError::Journal)?;

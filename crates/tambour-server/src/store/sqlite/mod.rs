@@ -1,7 +1,8 @@
 //! The store in a SQLite database behind a journal.
 //!
 //! `journal` is the files that grow, `writer` what brings them into the database behind them, `commit` one transaction, `tail`
-//! the end of a log in memory, `pending` what is read meanwhile, `log` the log; the others are the rows of their names.
+//! the end of a log in memory, `pending` what is read meanwhile, `log` the logs, `runs` how they begin, `lease` how they are
+//! written, `places` in which order; the others are the rows of their names.
 
 mod admin;
 mod commit;
@@ -12,12 +13,15 @@ mod documents;
 mod imports;
 mod journal;
 mod kept;
+mod lease;
 mod log;
 mod messages;
 mod migrations;
 mod own;
 mod pending;
+mod places;
 mod repeats;
+mod runs;
 mod states;
 mod tail;
 mod tools;
@@ -39,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Own, Store, StoreError};
 use journal::{Journal, Record};
 use pending::Pending;
+use places::Places;
 use writer::Work;
 
 /// A store on SQLite.
@@ -56,6 +61,9 @@ struct Shared {
     pool: SqlitePool,
     journal: Journal,
     pending: Pending,
+    places: Places,
+    /// Held by those who begin a run.
+    acquiring: tokio::sync::RwLock<()>,
     /// The database cannot be written at present.
     behind: AtomicBool,
     /// What cannot be written is not waited for any more.
@@ -88,11 +96,17 @@ impl SqliteStore {
         let folder = file.with_extension("journal");
         journal::replay(&folder, &pool).await?;
         let own = Arc::new(own::begin(&pool).await?);
+        // No number is used again as long as something refers to it.
+        let query = "select max(coalesce((select max(number) from messages), 0), \
+            coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
+        let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
         let dead = CancellationToken::new();
         let shared = Arc::new(Shared {
             pool,
             journal: Journal::open(folder, durable, &dead)?,
             pending: Pending::default(),
+            places: Places::after(last),
+            acquiring: tokio::sync::RwLock::default(),
             behind: AtomicBool::new(false),
             closing: CancellationToken::new(),
             dead,
@@ -117,11 +131,23 @@ impl SqliteStore {
 
     /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
     fn journal<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<File>) -> T) -> Result<T, StoreError> {
-        let appended = self.shared.journal.append(record, then).map_err(StoreError::Journal)?;
+        let done = self.journal_if(record, || true, then)?;
+        Ok(done.expect("it is always admitted"))
+    }
+
+    /// The same if `admits` says so when nobody else writes; `None` if it does not.
+    fn journal_if<T>(
+        &self,
+        record: &Record<'_>,
+        admits: impl FnOnce() -> bool,
+        then: impl FnOnce(&Arc<File>) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let appended = self.shared.journal.append_if(record, admits, then).map_err(StoreError::Journal)?;
+        let Some(appended) = appended else { return Ok(None) };
         if let Some(full) = appended.full {
             self.writer.tell(Work::Segment(full))?;
         }
-        Ok(appended.then)
+        Ok(Some(appended.then))
     }
 }
 

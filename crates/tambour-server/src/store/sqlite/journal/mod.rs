@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use crate::{data_folder, fail};
-pub(super) use record::{Entries, Record};
+pub(super) use record::{Ending, Entries, Record};
 pub(super) use replay::replay;
 pub(super) use sync::Syncer;
 
@@ -32,6 +32,7 @@ const HEAD: &[u8; 12] = b"tambour\n\x01\0\0\0";
 pub(super) struct Journal {
     folder: PathBuf,
     open: Mutex<Open>,
+    durable: bool,
     pub(super) syncer: Option<Syncer>,
 }
 
@@ -57,38 +58,54 @@ impl Journal {
     /// Begins a new segment in `folder`.
     pub(super) fn open(folder: PathBuf, durable: bool, dead: &CancellationToken) -> io::Result<Journal> {
         std::fs::create_dir_all(&folder)?;
+        if durable && let Some(above) = folder.parent() {
+            sync_folder(above)?;
+        }
         let number = segments(&folder)?.last().map_or(1, |(number, _)| number + 1);
-        let file = Arc::new(begin(&folder, number)?);
+        let file = Arc::new(begin(&folder, number, durable)?);
         let buffer = Vec::new();
         let open = Open { file, number, length: HEAD.len() as u64, torn: false, buffer };
         let syncer = durable.then(|| Syncer::start(dead.clone())).transpose()?;
-        Ok(Journal { folder, open: Mutex::new(open), syncer })
+        Ok(Journal { folder, open: Mutex::new(open), durable, syncer })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a record, and does `then` before any other one is written. `then` gets the file, for the syncer.
-    pub(super) fn append<T>(
+    /// Writes a record if `admits` says so, and does `then` before any other one is written; `None` if it does not. `then` gets
+    /// the file, for the syncer.
+    pub(super) fn append_if<T>(
         &self,
         record: &Record<'_>,
+        admits: impl FnOnce() -> bool,
         then: impl FnOnce(&Arc<File>) -> T,
-    ) -> io::Result<Appended<T>> {
+    ) -> io::Result<Option<Appended<T>>> {
         let mut open = self.lock();
+        if !admits() {
+            return Ok(None);
+        }
         open.write(record)?;
         let then = then(&open.file);
-        let full = (open.length >= SEGMENT).then(|| open.follow(&self.folder)).and_then(|next| {
-            next.inspect_err(|error| tracing::warn!(%error, "the journal cannot go on in a new file")).ok()
-        });
+        let full =
+            (open.length >= SEGMENT).then(|| open.follow(&self.folder, self.durable)).and_then(|next| {
+                next.inspect_err(|error| tracing::warn!(%error, "the journal cannot go on in a new file"))
+                    .ok()
+            });
         drop(open);
         fail::point("log.after");
-        Ok(Appended { then, full })
+        Ok(Some(Appended { then, full }))
+    }
+
+    /// Does something while nobody writes.
+    pub(super) fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _open = self.lock();
+        work()
     }
 
     /// The segment that is written. Another one follows, so that the database can have all of it.
     pub(super) fn turn(&self) -> io::Result<u64> {
-        self.lock().follow(&self.folder)
+        self.lock().follow(&self.folder, self.durable)
     }
 
     /// Removes the segments up to that one; the database has what is in them.
@@ -137,8 +154,8 @@ impl Open {
     }
 
     /// Begins the next segment, and gives the number of the one before.
-    fn follow(&mut self, folder: &Path) -> io::Result<u64> {
-        self.file = Arc::new(begin(folder, self.number + 1)?);
+    fn follow(&mut self, folder: &Path, durable: bool) -> io::Result<u64> {
+        self.file = Arc::new(begin(folder, self.number + 1, durable)?);
         self.length = HEAD.len() as u64;
         self.torn = false;
         self.number += 1;
@@ -146,15 +163,23 @@ impl Open {
     }
 }
 
-/// Makes a segment.
-fn begin(folder: &Path, number: u64) -> io::Result<File> {
+/// Makes a segment. With `durable` the disk has its name before anything is written to it.
+fn begin(folder: &Path, number: u64, durable: bool) -> io::Result<File> {
     let name = folder.join(format!("{number:016}.log"));
     let made = data_folder::create(&name)?;
-    if let Err(error) = (&made).write_all(HEAD) {
+    let written = (&made).write_all(HEAD).and_then(|()| if durable { sync_folder(folder) } else { Ok(()) });
+    if let Err(error) = written {
         let _ = std::fs::remove_file(&name);
         return Err(error);
     }
     Ok(made)
+}
+
+/// Brings the names of the files in a folder to the disk.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    fail::fault("folder.sync")?;
+    // Other systems have no handle of a folder that can be synced.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 /// The segments in a folder, oldest first.

@@ -1,9 +1,11 @@
 //! The records of the journal: length, checksum, payload.
 //!
-//! A payload is a letter and what it stands for: `M` a new message (JSON), `E` entries of a log, `P` nothing, to see whether
-//! there is room. Numbers are little-endian.
+//! A payload is a letter and what it stands for: `M` a new message (JSON), `E` entries of a log, `F` its last entries and what
+//! came of the message (JSON), `P` nothing, to see whether there is room. Numbers are little-endian.
 
-use crate::store::MessageRow;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Batch, MessageRow, Outcome};
 
 /// What goes on the journal.
 pub(in crate::store::sqlite) enum Record<'a> {
@@ -11,8 +13,34 @@ pub(in crate::store::sqlite) enum Record<'a> {
     Message(&'a MessageRow),
     /// Entries `first` to `last` of the log of a message.
     Entries { message: &'a str, first: u64, last: u64, body: &'a [u8] },
+    /// The end of a log.
+    End(Ending<'a>),
     /// Nothing.
     Probe,
+}
+
+/// The last entries of a log, and what came of the message.
+pub(in crate::store::sqlite) struct Ending<'a> {
+    row: &'a MessageRow,
+    last: &'a Batch,
+}
+
+/// What came of a message, as it is on the journal.
+#[derive(Serialize)]
+struct EndRow<'a> {
+    conversation_id: &'a str,
+    created: &'a str,
+    status: &'a str,
+    outcome: Option<&'a Outcome>,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct FoundRow {
+    conversation_id: String,
+    created: String,
+    status: String,
+    outcome: Option<Outcome>,
 }
 
 /// What was read from it.
@@ -20,6 +48,8 @@ pub(in crate::store::sqlite) enum Record<'a> {
 pub(super) enum Found {
     Message(Box<MessageRow>),
     Entries(Entries),
+    /// The last entries, none if the log had its end before, and what came of the message.
+    End(Entries, Box<MessageRow>),
     /// A probe, or a kind that a later version writes.
     Other,
 }
@@ -36,6 +66,13 @@ pub(in crate::store::sqlite) struct Entries {
 /// Bytes before a payload.
 const HEAD: usize = 8;
 
+impl<'a> Ending<'a> {
+    /// The end of a message whose outcome is known.
+    pub(in crate::store::sqlite) fn new(row: &'a MessageRow, last: &'a Batch) -> Ending<'a> {
+        Ending { row, last }
+    }
+}
+
 impl Record<'_> {
     /// Appends the record.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -48,11 +85,21 @@ impl Record<'_> {
             }
             Record::Entries { message, first, last, body } => {
                 out.push(b'E');
-                out.extend_from_slice(&length(message.len()));
-                out.extend_from_slice(message.as_bytes());
-                out.extend_from_slice(&first.to_le_bytes());
-                out.extend_from_slice(&last.to_le_bytes());
+                place(out, message, *first, *last);
                 out.extend_from_slice(body);
+            }
+            Record::End(Ending { row, last }) => {
+                out.push(b'F');
+                place(out, &row.id, last.first(), last.last());
+                out.extend_from_slice(&length(last.body().len()));
+                out.extend_from_slice(last.body());
+                let row = EndRow {
+                    conversation_id: &row.conversation_id,
+                    created: &row.created,
+                    status: &row.status,
+                    outcome: row.outcome.as_ref(),
+                };
+                serde_json::to_writer(&mut *out, &row).expect("a row has only texts");
             }
             Record::Probe => out.push(b'P'),
         }
@@ -60,6 +107,14 @@ impl Record<'_> {
         head[..4].copy_from_slice(&length(payload.len()));
         head[4..].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
     }
+}
+
+/// Appends which entries of which log follow.
+fn place(out: &mut Vec<u8>, message: &str, first: u64, last: u64) {
+    out.extend_from_slice(&length(message.len()));
+    out.extend_from_slice(message.as_bytes());
+    out.extend_from_slice(&first.to_le_bytes());
+    out.extend_from_slice(&last.to_le_bytes());
 }
 
 fn length(length: usize) -> [u8; 4] {
@@ -88,14 +143,28 @@ fn read(payload: &[u8]) -> Option<Found> {
     Some(match kind {
         b'M' => Found::Message(serde_json::from_slice(rest).ok()?),
         b'E' => {
-            let length = usize::try_from(number(&mut rest)?).ok()?;
-            let message = String::from_utf8(rest.split_off(..length)?.to_vec()).ok()?;
-            let first = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
-            let last = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
+            let (message, first, last) = read_place(&mut rest)?;
             Found::Entries(Entries { message, first, last, body: rest.to_vec() })
+        }
+        b'F' => {
+            let (id, first, last) = read_place(&mut rest)?;
+            let length = usize::try_from(number(&mut rest)?).ok()?;
+            let body = rest.split_off(..length)?.to_vec();
+            let FoundRow { conversation_id, created, status, outcome } = serde_json::from_slice(rest).ok()?;
+            let entries = Entries { message: id.clone(), first, last, body };
+            let row = MessageRow { id, conversation_id, created, status, outcome, ..MessageRow::default() };
+            Found::End(entries, Box::new(row))
         }
         _ => Found::Other,
     })
+}
+
+fn read_place(rest: &mut &[u8]) -> Option<(String, u64, u64)> {
+    let length = usize::try_from(number(rest)?).ok()?;
+    let message = String::from_utf8(rest.split_off(..length)?.to_vec()).ok()?;
+    let first = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
+    let last = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
+    Some((message, first, last))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use sqlx::SqlitePool;
 use super::record::{self, Entries, Found};
 use super::{HEAD, segments};
 use crate::fail;
-use crate::store::StoreError;
-use crate::store::sqlite::commit::{begin, end, insert_message, insert_rows};
+use crate::store::sqlite::commit::{begin, end, insert_message, insert_record, insert_rows};
+use crate::store::{MessageRow, StoreError};
 
 /// Bytes of entries of one transaction.
 const ENOUGH: usize = 4 << 20;
@@ -22,7 +22,7 @@ pub(in crate::store::sqlite) async fn replay(folder: &Path, pool: &SqlitePool) -
     for (_, file) in &segments {
         replay.segment(file).await?;
     }
-    replay.write().await?;
+    replay.write(None).await?;
     fail::point("journal.before");
     for (_, file) in segments {
         std::fs::remove_file(file)?;
@@ -53,14 +53,22 @@ impl Replay<'_> {
         };
         while let Some(found) = record::next(&mut rest) {
             match found {
-                Found::Message(row) => {
-                    self.write().await?;
+                Found::Message(mut row) => {
+                    self.write(None).await?;
+                    // Whoever ran it is dead: the journal is in the hands of one server. The database may be another one's.
+                    (row.server, row.epoch) = (None, None);
                     let mut connection = self.pool.acquire().await?;
                     begin(&mut connection).await?;
                     let inserted = insert_message(&mut connection, &row).await;
                     end(&mut connection, inserted).await?;
                 }
                 Found::Entries(entries) => self.entries(entries).await?,
+                Found::End(entries, row) => {
+                    if !entries.body.is_empty() {
+                        self.entries(entries).await?;
+                    }
+                    self.write(Some(&row)).await?;
+                }
                 Found::Other => {}
             }
         }
@@ -75,12 +83,21 @@ impl Replay<'_> {
         let last = match self.last.get(&entries.message) {
             Some(last) => *last,
             None => {
-                let last: Option<i64> =
-                    sqlx::query_scalar("select max(last) from entries where message_id = ?")
-                        .bind(&entries.message)
-                        .fetch_one(self.pool)
-                        .await?;
-                last.unwrap_or_default().cast_unsigned()
+                let query = sqlx::query_as(
+                    "select (select max(last) from entries where message_id = ?1), \
+                     exists (select 1 from messages where id = ?1)",
+                );
+                let (last, known): (Option<i64>, bool) =
+                    query.bind(&entries.message).fetch_one(self.pool).await?;
+                if known {
+                    last.unwrap_or_default().cast_unsigned()
+                } else {
+                    tracing::warn!(
+                        message_id = entries.message,
+                        "entries of a message that is not there are left out"
+                    );
+                    u64::MAX
+                }
             }
         };
         self.last.insert(entries.message.clone(), last.max(entries.last));
@@ -99,7 +116,7 @@ impl Replay<'_> {
             }
             _ => self.rows.push(entries),
         }
-        if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
+        if self.bytes >= ENOUGH { self.write(None).await } else { Ok(()) }
     }
 
     /// The entries after `last` of those that overlap what is there.
@@ -122,11 +139,15 @@ impl Replay<'_> {
         Ok(())
     }
 
-    async fn write(&mut self) -> Result<(), StoreError> {
-        if !self.rows.is_empty() {
+    /// Writes the rows that were gathered, and what came of a message that ends with them, in one transaction.
+    async fn write(&mut self, ended: Option<&MessageRow>) -> Result<(), StoreError> {
+        if !self.rows.is_empty() || ended.is_some() {
             let mut connection = self.pool.acquire().await?;
             begin(&mut connection).await?;
-            let inserted = insert_rows(&mut connection, &self.rows).await;
+            let mut inserted = insert_rows(&mut connection, &self.rows).await;
+            if let (Ok(()), Some(row)) = (&inserted, ended) {
+                inserted = insert_record(&mut connection, row).await;
+            }
             end(&mut connection, inserted).await?;
             self.rows.clear();
             self.bytes = 0;
@@ -144,7 +165,7 @@ impl Replay<'_> {
                 self.entries(entries).await?;
             }
         }
-        self.write().await?;
+        self.write(None).await?;
         sqlx::query("delete from journal").execute(self.pool).await?;
         Ok(())
     }
