@@ -40,6 +40,7 @@ pub(crate) struct Metrics {
     /// Calls of upstreams.
     pub upstreams: Calls,
     commits: Family<Of, Histogram, Seconds>,
+    panics: Family<Task, Counter>,
     running: Gauge,
     open: Gauge,
     waits: Gauge,
@@ -69,6 +70,11 @@ struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
     of: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Task {
+    task: &'static str,
 }
 
 /// Bounds of a histogram.
@@ -138,6 +144,7 @@ impl Metrics {
                 duration: Family::new_with_constructor(LONG),
             },
             commits: Family::new_with_constructor(SHORT),
+            panics: Family::default(),
             running: Gauge::default(),
             open: Gauge::default(),
             waits: Gauge::default(),
@@ -156,6 +163,8 @@ impl Metrics {
         let first = "From the call of an upstream to its first text, attempts before included";
         registry.register("upstream_first_text_seconds", first, first_text.clone());
         registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
+        let panics = "Panics of tasks that run as long as the server, which are begun again";
+        registry.register("task_panics", panics, metrics.panics.clone());
         registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
         metrics.registry = registry;
         metrics
@@ -177,6 +186,11 @@ impl Metrics {
     /// Counts one.
     pub(crate) fn count(counter: &Counter) {
         counter.inc();
+    }
+
+    /// A task of the server panicked.
+    pub(crate) fn panicked(&self, task: &'static str) {
+        self.panics.get_or_create(&Task { task }).inc();
     }
 
     /// Something was committed, so long after it was written.

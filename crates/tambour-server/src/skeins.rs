@@ -163,12 +163,14 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
     let mut others = Vec::with_capacity(files.len());
     for (kind, row) in files {
         let bytes = app.store.imported(owner, kind, &row.id).await?.ok_or_else(|| none(kind, &row.id))?;
-        others.push(app.aside.run(move || again(&row.file, &bytes).map(|found| of_import(&found))).await??);
+        others.push(
+            app.aside.run(owner, move || again(&row.file, &bytes).map(|found| of_import(&found))).await??,
+        );
     }
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = app.settings().texts().language;
     app.aside
-        .run(move || {
+        .run(owner, move || {
             let mut others = others.into_iter();
             let mut skein = match skein {
                 Some(value) => {

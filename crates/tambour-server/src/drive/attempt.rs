@@ -10,6 +10,7 @@ use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Choice, Log, Run, millis};
+use crate::aside;
 use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::states::State;
@@ -28,6 +29,9 @@ pub(super) struct Attempt {
     native: Vec<NativeCall>,
     /// Bytes of reasoning that may still come.
     room: usize,
+    /// Whether the reply is held against a schema at its end, and whether what it does to the state is as it comes.
+    has_schema: bool,
+    checks_state: bool,
     /// Position in the conversation of what the message applies first to its state, and how much of it is gathered.
     start: i64,
     applied: usize,
@@ -103,6 +107,8 @@ impl Attempt {
                 ended: false,
                 end: None,
             },
+            has_schema: choice.options.json_schema().is_some() || choice.options.tools.is_some(),
+            checks_state: attached.is_some_and(|state| state.attached.schema.is_some()),
             start: attached.map_or(0, |state| state.start),
             applied: 0,
             hold: choice.options.hold,
@@ -200,7 +206,12 @@ impl Attempt {
         if self.gather.findings.is_some() || run.offer.is_some() {
             self.gather.raw.push_str(text);
         }
-        self.pipeline.push_str(text, &mut self.gather);
+        if self.checks_state {
+            // Each operation is a look at the whole state.
+            aside::in_place(|| self.pipeline.push_str(text, &mut self.gather));
+        } else {
+            self.pipeline.push_str(text, &mut self.gather);
+        }
         self.keep();
     }
 
@@ -214,6 +225,11 @@ impl Attempt {
         if let Some((name, data)) = self.gather.end.take() {
             self.gather.batch.event(name, |out| out.extend_from_slice(&data));
         }
+    }
+
+    /// Whether the end of the reply is held against a schema.
+    pub(super) fn has_schema(&self) -> bool {
+        self.has_schema
     }
 
     /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::apart::Apart;
 use crate::app::App;
+use crate::aside;
 use crate::ask::Prompt;
 use crate::fail;
 use crate::history::{Again, Sent};
@@ -283,7 +284,13 @@ async fn read(
         };
         fail::point("run");
         add_usage(usage, attempt.usage.take());
-        attempt.finish(&end, usage.clone());
+        if attempt.has_schema() {
+            // A check may take long: those of one owner take turns, and the other tasks of this thread go on elsewhere.
+            let _turn = app.aside.turn(&run.row.owner).await;
+            aside::in_place(|| attempt.finish(&end, usage.clone()));
+        } else {
+            attempt.finish(&end, usage.clone());
+        }
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
         if again

@@ -1,7 +1,7 @@
 //! Dialogues: runs of scripts.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -16,7 +16,7 @@ use tambour::script::load;
 
 use super::events;
 use super::idempotency::{reused, since};
-use super::keys::Caller;
+use super::keys::{Caller, gone};
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body, object};
@@ -33,6 +33,9 @@ use crate::streams::Opened;
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
 const LONGEST: usize = 64 << 10;
+
+/// Time that the end of a turn has to reach its reader once the key is removed.
+const LAST_FRAMES: Duration = Duration::from_secs(2);
 
 /// What is asked of `POST /api/v1/dialogues`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -349,7 +352,11 @@ async fn turn(
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
-    let _turn = app.turns.queue(id).reached().await;
+    let _turn = tokio::select! {
+        biased;
+        () = caller.removed.cancelled() => return Err(gone()),
+        turn = app.turns.queue(id).reached() => turn,
+    };
     let row = owned(app, caller, id).await?;
     let found = match once {
         Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
@@ -378,10 +385,21 @@ async fn turn(
     }
 }
 
-/// Frames as they come.
+/// Waits until the key of a stream was removed, and for the end of a turn that ends by that.
+async fn removed(opened: &Opened) {
+    opened.removed.cancelled().await;
+    tokio::time::sleep(LAST_FRAMES).await;
+}
+
+/// Frames as they come. When the key is removed with which they are read, the turn ends if it is that key's; another one's goes on, and
+/// the stream ends here.
 fn stream(frames: Frames, opened: Opened) -> Response {
     let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
-        let frame = frames.next().await?;
+        let frame = tokio::select! {
+            biased;
+            frame = frames.next() => frame?,
+            () = removed(&opened) => return None,
+        };
         Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
     });
     let mut response = Response::new(Body::from_stream(frames));

@@ -40,6 +40,9 @@ pub(crate) struct ScriptText {
     yaml: String,
 }
 
+/// Bytes of a script that is checked sooner than handed over: a check takes many times as long as reading as much of anything else.
+const SHORT: usize = 4 << 10;
+
 /// What is wrong with a script: what it cannot run with, and the rest.
 struct Judged {
     errors: Vec<Value>,
@@ -48,9 +51,11 @@ struct Judged {
 
 async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
     fits(yaml, "yaml")?;
-    let loaded = load(yaml, &app.loaded().config.limits);
     let prompts = Prompts::of(app, owner).await?;
-    let problems = check_all(loaded, &prompts, app.settings().texts().language);
+    let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
+    let text = yaml.to_owned();
+    let check = move || check_all(load(&text, &limits), &prompts, language);
+    let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
     // A template can still be put there before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);

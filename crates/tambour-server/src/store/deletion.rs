@@ -4,6 +4,7 @@
 //! database until it gets the change from there. [`Store::sweep`] brings both to an end.
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::StoreError;
 
@@ -41,9 +42,10 @@ pub trait Deletion: Send + Sync {
     /// The database failed.
     async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
 
-    /// Takes what was deleted out of the files. Whether all of it is; readers may be in the way.
+    /// Takes what was deleted out of the files, a few pages at a time, so that others write meanwhile. Whether all of it is; readers
+    /// may be in the way. Ends early, between two steps of some milliseconds, when `stop` is cancelled.
     ///
     /// # Errors
     /// The database failed.
-    async fn sweep(&self) -> Result<bool, StoreError>;
+    async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError>;
 }

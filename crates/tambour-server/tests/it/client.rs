@@ -98,6 +98,12 @@ impl Stream {
         events
     }
 
+    /// All of the body as it came.
+    pub(crate) async fn rest_text(&mut self) -> String {
+        let _ = within(self.socket.read_to_end(&mut self.raw)).await;
+        String::from_utf8_lossy(&self.raw).into_owned()
+    }
+
     /// All events of a stream that must end as it should, held against the contract.
     pub(crate) async fn whole(mut self) -> Vec<Event> {
         let events = self.rest().await;

@@ -1,5 +1,6 @@
 //! The server over real sockets, against upstreams that behave badly and clients that come and go.
 
+mod aliases;
 mod apart;
 mod asking;
 mod cancel;
@@ -18,6 +19,7 @@ mod events;
 mod every_route;
 mod example;
 mod fallback;
+mod floods;
 mod foreign;
 mod heavy;
 mod history;
@@ -46,14 +48,17 @@ mod quotas;
 mod readme;
 mod reask;
 mod runs;
+mod schemas;
 mod scripts;
 mod server;
 mod servers;
 mod settings;
+mod siege;
 mod slow;
 mod state;
 mod state_crash;
 mod structured;
+mod sweeping;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

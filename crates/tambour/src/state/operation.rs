@@ -108,6 +108,8 @@ pub enum Reason {
     NumberOutOfRange,
     /// The result breaks the schema of the state.
     SchemaViolation,
+    /// The result cannot be checked against the schema in bounded time, or the checks of the block have taken theirs.
+    SchemaTooComplex,
     /// A limit of the state.
     LimitExceeded,
     /// It would have been done, but another one of the same block was refused and all are done or none.

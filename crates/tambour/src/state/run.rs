@@ -14,12 +14,17 @@ use crate::schema::{Mismatch, Schema, type_name};
 /// Most places that break a schema which are told apart.
 const MISMATCHES: usize = 256;
 
+/// Steps of all checks of a block against the schema: each operation is checked, and each check looks at the whole state.
+const CHECKS: u64 = 16_000_000;
+
 /// A block under way.
 pub(super) struct Run<'a> {
     state: &'a mut Value,
     limits: &'a StateLimits,
     /// Values and bytes of the state now.
     size: Size,
+    /// Steps that are left for checks against the schema.
+    checks: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -44,8 +49,9 @@ impl Run<'_> {
         options: &ApplyOptions<'_>,
     ) -> (Vec<OpResult>, Vec<Spot>) {
         let Measure { values, bytes, .. } = measure(state);
-        let mut broken = options.schema.map(|schema| schema.check(state, MISMATCHES));
-        let mut run = Run { state, limits: &options.limits, size: Size { values, bytes } };
+        let mut checks = CHECKS;
+        let mut broken = options.schema.map(|schema| schema.check_within(state, MISMATCHES, &mut checks));
+        let mut run = Run { state, limits: &options.limits, size: Size { values, bytes }, checks };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
         for (index, operation) in operations.iter().enumerate() {
             match run.operation(index, operation, options.schema, &mut broken) {
@@ -80,14 +86,19 @@ impl Run<'_> {
         let size = self.size;
         let change = self.change(op, path, operation.value())?;
         if let (Some(schema), Some(before)) = (schema, broken.as_mut()) {
-            let now = schema.check(self.state, MISMATCHES);
+            let now = schema.check_within(self.state, MISMATCHES, &mut self.checks);
             // An element that moved down takes its fault along.
             let count =
                 |list: &[Mismatch], one: &Mismatch| list.iter().filter(|m| m.message == one.message).count();
             let new = now.iter().find(|one| !before.contains(one) && count(&now, one) > count(before, one));
-            if let Some(Mismatch { pointer, message, .. }) = new {
-                let refusal =
-                    Refusal::new(Reason::SchemaViolation, format!("{message}, at `{pointer}` of the state"));
+            // What was wrong before is not its fault; but where nothing can be checked nothing is done.
+            let cut = now.iter().find(|one| one.too_complex);
+            if let Some(Mismatch { pointer, message, too_complex, .. }) = cut.or(new) {
+                let refusal = if *too_complex {
+                    Refusal::new(Reason::SchemaTooComplex, message.as_str())
+                } else {
+                    Refusal::new(Reason::SchemaViolation, format!("{message}, at `{pointer}` of the state"))
+                };
                 let Change { parts, position, before, after } = change;
                 undo(self.state, &parts, position, before, after.is_some());
                 self.size = size;

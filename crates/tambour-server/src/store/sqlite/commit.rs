@@ -70,7 +70,14 @@ impl State {
     pub(super) fn new(shared: Arc<Shared>) -> State {
         let (checkpoint, wanted) = mpsc::channel(1);
         let overdue = Arc::new(AtomicBool::new(false));
-        tokio::spawn(checkpoints(shared.pool.clone(), wanted, overdue.clone()));
+        let (task, dead) = (checkpoints(shared.pool.clone(), wanted, overdue.clone()), shared.dead.clone());
+        tokio::spawn(async move {
+            // Without it the write-ahead file grows for ever.
+            if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
+                tracing::error!("the task that brings the write-ahead file to the database has died");
+                dead.cancel();
+            }
+        });
         State { shared, written: 0, checkpoint, overdue }
     }
 
@@ -195,11 +202,12 @@ fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
 /// Does the checkpoints that are wanted.
 async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
+        fail::point("checkpoint");
         let mut connection = match pool.acquire().await {
             Ok(connection) => connection,
             Err(sqlx::Error::PoolClosed) => return,
             Err(error) => {
-                tracing::warn!(%error, "a checkpoint of the database has to wait; it is tried again later");
+                tracing::warn!(%error, "a checkpoint of the database found no connection; it is tried again later");
                 continue;
             }
         };

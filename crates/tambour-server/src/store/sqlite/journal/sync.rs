@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
@@ -34,7 +35,13 @@ impl Syncer {
     pub(super) fn start(dead: CancellationToken) -> io::Result<Syncer> {
         let shared = Arc::new(Shared::default());
         let of_thread = shared.clone();
-        std::thread::Builder::new().name("journal".into()).spawn(move || of_thread.run(&dead))?;
+        std::thread::Builder::new().name("journal".into()).spawn(move || {
+            // Nobody would be told of anything any more, and all would wait.
+            if catch_unwind(AssertUnwindSafe(|| of_thread.run(&dead))).is_err() {
+                tracing::error!("the thread that brings the journal to the disk has died");
+                dead.cancel();
+            }
+        })?;
         Ok(Syncer { shared })
     }
 
