@@ -1,5 +1,6 @@
 //! The state of a conversation: what it is, what was applied to it, changes by clients, its schema, and the way back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -261,7 +262,14 @@ pub(super) async fn operations(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes)?;
+    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes).or_else(|problem| {
+        // A number that no double holds refuses its operation alone.
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        match state::bounded(text) {
+            Cow::Owned(text) => body(&Bytes::from(text)).map_err(|_| problem),
+            Cow::Borrowed(_) => Err(problem),
+        }
+    })?;
     let BoundedOperations { kept, count } = operations;
     drop(bytes);
     owned(&app, &caller, &id).await?;

@@ -74,6 +74,20 @@ fn event<'a>(record: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_out_of_range_is_refused_alone() {
+    // R-81: also one that no double holds.
+    let mock = Mock::start(Vec::new()).await;
+    let chat = Chat::with(&mock).await;
+    let body = r#"{"operations": [["SET","a",1e400],["SET","b",12345678901234567890123],["SET","d",1]]}"#;
+    let answer = chat.server.call("post", &chat.path("/operations"), Some(body)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json["state"], json!({"d": 1}));
+    assert_eq!(answer.json["notices"][0]["ref"], "0: number_out_of_range, 1: number_out_of_range");
+    let wrong = chat.server.call("post", &chat.path("/operations"), Some("{\"operations\": [1e400")).await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_and_clients_change_the_state() {
     let first =
         said("a", &[json!([["SET", "纯田真奈.好感度", 5], ["PUSH", "bag", "rope"], ["POP", "name"]])]);

@@ -12,6 +12,7 @@ mod encode;
 mod errors;
 mod examples;
 mod filament;
+mod filament_acts;
 mod findings;
 mod fixtures;
 mod frames;
