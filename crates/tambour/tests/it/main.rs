@@ -1,5 +1,6 @@
 //! One test binary for the library.
 
+mod acts;
 mod beside;
 mod cards;
 mod checker;

@@ -1,9 +1,10 @@
 //! Replies read and written again in their dialect: what `tambour repair` rests on.
 
 use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::{Collected, Event, EventKind, Joined, Sink as _};
+use tambour::event::{Collected, Event, EventKind, FinishReason, Joined, Sink as _};
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
+use tambour_fixtures::acts::repair;
 use tambour_fixtures::corpus::{authored, recorded};
 use tambour_fixtures::random::Random;
 use tambour_fixtures::{folder, load};
@@ -16,10 +17,30 @@ fn cases() -> usize {
     std::env::var("REWRITE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(600)
 }
 
+/// Replies that once were written as ones that act, fail the strict check or change when they are read again.
+const FAULTS: &[&str] = &[
+    // What joins where a stray tag is left out.
+    "<content>x < </choice>variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
+    "<content>x </choice>< variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
+    "<content>x <</choice>status_bar><hp>1</hp></status_bar> y</content>",
+    "<status_bar>[[",
+    "<content>a</content><status_bar>[[",
+    "<choice>- go",
+    "<choice>\n- go in\n",
+    "<xx>go",
+    "/<<details>\n```\n",
+    "/<<details>a\n```\nb",
+    "a</think><<ParsingError>>",
+    "</think><<ParsingError>>",
+    "</think>\n<<ParsingError>>\n",
+    "<think>a</think><content>b</content><variable_update>[[\"SET\",\"gold\",1]]</variable_update>",
+    "</think>{\"thought\":\"a\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"b\",\"tool_calls\":[]}",
+];
+
 /// Every reply at hand, whatever it was meant to be.
 fn replies() -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> =
-        load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input).collect();
+    let mut all: Vec<Vec<u8>> = FAULTS.iter().map(|reply| reply.as_bytes().to_vec()).collect();
+    all.extend(load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input));
     for entry in DIALECTS {
         for corpus in [authored(entry.name), recorded(entry.name)] {
             all.extend(corpus.expect("a corpus").iter().map(|reply| reply.text().into_bytes()));
@@ -132,6 +153,25 @@ fn what_is_written_stays_as_it_is() {
         let twice = read(first.dialect, first.written.as_bytes(), options).written;
         (twice != first.written).then(|| format!("twice {twice:?}"))
     }));
+}
+
+#[test]
+fn what_is_written_acts_no_more() {
+    // R-68, X-014: neither of a reply that is whole nor of one that is cut
+    let options = Options::default();
+    let cut = End::Finished(FinishReason::Length);
+    let mut complaints = Vec::new();
+    for entry in readers() {
+        for reply in &replies() {
+            for end in [&End::stop(), &cut] {
+                if let Err(found) = repair(entry.name, &options, reply, end) {
+                    let reply = String::from_utf8_lossy(reply);
+                    complaints.push(format!("{}, {end:?}: {reply:?}\n{found}", entry.name));
+                }
+            }
+        }
+    }
+    none(&complaints);
 }
 
 #[test]
