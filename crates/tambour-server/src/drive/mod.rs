@@ -123,7 +123,7 @@ pub(crate) async fn run(
     choices: Vec<Choice>,
     prompt: Prompt,
 ) {
-    let _leaving = Leaving { app: app.clone(), live: run.live.clone() };
+    let leaving = Leaving { app: app.clone(), live: run.live.clone() };
     let (mut timings, mut usage) = (Timings::default(), Value::Null);
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
@@ -160,6 +160,8 @@ pub(crate) async fn run(
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
+            // Nobody waits for it: what comes behind it goes on.
+            drop((turn, leaving));
             Box::pin(close_in_time(&app, &run.live.id)).await;
         }
     }

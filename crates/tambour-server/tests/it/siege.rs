@@ -105,7 +105,7 @@ async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
-    let mock = Mock::start(vec![reply(&"{\"a\": 1} ".repeat(1), 9)]).await;
+    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
     let apart = Apart::start(&mock, false);
     let address = apart.server.address;
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;

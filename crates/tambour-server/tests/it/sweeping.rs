@@ -66,7 +66,7 @@ async fn others_write_while_a_large_deletion_leaves_the_file() {
     // A stop does not wait for the rest.
     let begun = Instant::now();
     server.stopping();
-    server.stopped().await;
+    let _folder = server.stopped().await;
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert!(size() <= before);
 }

@@ -80,11 +80,21 @@ pub(super) fn no_arguments(name: &str, options: &Options) -> Result<Value, Refus
     }
 }
 
+/// Refuses every call where no tools are registered.
+pub(super) fn registered(name: &str, options: &Options) -> Result<(), Refusal> {
+    match options.tools {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("there is no tool `{}`, since none is registered", clip(name, 60));
+            Err((Fault::Unknown, message))
+        }
+    }
+}
+
 /// Whether the call may run; why not, in words. Without registered tools nobody can say, and nobody runs it.
 pub(super) fn check(name: &str, args: &Value, options: &Options) -> Result<(), Refusal> {
     let Some(tools) = &options.tools else {
-        let message = || format!("there is no tool `{}`, since none is registered", clip(name, 60));
-        return if options.tool_loop { Err((Fault::Unknown, message())) } else { Ok(()) };
+        return if options.tool_loop { registered(name, options) } else { Ok(()) };
     };
     let Some(tool) = tools.get(name) else {
         let close = tools.close(name);

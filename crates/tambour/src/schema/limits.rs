@@ -133,7 +133,11 @@ pub(super) fn form(schema: &Value) -> Result<(), Unfit> {
 pub(super) fn bounded(schema: &Value) -> Result<(), Unfit> {
     let refused =
         |pointer: String, why: String| Err(Unfit { pointer, message: why, code: super::TOO_COMPLEX });
-    if References::of(schema).levels() > LEVELS {
+    let references = References::of(schema);
+    if let Some(unfit) = references.first(true) {
+        return Err(unfit);
+    }
+    if references.levels() > LEVELS {
         let why = format!(
             "the schema has more than {LEVELS} levels, references followed: put what repeats into fewer `$defs`"
         );

@@ -18,17 +18,21 @@ pub(super) struct References<'a> {
     root: &'a Value,
     /// Addresses that schemas in it have.
     addresses: HashSet<&'a str>,
+    /// Whether one within it has an address, against which references there are read.
+    inner: bool,
 }
 
 impl<'a> References<'a> {
     pub(super) fn of(root: &'a Value) -> References<'a> {
-        let mut addresses = HashSet::new();
-        each(root, &mut |_, fields| {
+        let (mut addresses, mut inner) = (HashSet::new(), false);
+        each(root, &mut |pointer, fields| {
             let own = ["$id", "id"].into_iter().filter_map(|key| fields.get(key)?.as_str());
+            let before = addresses.len();
             addresses.extend(own.map(|own| own.trim_end_matches('#')));
+            inner |= !pointer.is_empty() && addresses.len() > before;
             true
         });
-        References { root, addresses }
+        References { root, addresses, inner }
     }
 
     /// The first reference that leads nowhere, or out of the schema. `surely`: only what is certain without resolving addresses.
@@ -53,7 +57,7 @@ impl<'a> References<'a> {
         let shown = clip(target, 200);
         if base.is_empty() {
             // Within a schema with an address of its own it may be another place.
-            let lost = self.addresses.is_empty()
+            let lost = !self.inner
                 && fragment.starts_with('/')
                 && decoded(fragment).is_none_or(|pointer| self.root.pointer(&pointer).is_none());
             return lost.then(|| {

@@ -7,6 +7,7 @@ mod checker;
 mod chunking;
 mod code;
 mod corpus;
+mod damaged_calls;
 mod deltas;
 mod dialogue;
 mod encode;

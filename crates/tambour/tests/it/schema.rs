@@ -111,12 +111,20 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
         let unfit = limited(schema.clone()).unwrap_err();
         assert_eq!((unfit.code, unfit.pointer.as_str()), ("schema_too_complex", pointer), "{unfit}");
     }
-    // A chain that is compiled within each other takes room on the stack.
-    for link in [
-        |next: Value| next,
-        |next| json!({"items": next}),
-        |next| json!({"properties": {"a": {"anyOf": [next]}}}),
-    ] {
+    // Schemas that lead back to themselves by way of the value are usual.
+    let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
+    limited(tree).unwrap();
+    limited(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
+}
+
+#[test]
+fn a_chain_of_references_is_no_deeper_than_a_stack() {
+    let links: [(fn(Value) -> Value, usize); 3] = [
+        (|next| next, 500),
+        (|next| json!({"items": next}), 480),
+        (|next| json!({"properties": {"a": {"anyOf": [next]}}}), 160),
+    ];
+    for (link, most) in links {
         let chain = |length: usize| {
             let level = |at: usize| {
                 let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -124,17 +132,15 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
             };
             json!({"$ref": "#/$defs/d0", "$defs": (0..=length).map(level).collect::<Map<_, _>>()})
         };
+        let limited = |schema: Value| Schema::limited(schema, &SchemaLimits::default());
         let unfit = limited(chain(6000)).unwrap_err();
         assert_eq!(unfit.code, "schema_too_complex", "{unfit}");
         // As deep as may be, on the stack of a thread as servers have them.
-        let deep = chain(150);
-        let compiled = std::thread::Builder::new().stack_size(2 << 20).spawn(move || limited(deep)).unwrap();
+        let deep = chain(most);
+        let compiled =
+            std::thread::Builder::new().stack_size(2 << 20).spawn(move || limited(deep).map(drop)).unwrap();
         compiled.join().expect("the stack is enough").expect("it is taken");
     }
-    // Schemas that lead back to themselves by way of the value are usual.
-    let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
-    limited(tree).unwrap();
-    limited(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
 }
 
 #[test]

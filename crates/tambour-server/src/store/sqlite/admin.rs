@@ -63,6 +63,8 @@ impl Admin for SqliteStore {
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<Usage>, StoreError> {
+        // What messages used comes with their records.
+        self.caught_up().await?;
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
             "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \

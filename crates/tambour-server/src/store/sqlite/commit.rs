@@ -294,3 +294,25 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entri
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::sqlite::SqlitePoolOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn checkpoints_go_on_when_there_was_no_connection_for_one() {
+        let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(20));
+        let pool = pool.connect("sqlite::memory:").await.unwrap();
+        let taken = pool.acquire().await.unwrap();
+        let (want, wanted) = mpsc::channel(1);
+        let task = tokio::spawn(checkpoints(pool.clone(), wanted, Arc::default()));
+        want.send(()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(taken);
+        want.send(()).await.expect("it still listens");
+        drop(want);
+        task.await.unwrap();
+    }
+}

@@ -364,7 +364,8 @@ fn of_items(items: &[StatusItem]) -> String {
             return text.clone();
         }
         // Keys of JSON may hold what a tag cannot.
-        let mut name = name.replace(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)), "_");
+        // A blank within it stays: such names are read as they are.
+        let mut name = trim(name).replace(|c: char| !(c.is_alphanumeric() || "_-.: ".contains(c)), "_");
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             name.insert(0, '_');
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::arguments::{self, Argument, Arguments};
 use super::formats::{self, Body};
 use super::head::Head;
 use super::{python, rules, typed};
@@ -91,8 +92,8 @@ impl Whole<'_> {
                         WrittenCall { bare: call.args.as_object().is_some_and(Map::is_empty), call, doubt }
                     }));
                 }
-                Body::Parameters => calls.push(self.parameters(text, options)?),
-                Body::Pairs => calls.push(self.pairs(text, options)?),
+                Body::Parameters => calls.push(self.parameters(text, at, options, told)?),
+                Body::Pairs => calls.push(self.pairs(text, at, options, told)?),
                 Body::Nothing | Body::Reasoning => {}
             }
         }
@@ -162,45 +163,79 @@ impl Whole<'_> {
     }
 
     /// `<parameter=KEY>value</parameter>`, one after the other, up to `</function>`.
-    fn parameters(&self, text: &str, options: &Options) -> Result<WrittenCall, Wrong> {
+    fn parameters(
+        &self,
+        text: &str,
+        at: Place,
+        options: &Options,
+        told: &mut Vec<Report>,
+    ) -> Result<WrittenCall, Wrong> {
         let mut call = Typed::new(self.name(), options);
-        let mut rest = text;
-        loop {
-            rest = rest.trim_start();
-            let Some(inner) = rest.strip_prefix("<parameter=") else { break };
-            let (key, inner) = inner.split_once('>').ok_or_else(|| invalid("a parameter has no name"))?;
-            let end = ["</parameter>", "</function>"].iter().filter_map(|close| inner.find(close)).min();
-            let Some(end) = end else {
-                let message = format!("`{}` has no end", clip(key, 60));
-                return Err((rules::CALL_INCOMPLETE, message));
-            };
-            let value = inner[..end].strip_prefix('\n').unwrap_or(&inner[..end]);
+        let arguments = Arguments::new(text, &arguments::PARAMETER);
+        let (mut from, mut here) = (0, (0, at));
+        while let Some((key, start)) = named_tag(text, from, "<parameter=", ">")? {
+            let Argument { end, next, closed } = arguments.from(start);
+            if !closed && told.len() < options.limits.findings {
+                here = (from, here.1.after(&text[here.0..from]));
+                told.push(unclosed(key, here.1, at.offset + end));
+            }
+            let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
             call.add(trim(key), value.strip_suffix('\n').unwrap_or(value))?;
-            rest = inner[end..].strip_prefix("</parameter>").unwrap_or(&inner[end..]);
+            from = next;
         }
-        let rest = rest.strip_prefix("</function>").unwrap_or(rest);
-        call.end(rest)
+        let rest = text[from..].trim_start();
+        call.end(rest.strip_prefix("</function>").unwrap_or(rest))
     }
 
     /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
-    fn pairs(&self, text: &str, options: &Options) -> Result<WrittenCall, Wrong> {
+    fn pairs(
+        &self,
+        text: &str,
+        at: Place,
+        options: &Options,
+        told: &mut Vec<Report>,
+    ) -> Result<WrittenCall, Wrong> {
         let mut call = Typed::new(self.name(), options);
-        let mut rest = text;
-        loop {
-            rest = rest.trim_start();
-            let Some(inner) = rest.strip_prefix("<arg_key>") else { break };
-            let (key, inner) = inner.split_once("</arg_key>").ok_or_else(|| invalid("a key has no end"))?;
-            let Some(inner) = inner.trim_start().strip_prefix("<arg_value>") else {
+        let arguments = Arguments::new(text, &arguments::VALUE);
+        let (mut from, mut here) = (0, (0, at));
+        while let Some((key, behind)) = named_tag(text, from, "<arg_key>", "</arg_key>")? {
+            let space = text[behind..].len() - text[behind..].trim_start().len();
+            let start = behind + space + "<arg_value>".len();
+            if !text[behind + space..].starts_with("<arg_value>") {
                 return Err(invalid(&format!("`{}` has no value", clip(key, 60))));
-            };
-            let Some((value, behind)) = inner.split_once("</arg_value>") else {
-                return Err((rules::CALL_INCOMPLETE, format!("`{}` has no end", clip(key, 60))));
-            };
-            call.add(trim(key), trim(value))?;
-            rest = behind;
+            }
+            let Argument { end, next, closed } = arguments.from(start);
+            if !closed && told.len() < options.limits.findings {
+                here = (from, here.1.after(&text[here.0..from]));
+                told.push(unclosed(key, here.1, at.offset + end));
+            }
+            call.add(trim(key), trim(&text[start..end]))?;
+            from = next;
         }
-        call.end(rest)
+        call.end(&text[from..])
     }
+}
+
+/// The key between `open` and `close` at `from`, behind white space, and where what follows begins. `None` if there is no
+/// such tag.
+fn named_tag<'t>(
+    text: &'t str,
+    from: usize,
+    open: &str,
+    close: &str,
+) -> Result<Option<(&'t str, usize)>, Wrong> {
+    let rest = text[from..].trim_start();
+    let Some(inner) = rest.strip_prefix(open) else { return Ok(None) };
+    // A key holds no mark.
+    let end = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with(close));
+    let end = end.ok_or_else(|| invalid("the name of an argument has no end"))?;
+    Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
+}
+
+/// The report on an argument without its closing mark.
+fn unclosed(key: &str, place: Place, end: usize) -> Report {
+    let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
+    Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
 }
 
 fn invalid(message: &str) -> Wrong {

@@ -14,19 +14,33 @@ const GOOD: &str = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\
 
 rules! {
     CALL_STRAY = "call_mark_stray" ["R-68"] Should "A mark of calls begins a call.",
+        with [TOOLS],
         broken "The mark <tool_call> begins one.", correct GOOD;
     CALL_INVALID = "tool_call_invalid" ["R-68"] Must "A call has a name and arguments.",
+        with [TOOLS],
         broken "<tool_call>\n{\"tool\": 1}\n</tool_call>", correct GOOD;
     CALL_INCOMPLETE = "tool_call_incomplete" ["R-68"] Must "A call is complete where it ends.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}\n</tool_call>", correct GOOD;
     CALL_UNCLOSED = "tool_call_unclosed" ["R-68"] Must "A call is closed.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}", correct GOOD;
     CALL_NOT_STRICT = "tool_call_not_strict" ["R-68"] Must "The JSON of a call is JSON.",
+        with [TOOLS],
         broken "<tool_call>\n{'name': 'add', 'arguments': {'a': 1}}\n</tool_call>", correct GOOD;
     CALL_FIELDS = "tool_call_fields" ["R-68"] Should "A call has a name and arguments, and no other fields.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"why\": \"a sum\"}\n</tool_call>", correct GOOD;
+    CALL_ASIDE = "tool_call_aside" ["R-93"] Must
+        "A call stands by itself: not in reasoning, in code, in a sentence, or in Harmony's final channel.",
+        with [TOOLS],
+        broken concat!("First this is tried.\n", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>\n</think>\nIt is 4."),
+        correct GOOD;
+    ARGUMENT_UNCLOSED = "argument_unclosed" ["R-94"] Must "An argument is closed.",
+        with [TOOLS],
+        broken "<tool_call>\n<function=add>\n<parameter=a>\n1\n</function>\n</tool_call>", correct GOOD;
     CALL_CUT = "tool_call_cut" ["R-68"] Must "A reply that calls a tool is not cut.",
-        with ["finish=length"],
+        with [TOOLS, "finish=length"],
         broken GOOD, correct "It is 4.";
     TOOL_UNKNOWN = "tool_unknown" ["F-235"] Must "A call names a registered tool.",
         with [TOOLS],
@@ -48,12 +62,12 @@ rules! {
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 12345678901234567890123}}\n</tool_call>",
         correct GOOD;
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
-        with ["limits.value=64"],
+        with [TOOLS, "limits.value=64"],
         broken concat!(
             "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"more than the sixty-four bytes that a call may be long\"}}",
             "\n</tool_call>"
         ),
-        correct "<tool_call>\n{\"name\": \"add\"}\n</tool_call>";
+        correct "<tool_call>\n{\"name\": \"say\"}\n</tool_call>";
 }
 
 /// What a call may break.
