@@ -134,7 +134,6 @@ fn child() {
     config.add_upstream(parts[0], None).unwrap();
     config.log_content = parts[1] == "true";
     config.durable = parts[2] == "true";
-    config.reader_idle_ms = 2000;
     config.log_json = true;
     tambour_server::logs::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

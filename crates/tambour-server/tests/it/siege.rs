@@ -16,8 +16,18 @@ const FIRST_TEXT: Duration = Duration::from_millis(100);
 const CHATS: usize = 15;
 
 /// Templates of which each alone would take memory or time without bound.
-const TEMPLATES: [&str; 1] =
-    ["{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"];
+const TEMPLATES: [&str; 10] = [
+    "{{ (['x'*1000000]*100000)|join }}",
+    "{{ [1]*100000000 }}",
+    "{{ ('a\n'*1000)|indent(10000000) }}",
+    "{{ format('{}'*10000, *(['b'*1000000]*10000)) }}",
+    "{{ [[[1]]]|tojson(indent=3000000000) }}",
+    "{{ [[1]*10000]*10000 }}",
+    "{{ ([[1]*10000]*10000)|tojson|length }}",
+    "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
+    "{{ ('x'*1000000)|replace('x', 'y'*1000000)|length }}",
+    "{{ range(100000)|map('string')|list|join('x'*10000) }}",
+];
 
 /// A request: method, path, body.
 type Hostile = (&'static str, String, String);
@@ -27,7 +37,7 @@ fn templates() -> Vec<Hostile> {
         let body = json!({"skein": {"blocks": [{"tag": "a", "text": text}]}});
         ("POST", "/api/v1/prompts/render".to_owned(), body.to_string())
     };
-    TEMPLATES.iter().cycle().take(10).map(render).collect()
+    TEMPLATES.iter().map(render).collect()
 }
 
 fn schemas() -> Vec<Hostile> {

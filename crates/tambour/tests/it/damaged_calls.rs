@@ -111,9 +111,9 @@ fn marks(text: &str) -> Vec<(usize, usize)> {
     found.collect()
 }
 
-fn damaged(text: &str, random: &mut Random) -> String {
+fn damaged(text: &str, times: usize, random: &mut Random) -> String {
     let mut text = text.to_owned();
-    for _ in 0..1 + random.below(2) {
+    for _ in 0..times {
         let marks = marks(&text);
         if marks.is_empty() {
             break;

@@ -54,7 +54,8 @@ fn authored_replies_give_their_blocks() {
     // F-100, F-110, F-111, F-130, F-132: events in source order, and the state after their operations.
     for reply in authored("filament").expect("the corpus is readable") {
         let Some(expected) = &reply.expected else { continue };
-        let sink = read(&reply.text());
+        let tools = options(&[("tools", json!({"roll_dice": {"type": "object"}}))]);
+        let sink = read_with(&tools, &reply.text(), &End::stop()).1;
         let blocks = blocks(&sink);
         assert_eq!(Value::from(blocks), expected["blocks"], "{}", reply.id);
         let mut state = expected["state_before"].clone();

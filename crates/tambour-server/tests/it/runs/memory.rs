@@ -14,6 +14,7 @@ use tambour_server::store::{
     LogState, MessageRow, Messages, NewRun, Page, Retention, RunEnd, Sent, StoreError, Turn, Written,
 };
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::{Backend, Runs};
 
@@ -474,7 +475,7 @@ impl Deletion for Memory {
         Ok(data.messages.values().filter(old).map(|message| message.row.id.clone()).collect())
     }
 
-    async fn sweep(&self) -> Result<bool, StoreError> {
+    async fn sweep(&self, _: &CancellationToken) -> Result<bool, StoreError> {
         Ok(true)
     }
 }

@@ -95,7 +95,8 @@ fn moved(mut report: Report, base: Place) -> Report {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.within(base);
     report.end = report.place.offset + len;
-    report
+    let twice = report.rule.code == crate::repair::rules::DUPLICATE_KEY.code;
+    if twice { report.row("R-82") } else { report }
 }
 
 /// An element in a block.

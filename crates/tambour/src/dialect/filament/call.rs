@@ -79,7 +79,8 @@ pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &
     match checked {
         Err((fault, message)) => {
             let report = RULES.report(fault, block.tag, block.end(), message);
-            refuse(block, report, Some(name), out)
+            let none = cx.options.tools.is_none();
+            refuse(block, if none { report.row("R-96") } else { report }, Some(name), out)
         }
         Ok(args) => {
             calls.push(Waiting { call: Call { name, args }, place: block.tag, end: block.end() });

@@ -138,7 +138,8 @@ fn of_json(block: &Block, cx: &Context, text: &str, at: Place, out: &mut dyn Out
     // What the state decides is told by its result.
     let decided = operations.iter().flatten().filter(|one| one.command().is_none());
     let reports = decided.filter_map(|one| one.report(block.at, block.end()));
-    list.guesses.drain(..).chain(reports).for_each(|report| out.report(report));
+    // Where nothing runs, no operation is refused by itself.
+    list.guesses.drain(..).filter(|_| json.complete).chain(reports).for_each(|report| out.report(report));
     if let Some(odd) = list.odd {
         let report = Report::new(rules::OPERATION_FORM, at, at.offset + text.len(), odd);
         out.report(report.repaired("read as lists, other fields not used"));
@@ -290,12 +291,12 @@ impl Listed<'_> {
         if operation.refusal().is_some() {
             return operation;
         }
-        let (place, end) = self.json.place(doubt);
         if doubt.doubt == Doubt::Range {
             return operation.refuse(Reason::NumberOutOfRange, doubt.message.clone());
         }
         let message = format!("the value of an operation was guessed: {}", doubt.message);
-        self.guesses.push(guessed(&message, place, end));
+        // All of the value is gone with it.
+        self.guesses.push(guessed(&message, self.block.at, self.block.end()));
         operation.refuse(Reason::ValueGuessed, doubt.message.clone())
     }
 

@@ -418,7 +418,6 @@ fn together(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 }
 
 /// Most bytes that a `printf` format comes to.
-#[expect(clippy::unnecessary_wraps, reason = "the form of all growths")]
 fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
     let format = text_of(args, 0);
     let specifiers = memchr::memchr_iter(b'%', format.as_bytes()).count() as u64;
@@ -446,7 +445,6 @@ fn joined(state: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, 
     Ok(weight.printed().saturating_add(items.saturating_mul(longest.max(named) as u64)))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of all growths")]
 fn to_json(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
     let indent = match argument(args, 1, "indent") {
         Some(indent) if indent.kind() == ValueKind::Bool => 2,

@@ -179,7 +179,7 @@ impl Engine {
     /// # Errors
     /// It is too long or does not compile; with template, line, column and the line (F-025).
     pub fn check(&self, name: &str, source: &str) -> Result<()> {
-        self.compiled(name, source).map(|_| ())
+        self.compiled(name, source, None).map(|_| ())
     }
 
     /// Names that a template reads and does not set itself, sorted: `user`, `state.hp`.
@@ -187,7 +187,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::check`].
     pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        let compiled = self.compiled(name, source)?;
+        let compiled = self.compiled(name, source, None)?;
         let template = compiled.env.get_template(&compiled.key);
         let template = template.map_err(|error| fault(name, &compiled, &error))?;
         let own = |name: &str| {
@@ -224,10 +224,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::check`].
     pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        Ok(self.compiled(name, source)?.rewritten.sets.clone())
+        Ok(self.compiled(name, source, None)?.rewritten.sets.clone())
     }
 
-    fn compiled(&self, name: &str, source: &str) -> Result<Arc<Compiled>> {
+    fn compiled(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<Compiled>> {
         let limit = self.0.limits.source;
         if source.len() > limit {
             let message =
@@ -249,6 +249,13 @@ impl Engine {
         let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
         drop(cache);
         let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
+        // What is compiled is kept as long as the prompt is.
+        let size = rewritten.parts as u64 * PART + 4 * source.len() as u64;
+        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten.parts as u64)) {
+            let message =
+                format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         let key = hash.iter().fold(String::new(), |mut key, byte| {
             let _ = write!(key, "{byte:02x}");
@@ -273,7 +280,7 @@ impl Engine {
 
     /// Renders in a scope.
     fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
-        let compiled = self.compiled(name, source)?;
+        let compiled = self.compiled(name, source, Some(&scope.budget))?;
         let source = Arc::clone(&compiled.source);
         let frame = Frame { name: name.into(), source, hash: compiled.hash, original_used: false };
         if !scope.enter(frame) {
@@ -307,6 +314,9 @@ impl Engine {
         marks::settle(text, self.0.limits.output).ok_or_else(longer)
     }
 }
+
+/// Bytes that a tag or token takes when it is compiled.
+const PART: u64 = 200;
 
 /// Names that the engine itself has.
 const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];

@@ -197,6 +197,7 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
 }
 
 /// `a < b <= c` and so on: signs and operands in turn, until one does not hold.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in rest.chunks_exact(2) {
@@ -256,6 +257,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
 }
 
 /// `a ~ b ~ c`, as they print.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
     let mut texts = Vec::with_capacity(rest.len() + 1);
     for value in std::iter::once(first).chain(rest.iter()) {

@@ -23,6 +23,9 @@ const SCOPES: &[&str] = &["for", "macro", "call", "with"];
 /// operators with one call in another for each.
 const CHAIN: usize = 500;
 
+/// Tags and tokens of a template: each takes some hundred bytes while it is compiled.
+const PARTS: usize = 100_000;
+
 /// `elif` of one `if`, which nest in the engine.
 const ELIF: usize = 100;
 
@@ -36,6 +39,8 @@ pub(super) struct Rewritten {
     pub(super) sets: Vec<String>,
     /// Place of a tag whose operators could not be read; such a source is not rendered.
     pub(super) unread: Option<usize>,
+    /// Tags and tokens.
+    pub(super) parts: usize,
 }
 
 impl Rewritten {
@@ -54,7 +59,7 @@ impl Rewritten {
 pub(super) fn rewrite_expression(source: &str) -> Option<Rewritten> {
     let tokens = tokens(source, 0..source.len());
     let edits = grammar::edits(source, &tokens, Form::Expression, None)?;
-    let out = Rewritten { text: String::new(), places: Vec::new(), sets: Vec::new(), unread: None };
+    let out = Rewritten { text: String::new(), places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 };
     let (scopes, kept, conditions) = (Vec::new(), Vec::new(), Vec::new());
     let mut writer =
         Writer { source, out, copied: 0, scopes, kept, trims: false, macros: HashSet::new(), conditions };
@@ -82,7 +87,7 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
     let text = String::with_capacity(source.len() + source.len() / 4);
     let mut writer = Writer {
         source,
-        out: Rewritten { text, places: Vec::new(), sets: Vec::new(), unread: None },
+        out: Rewritten { text, places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 },
         copied: 0,
         scopes: Vec::new(),
         kept: Vec::new(),
@@ -160,6 +165,7 @@ impl<'s> Writer<'s> {
     fn output(&mut self, piece: &Piece) -> Result<()> {
         let tokens = self.tokens(piece)?;
         if let Some(mark) = self.mark(piece, &tokens) {
+            self.out.parts -= tokens.len() + 1;
             self.replace(piece.range.clone(), mark.encode_utf8(&mut [0; 4]));
             return Ok(());
         }
@@ -198,8 +204,13 @@ impl<'s> Writer<'s> {
     }
 
     /// The tokens of a tag.
-    fn tokens(&self, piece: &Piece) -> Result<Vec<Token>> {
+    fn tokens(&mut self, piece: &Piece) -> Result<Vec<Token>> {
         let tokens = tokens(self.source, piece.inside.clone());
+        self.out.parts += tokens.len() + 1;
+        if self.out.parts > PARTS {
+            let message = format!("a template has at most {PARTS} tags and tokens");
+            return Err(self.error(piece.range.start, &message, "limit_exceeded"));
+        }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
             chains.truncate(token.depth + 1);

@@ -76,6 +76,8 @@ struct Changing {
     /// Values of the context, the state and the global variables that were asked for, as the engine has them.
     read: HashMap<String, Value>,
     read_global: HashMap<String, Value>,
+    /// Their names, until one is set.
+    global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
     warnings: Vec<Warning>,
     more_warnings: usize,
@@ -108,6 +110,7 @@ impl Scope {
             global: global.unwrap_or_default(),
             read: HashMap::new(),
             read_global: HashMap::new(),
+            global_names: None,
             effects: Vec::new(),
             warnings: Vec::new(),
             more_warnings: 0,
@@ -232,8 +235,11 @@ impl Scope {
     }
 
     /// Names of all global variables.
-    pub(super) fn global_names(&self) -> Vec<Value> {
-        self.changing().global.keys().map(|key| Value::from(key.as_str())).collect()
+    pub(super) fn global_names(&self) -> Arc<[Value]> {
+        let mut changing = self.changing();
+        let Changing { global, global_names, .. } = &mut *changing;
+        let listed = || global.keys().map(|key| Value::from(key.as_str())).collect();
+        Arc::clone(global_names.get_or_insert_with(listed))
     }
 
     /// Values and bytes of all global variables.
@@ -266,6 +272,11 @@ impl Scope {
             return Err(budget::too_large());
         }
         let mut changing = self.changing();
+        // Their names are listed anew.
+        if !self.budget.spend(changing.global.len() as u64 / 4) {
+            return Err(budget::too_large());
+        }
+        changing.global_names = None;
         changing.read_global.remove(name);
         let name = name.to_owned();
         match value.clone() {

@@ -76,14 +76,19 @@ impl Object for Soft {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        match self.0.try_iter() {
-            Ok(keys) => Enumerator::Values(keys.collect()),
-            Err(_) => Enumerator::Empty,
-        }
+        keys(&self.0)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
         self.0.is_true()
+    }
+}
+
+/// The keys of a map, one by one: a loop that ends at the first has not made a list of all.
+fn keys(map: &Value) -> Enumerator {
+    match map.as_object().map(|object| object.enumerate()) {
+        None | Some(Enumerator::NonEnumerable) => Enumerator::Empty,
+        Some(keys) => keys,
     }
 }
 
@@ -153,7 +158,7 @@ impl Object for Message {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.try_iter().map(Iterator::collect).unwrap_or_default())
+        keys(&self.0)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -328,7 +333,7 @@ impl Object for State {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.value.try_iter().map(Iterator::collect).unwrap_or_default())
+        keys(&self.value)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -352,7 +357,10 @@ impl Object for Global {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.upgrade().map(|scope| scope.global_names()).unwrap_or_default())
+        let Some(names) = self.0.upgrade().map(|scope| scope.global_names()) else {
+            return Enumerator::Empty;
+        };
+        Enumerator::Iter(Box::new((0..names.len()).map(move |at| names[at].clone())))
     }
 
     fn is_true(self: &Arc<Self>) -> bool {

@@ -339,9 +339,9 @@ fn hostile_filters_are_bounded() {
     let context = context();
     for (name, args) in FILTERS {
         for args in args.iter().chain([&""]) {
-            for value in
-                ["[l] * 10000", "[s] * 100000", "s", "m", "'%s' * 100000", "[m] * 100000", "now", "1.5"]
-            {
+            let values =
+                ["[l] * 10000", "s", "[s] * 100000", "m", "'%s' * 100000", "[m] * 100000", "now", "1.5"];
+            for value in &values[..if all() { values.len() } else { 2 }] {
                 let _ = bounded(&context, &format!("{VALUES}{{{{ (({value}) | {name}{args}) | length }}}}"));
                 if all() {
                     let _ = bounded(&context, &format!("{VALUES}{{{{ ({value}) | {name}{args} }}}}"));

@@ -59,12 +59,6 @@ fn operators_give_what_those_of_the_engine_give() {
         for b in VALUES {
             // `u` keeps them from being known before they are evaluated.
             for sign in ["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not in"] {
-                if sign == "*"
-                    && (a.len() > 15 || b.len() > 15)
-                    && (a.contains(['\'', '[', '(', 'r']) || b.contains(['\'', '[', '(', 'r']))
-                {
-                    continue;
-                }
                 same(&format!("({a} if u else u) {sign} ({b} if u else u)"));
             }
         }
@@ -109,12 +103,7 @@ fn operators_in_all_places_of_a_template() {
     );
     assert_eq!(text("{% set a, b = [1] + [2] %}{{ a - b }}{% set x | upper %}a{% endset %}{{ x }}"), "-1A");
     assert_eq!(text("{% with a = 1 + 1, b = [a] %}{{ a }}{% endwith %}"), "2");
-    assert_eq!(
-        text(
-            "{% macro f(a, b=1 + 1) %}{{ a + b }}{% endmacro %}{{ f(1) }}{% call f(*[2] + [3]) %}{% endcall %}"
-        ),
-        "35"
-    );
+    assert_eq!(text("{% macro f(a, b=1 + 1) %}{{ a + b }}{% endmacro %}{{ f(1) }}{{ f(*[2] + [3]) }}"), "35");
     assert_eq!(text("{% filter replace('a', 'b' + 'c') | upper %}a{% endfilter %}"), "BC");
     assert_eq!(
         text("{% if 'a' in history[0].role ~ 'a' and 1 < 2 < 3 %}yes{% elif 1 %}no{% endif %}"),
