@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::store::JournalReport;
+
 /// What the server counts.
 pub(crate) struct Metrics {
     /// Messages begun.
@@ -37,6 +39,10 @@ pub(crate) struct Metrics {
     pub template_hits: Counter,
     /// Templates that were read.
     pub template_misses: Counter,
+    /// Records of the journal that this start could not read.
+    damaged_records: Counter,
+    /// Messages that are gone or were cut off with them, as far as they are known.
+    lost_messages: Counter,
     /// Calls of upstreams.
     pub upstreams: Calls,
     commits: Family<Of, Histogram, Seconds>,
@@ -138,6 +144,14 @@ impl Metrics {
             slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
             template_hits: counter("template_hits", "Templates of dialogues that had been read before"),
             template_misses: counter("template_misses", "Templates of dialogues that were read"),
+            damaged_records: counter(
+                "journal_damaged_records",
+                "Records of the journal that could not be read at the start",
+            ),
+            lost_messages: counter(
+                "journal_lost_messages",
+                "Messages that are gone or cut off with a part of the journal, at the start",
+            ),
             upstreams: Calls {
                 failures: Family::default(),
                 first_text: Family::new_with_constructor(LONG),
@@ -181,6 +195,12 @@ impl Metrics {
         // A string takes all that is written.
         let _ = text::encode(&mut out, &self.registry);
         out
+    }
+
+    /// Adds what the start found on the journal.
+    pub(crate) fn count_damage(&self, report: &JournalReport) {
+        self.damaged_records.inc_by(report.damaged.iter().map(|file| file.records).sum());
+        self.lost_messages.inc_by(report.loss.messages());
     }
 
     /// Counts one.

@@ -19,7 +19,7 @@ use crate::quotas::{self, Quotas};
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
-use crate::store::{SqliteStore, Store, StoreError, Usage};
+use crate::store::{SqliteStore, Store, StoreError, StoreOptions, Usage};
 use crate::telemetry::Traces;
 use crate::{connection, data_folder, descriptors, streams, supervise, sweep};
 
@@ -90,7 +90,11 @@ impl Server {
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file, config.durable).await?);
+        let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
+        let (store, report) = SqliteStore::open_with(&file, options).await?;
+        metrics.count_damage(&report);
+        store.hold_numbers(&report).await?;
+        let store: Arc<dyn Store> = Arc::new(store);
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));

@@ -38,6 +38,10 @@ pub struct Entry<'a> {
     pub json: &'a str,
 }
 
+/// Name of the entries that stand for those that were lost with a part of the store, so that numbers that clients have seen are
+/// not given again. No client is sent them.
+pub(crate) const LOST: &str = "lost";
+
 /// Bytes around the text of a chunk: its raw entry, and its event.
 const FIRST: usize = 160;
 
@@ -62,6 +66,14 @@ impl Batch {
     #[must_use]
     pub fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
         Batch { first, last, body, ends: false }
+    }
+
+    /// Entries that stand for the lost ones from `first` to `last`.
+    #[must_use]
+    pub(super) fn lost(first: u64, last: u64) -> Batch {
+        let mut batch = Batch::new(first);
+        (first..=last).for_each(|_| batch.event(LOST, |out| out.extend_from_slice(b"{}")));
+        batch
     }
 
     /// What of it is behind entry `after`.

@@ -67,6 +67,13 @@ impl Apart {
         self.server.folder.file("die.writer", "");
     }
 
+    /// Kills it: nothing is flushed, nothing is closed. Gives its folder.
+    pub(crate) fn killed(mut self) -> Folder {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.server.folder, Folder::new())
+    }
+
     /// Waits until it ends by itself: its exit code, its folder and its log.
     pub(crate) async fn ended(mut self) -> (Option<i32>, Folder, String) {
         let code = crate::server::within(async {

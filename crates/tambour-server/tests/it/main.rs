@@ -7,6 +7,7 @@ mod cancel;
 mod client;
 mod config;
 mod crash;
+mod damage;
 #[cfg(unix)]
 mod data_folder;
 mod deletion;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
 use super::admin::add_usage;
-use super::journal::Entries;
+use super::journal::{Entries, Extents, Mark};
 use super::states::insert_updates;
 use super::tail::{Tail, Taken};
 use super::writer::Work;
@@ -45,13 +45,16 @@ pub(super) struct Group {
     records: Vec<Arc<MessageRow>>,
     /// The last segment of the journal that holds nothing then that the database does not.
     segment: Option<u64>,
+    /// How far the journal is written; the database has each message that it has up to there with this group.
+    extents: Extents,
     done: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty()
+        let none = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
+        none && self.segment.is_none()
     }
 
     /// How much is written, about.
@@ -98,6 +101,11 @@ impl State {
                 group.done.push(done);
             }
         }
+    }
+
+    /// Puts down how far the journal is, before the last work of the group is taken.
+    pub(super) fn mark(&self, group: &mut Group) {
+        group.extents = self.shared.journal.extents();
     }
 
     fn take_all(&self, group: &mut Group) {
@@ -148,14 +156,15 @@ impl State {
     async fn insert(&self, group: &Group) -> sqlx::Result<()> {
         let mut connection = self.shared.pool.acquire().await?;
         begin(&mut connection).await?;
-        let written = write(&mut connection, group).await;
+        let boot = self.shared.journal.boot();
+        let written = write(&mut connection, group, boot).await;
         end(&mut connection, written).await?;
         fail::point("database.after");
         Ok(())
     }
 }
 
-async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result<()> {
+async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&str>) -> sqlx::Result<()> {
     fail::point("database.before");
     for row in &group.messages {
         insert_message(connection, row).await?;
@@ -164,6 +173,7 @@ async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result
     for row in &group.records {
         insert_record(connection, row).await?;
     }
+    Mark { extents: &group.extents, had: group.segment, boot }.write(connection).await?;
     fail::point("database.amid");
     Ok(())
 }

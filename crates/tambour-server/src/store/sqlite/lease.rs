@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::journal::{Ending, Record};
+use super::journal::{Ending, Record, Segment};
 use super::tail::{Appended, Tail};
 use super::writer::Work;
 use super::{Shared, SqliteStore};
@@ -43,7 +43,7 @@ impl SqliteLease {
     }
 
     /// Puts a record on the journal if the lease holds, and does `then` before anything else is written.
-    fn put<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<std::fs::File>) -> T) -> Result<T, Refused> {
+    fn put<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<Segment>) -> T) -> Result<T, Refused> {
         match self.store.journal_if(record, || self.tail.is_held(self.epoch), then) {
             Ok(Some(done)) => Ok(done),
             Ok(None) => Err(Refused::Fenced),

@@ -41,7 +41,8 @@ use sqlx::sqlite::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Own, Store, StoreError};
-use journal::{Journal, Record};
+pub use journal::{DamagedFile, JournalLoss, JournalReport, ShortFile};
+use journal::{Journal, Record, Replay, Segment};
 use pending::Pending;
 use places::Places;
 use writer::Work;
@@ -54,6 +55,15 @@ pub struct SqliteStore {
     own: Arc<Own>,
     /// Held as long as the database is used; the system lets go of it when the process dies.
     lock: Arc<File>,
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreOptions {
+    /// Whether a power cut may not lose what was acknowledged.
+    pub durable: bool,
+    /// Whether it is opened although messages are gone.
+    pub accept_loss: bool,
 }
 
 /// What the store and its writer share.
@@ -76,11 +86,25 @@ struct Shared {
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it.
+    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it; what is intact of
+    /// it is taken, and what is lost is logged.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
     pub async fn open(file: &Path, durable: bool) -> Result<SqliteStore, StoreError> {
+        let opened = SqliteStore::open_with(file, StoreOptions { durable, accept_loss: true }).await;
+        opened.map(|(store, _)| store)
+    }
+
+    /// The same, with what was found on the journal.
+    ///
+    /// # Errors
+    /// The folder or the database cannot be used; or messages are gone ([`StoreError::Loss`]), and the loss is not accepted.
+    pub async fn open_with(
+        file: &Path,
+        options: StoreOptions,
+    ) -> Result<(SqliteStore, JournalReport), StoreError> {
+        let StoreOptions { durable, accept_loss } = options;
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -94,7 +118,7 @@ impl SqliteStore {
         migrations::run(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
         migrations::vacuum(&pool).await?;
         let folder = file.with_extension("journal");
-        journal::replay(&folder, &pool).await?;
+        let Replay { next, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
         let own = Arc::new(own::begin(&pool).await?);
         // No number is used again as long as something refers to it.
         let query = "select max(coalesce((select max(number) from messages), 0), \
@@ -103,7 +127,7 @@ impl SqliteStore {
         let dead = CancellationToken::new();
         let shared = Arc::new(Shared {
             pool,
-            journal: Journal::open(folder, durable, &dead)?,
+            journal: Journal::open(folder, next, durable, &dead)?,
             pending: Pending::default(),
             places: Places::after(last),
             acquiring: tokio::sync::RwLock::default(),
@@ -111,7 +135,17 @@ impl SqliteStore {
             closing: CancellationToken::new(),
             dead,
         });
-        Ok(SqliteStore { writer: writer::Writer::start(shared.clone()), own, shared, lock: Arc::new(lock) })
+        let writer = writer::Writer::start(shared.clone());
+        Ok((SqliteStore { writer, own, shared, lock: Arc::new(lock) }, report))
+    }
+
+    /// Holds the numbers of events that were lost, as [`SqliteStore::open_with`] found it, before what runs is closed: clients may
+    /// have seen them.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hold_numbers(&self, report: &JournalReport) -> Result<(), StoreError> {
+        journal::hold_numbers(self.pool(), report).await
     }
 
     fn pool(&self) -> &SqlitePool {
@@ -130,7 +164,11 @@ impl SqliteStore {
     }
 
     /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
-    fn journal<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<File>) -> T) -> Result<T, StoreError> {
+    fn journal<T>(
+        &self,
+        record: &Record<'_>,
+        then: impl FnOnce(&Arc<Segment>) -> T,
+    ) -> Result<T, StoreError> {
         let done = self.journal_if(record, || true, then)?;
         Ok(done.expect("it is always admitted"))
     }
@@ -140,7 +178,7 @@ impl SqliteStore {
         &self,
         record: &Record<'_>,
         admits: impl FnOnce() -> bool,
-        then: impl FnOnce(&Arc<File>) -> T,
+        then: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<Option<T>, StoreError> {
         let appended = self.shared.journal.append_if(record, admits, then).map_err(StoreError::Journal)?;
         let Some(appended) = appended else { return Ok(None) };

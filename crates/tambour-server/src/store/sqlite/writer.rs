@@ -97,6 +97,7 @@ async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
                 () = pause.as_mut() => break,
             }
         }
+        state.mark(&mut group);
         while let Ok(more) = work.try_recv() {
             state.add(more, &mut group);
         }
