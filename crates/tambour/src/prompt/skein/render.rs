@@ -9,7 +9,7 @@ use crate::structure::Expected;
 use crate::texts::Language;
 use crate::yaml;
 
-use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
+use super::super::jinja::{Assembly, Context, Engine, Mode, Outcome};
 use super::super::lore::Timed;
 use super::super::tokens;
 use super::cut::{Cut, cut};
@@ -37,8 +37,6 @@ pub struct RenderOptions<'a> {
     pub timed: Timed,
     /// Seeds chance where the context has no `seed`.
     pub chance: u64,
-    /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
-    pub budget: Option<Budget>,
 }
 
 impl Default for RenderOptions<'_> {
@@ -52,7 +50,6 @@ impl Default for RenderOptions<'_> {
             max_context: None,
             timed: Timed::default(),
             chance: 0,
-            budget: None,
         }
     }
 }
@@ -108,9 +105,8 @@ impl Skein {
         let own = Engine::new(Mode::Lenient);
         let engine = options.engine.unwrap_or(&own);
         let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
-        let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
-        let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
-        let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
+        let before = self.world_info(&mut values, &active, &boundaries, engine, options)?;
+        let mut assembly = Assembly::new(engine, Context::new(values)?, options.chance);
         let mut maker = Maker {
             protocols: told(&self.protocols(), &registry, options.language),
             instructions: options.instructions,
@@ -159,10 +155,9 @@ impl Skein {
         active: &Active,
         boundaries: &Boundaries,
         engine: &Engine,
-        budget: &Budget,
-        chance: u64,
+        options: &RenderOptions<'_>,
     ) -> Result<Outcome> {
-        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
+        let mut assembly = Assembly::new(engine, Context::new(values.clone())?, options.chance);
         let variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
         if variables.is_empty() {
             return Ok(Outcome::default());
