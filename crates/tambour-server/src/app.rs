@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::settings::{SETTINGS, Settings};
+pub(crate) use self::settings::{SETTINGS, Settings, VERSION};
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::dialogues::{ReadTemplates, UnderWay};
@@ -67,6 +67,8 @@ pub(crate) struct App {
     pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
     pub settings: RwLock<Settings>,
+    /// Held while these change, in the database and here.
+    pub settings_change: tokio::sync::Mutex<()>,
     /// API keys.
     pub keys: Keys,
     /// What is counted.
@@ -246,6 +248,7 @@ impl App {
             threads: Threads::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
+            settings_change: tokio::sync::Mutex::default(),
             keys,
             metrics,
             traces,
@@ -258,10 +261,18 @@ impl App {
 
     /// Counts what was asked with a key, for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn spent(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
+        let more = self.usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&more).await {
+            tracing::error!(%error, key, "what was asked with a key is not counted");
+        }
+    }
+
+    /// Counts what was asked with a key for its limits, and gives what is to be stored of it.
+    pub(crate) fn usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> Usage {
         let (tokens, now) = (Tokens::of(usage), Timestamp::now());
         self.quotas.spend(key, tokens, now);
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        let more = Usage {
+        Usage {
             day: day(now),
             key: key.to_owned(),
             name: self.keys.name(key),
@@ -269,9 +280,6 @@ impl App {
             requests,
             input_tokens: count(tokens.input),
             output_tokens: count(tokens.output),
-        };
-        if let Err(error) = self.store.add_usage(&more).await {
-            tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
 
@@ -291,6 +299,11 @@ impl App {
     #[must_use]
     pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the settings for what begins from now on. Who calls holds `settings_change`.
+    pub(crate) fn replace_settings(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
     /// What the server brings to the reading of a reply that comes now.

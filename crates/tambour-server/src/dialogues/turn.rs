@@ -12,6 +12,7 @@ use tambour::{End, Options};
 use super::outlet::Outlet;
 use super::templates::Prompts;
 use crate::app::App;
+use crate::aside::in_place;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
@@ -20,6 +21,8 @@ use crate::store::{DialogueRow, Once, StoreError};
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
+/// Bytes of a script that is read sooner than handed over.
+const SHORT: usize = 4 << 10;
 /// Milliseconds after which a round is slow (S-102).
 const SLOW_MS: u64 = 3000;
 
@@ -40,8 +43,8 @@ pub(crate) enum Input {
 struct Running<'a> {
     app: &'a App,
     row: DialogueRow,
-    /// The key that asks.
-    key: &'a str,
+    /// Who asks.
+    caller: &'a Caller,
     /// What is traced of the turn.
     span: &'a Span,
     script: Script,
@@ -69,7 +72,10 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
         let detail = format!("the {what} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let script = load(&row.script, &app.loaded().config.limits).script.ok_or_else(|| damaged("script"))?;
+    let read = || load(&row.script, &app.loaded().config.limits).script;
+    // Other tasks do not wait for a long one.
+    let script = if row.script.len() > SHORT { in_place(read) } else { read() };
+    let script = script.ok_or_else(|| damaged("script"))?;
     let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
     Ok((script, dialogue))
 }
@@ -85,7 +91,7 @@ pub(crate) async fn run(
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
     let span = app.traces.turn(&caller.span, &row.id);
-    let turn = go(app, row, (&caller.key, &span), input, once, outlet).await;
+    let turn = go(app, row, (caller, &span), input, once, outlet).await;
     let failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -100,7 +106,7 @@ pub(crate) async fn run(
 async fn go(
     app: &App,
     row: DialogueRow,
-    (key, span): (&str, &Span),
+    (caller, span): (&Caller, &Span),
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
@@ -113,7 +119,8 @@ async fn go(
     let loaded = app.loaded();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = Running { app, row, key, span, script, prompts, settings, options, upstream, dialogue };
+    let mut running =
+        Running { app, row, caller, span, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
         running.keep(None, once.map(|once| (once, None))).await?;
@@ -188,7 +195,7 @@ impl Running<'_> {
     /// Asks the model, and takes what it says. The record of it, for the trace.
     async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
         let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
-        self.app.spent(self.key, &self.row.owner, 0, &usage).await;
+        self.app.spent(&self.caller.key, &self.row.owner, 0, &usage).await;
         if elapsed_ms > SLOW_MS {
             Metrics::count(&self.app.metrics.slow_rounds);
             tracing::warn!(
@@ -247,6 +254,7 @@ impl Running<'_> {
             messages: messages.collect(),
             span: self.span.clone(),
             dialect: call.kind.name().to_owned(),
+            input: Some(self.options.limits.input),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             ..Ask::default()
@@ -260,19 +268,22 @@ impl Running<'_> {
             elapsed_ms: 0,
         };
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
-        let halting = &self.app.halting;
+        let mut stop = std::pin::pin!(stopped(self.app, self.caller));
         let opened = tokio::select! {
+            biased;
+            failure = stop.as_mut() => Err(failure),
             opened = self.upstream.open(&ask) => opened,
-            () = halting.cancelled() => Err(interrupted()),
         };
         match opened {
             Ok(mut reply) => {
-                let mut items = Vec::new();
+                let (mut items, mut reasoning) = (Vec::new(), 0);
+                let limit = self.options.limits.input;
                 let end: End = 'reply: loop {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
+                        biased;
+                        failure = stop.as_mut() => break 'reply End::Failed(failure),
                         () = reply.next(&mut items) => {}
-                        () = halting.cancelled() => break 'reply End::Failed(interrupted()),
                     }
                     for item in items.drain(..) {
                         match item {
@@ -280,12 +291,17 @@ impl Running<'_> {
                                 called.first_text_ms.get_or_insert_with(|| millis(started));
                                 called.raw.push_str(&text);
                                 reader.push(&text, outlet);
-                                if called.raw.len() > self.options.limits.input {
-                                    let message = "the reply is longer than `limits.input`";
-                                    break 'reply End::Failed(failure("input_too_large", message, false));
+                                if called.raw.len() > limit {
+                                    break 'reply End::Failed(too_large("reply", limit));
                                 }
                             }
-                            Item::Reasoning(text) => reader.reasoning(&text, outlet),
+                            Item::Reasoning(text) => {
+                                reasoning += text.len();
+                                if reasoning > limit {
+                                    break 'reply End::Failed(too_large("reasoning", limit));
+                                }
+                                reader.reasoning(&text, outlet);
+                            }
                             // A round offers no tools.
                             Item::Call(_) => {}
                             Item::Usage(usage) => {
@@ -311,6 +327,23 @@ impl Running<'_> {
         called.elapsed_ms = millis(started);
         called
     }
+}
+
+/// Waits until the turn has to end, and says why: the key that asks is removed, or the server stops.
+async fn stopped(app: &App, caller: &Caller) -> Failure {
+    tokio::select! {
+        () = app.halting.cancelled() => interrupted(),
+        () = caller.removed.cancelled() => key_removed(),
+    }
+}
+
+/// The failure of a turn whose key is removed. Another key of the owner goes on from there.
+fn key_removed() -> Failure {
+    failure("unauthorized", "the key was removed", true)
+}
+
+fn too_large(what: &str, limit: usize) -> Failure {
+    failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit} bytes"), false)
 }
 
 fn interrupted() -> Failure {

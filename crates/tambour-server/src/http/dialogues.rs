@@ -1,7 +1,7 @@
 //! Dialogues: runs of scripts.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -15,12 +15,12 @@ use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
 
 use super::events;
-use super::idempotency::{claim, reused, since};
-use super::keys::Caller;
+use super::idempotency::{reused, since};
+use super::keys::{Caller, gone};
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body, object};
-use super::repeats::{Repeated, once, repeated, word};
+use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
@@ -33,6 +33,9 @@ use crate::streams::Opened;
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
 const LONGEST: usize = 64 << 10;
+
+/// Time that the end of a turn has to reach its reader once the key is removed.
+const LAST_FRAMES: Duration = Duration::from_secs(2);
 
 /// What is asked of `POST /api/v1/dialogues`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -102,49 +105,45 @@ async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Prob
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewDialogue = body(&bytes)?;
     if json!(new.variables).to_string().len() > LONGEST {
         return Err(too_long("variables"));
     }
-    once(&app, &caller, &headers, None, ("POST dialogues", &bytes), StatusCode::CREATED, async || {
-        let script = document(&app, &caller.owner, Script, &new.script_id).await?;
-        if new.version.is_none() && script.published.is_none() {
-            let detail = format!("no version of `{}` is published; name one with `version`", script.id);
-            return Err(Problem::conflict("not_published", detail));
-        }
-        let version = text(&app, &caller.owner, Script, &script, new.version).await?;
-        let found = load(&version.text, &app.loaded().config.limits).script;
-        let parsed = found.ok_or_else(|| {
-            Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
-        })?;
-        let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables).map_err(|error| {
-            Problem::invalid("unknown_session", error.to_string()).with("field", "session")
-        })?;
-        let now = ids::now();
-        let row = DialogueRow {
-            id: ids::new("dlg"),
-            owner: caller.owner.clone(),
-            created: now.clone(),
-            changed: now,
-            script_id: script.id,
-            version: version.version,
-            script: version.text,
-            status: "active".to_owned(),
-            state: json!(dialogue).to_string(),
-        };
-        app.store.insert_dialogue(&row).await?;
-        Ok(json!({
-            "dialogue_id": row.id,
-            "script_id": row.script_id,
-            "version": row.version,
-            "status": dialogue.status(),
-            "position": dialogue.position(&parsed),
-        }))
-    })
-    .await
+    let script = document(&app, &caller.owner, Script, &new.script_id).await?;
+    if new.version.is_none() && script.published.is_none() {
+        let detail = format!("no version of `{}` is published; name one with `version`", script.id);
+        return Err(Problem::conflict("not_published", detail));
+    }
+    let version = text(&app, &caller.owner, Script, &script, new.version).await?;
+    let found = load(&version.text, &app.loaded().config.limits).script;
+    let parsed = found.ok_or_else(|| {
+        Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
+    })?;
+    let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables)
+        .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
+    let now = ids::now();
+    let row = DialogueRow {
+        id: ids::new("dlg"),
+        owner: caller.owner.clone(),
+        created: now.clone(),
+        changed: now,
+        script_id: script.id,
+        version: version.version,
+        script: version.text,
+        status: "active".to_owned(),
+        state: json!(dialogue).to_string(),
+    };
+    app.store.insert_dialogue(&row).await?;
+    let made = json!({
+        "dialogue_id": row.id,
+        "script_id": row.script_id,
+        "version": row.version,
+        "status": dialogue.status(),
+        "position": dialogue.position(&parsed),
+    });
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 fn listed(row: &DialogueRow) -> Value {
@@ -254,7 +253,7 @@ pub(super) async fn input(
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let begun = match &repeat {
         Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
-            Begun::First(guard) => Some((claim(&app, &caller, repeat)?, guard)),
+            Begun::First(guard) => Some(guard),
             Begun::Joined(frames) => return Ok(stream(frames, events::open(&app, &caller)?)),
         },
         None => None,
@@ -276,7 +275,7 @@ pub(super) async fn input(
         repeated(&app, &caller, &once.repeat, &once.request).await?;
     }
     let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
-    if let Some((_, guard)) = &begun {
+    if let Some(guard) = &begun {
         guard.streams(&frames);
     }
     outlet.status(&json!({ "state": "running" }));
@@ -353,7 +352,11 @@ async fn turn(
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
-    let _turn = app.turns.queue(id).reached().await;
+    let _turn = tokio::select! {
+        biased;
+        () = caller.removed.cancelled() => return Err(gone()),
+        turn = app.turns.queue(id).reached() => turn,
+    };
     let row = owned(app, caller, id).await?;
     let found = match once {
         Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
@@ -382,10 +385,21 @@ async fn turn(
     }
 }
 
-/// Frames as they come.
+/// Waits until the key of a stream was removed, and for the end of a turn that ends by that.
+async fn removed(opened: &Opened) {
+    opened.removed.cancelled().await;
+    tokio::time::sleep(LAST_FRAMES).await;
+}
+
+/// Frames as they come. When the key is removed with which they are read, the turn ends if it is that key's; another one's goes on, and
+/// the stream ends here.
 fn stream(frames: Frames, opened: Opened) -> Response {
     let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
-        let frame = frames.next().await?;
+        let frame = tokio::select! {
+            biased;
+            frame = frames.next() => frame?,
+            () = removed(&opened) => return None,
+        };
         Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
     });
     let mut response = Response::new(Body::from_stream(frames));

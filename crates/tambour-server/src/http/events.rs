@@ -88,21 +88,33 @@ pub(super) async fn follow(
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
     let after = cursor(&headers, query.after.as_deref())?;
-    let nothing_left = match &live {
+    let seen = match &live {
         // What a client has seen is committed; a number beyond that is nobody's.
-        Some(live) => after > live.last(),
-        None => app.store.read(&id, after, 1).await?.is_empty(),
+        Some(live) => (after <= live.last()).then_some(after),
+        None => unsent(&app, &id, after).await?,
     };
-    if nothing_left {
-        return Ok(StatusCode::NO_CONTENT.into_response());
-    }
+    let Some(seen) = seen else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let opened = open(&app, &caller)?;
     if method == Method::HEAD {
         return Ok(stream_headers(Body::empty()));
     }
     // Only now does the client count as one who reads.
     let reading = live.map(|live| live.read());
-    Ok(response(app, Reader::native(&row, &asked, reading, after), opened))
+    Ok(response(app, Reader::native(&row, &asked, reading, seen), opened))
+}
+
+/// The number behind which a client that has seen the events up to `after` is sent those of a message that is over; `None` if it
+/// has seen its end. A client that has seen more than there is lost the rest with a part of the store: it is told by the end of
+/// the log, if that is an `error`, which it has not seen.
+async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
+    if !app.store.read(id, after, 1).await?.0.is_empty() {
+        return Ok(Some(after));
+    }
+    if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
+        return Ok(None);
+    }
+    let end = record::fold(&*app.store, id).await?.error_number();
+    Ok(end.map(|number| number.saturating_sub(1)))
 }
 
 /// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.

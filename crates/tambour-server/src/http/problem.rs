@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
+use crate::aside::{LONG, in_place};
 use crate::store::StoreError;
 
 /// What went wrong with a request.
@@ -145,8 +146,12 @@ fn plain(said: &str) -> String {
     said
 }
 
-/// Reads a JSON body. Fields that do not exist are refused by name.
+/// Reads a JSON body. Fields that do not exist are refused by name. Other tasks do not wait for a long one.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    if bytes.len() > LONG { in_place(|| read(bytes)) } else { read(bytes) }
+}
+
+fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     // A list would be read as the fields in their order.
     if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));

@@ -43,15 +43,4 @@ pub trait Repeats: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError>;
-
-    /// Keeps an answer, and forgets those of before `since`.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn keep_repeat(
-        &self,
-        owner_repeat: (&str, &str),
-        kept: &Repeat,
-        now_since: (&str, &str),
-    ) -> Result<(), StoreError>;
 }

@@ -25,9 +25,9 @@ pub(crate) fn answer(level: u32, exit: bool, message: &str) -> String {
     .to_string()
 }
 
-const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
+pub(crate) const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
 
-async fn started(server: &Tambour, actions: &[&str]) -> String {
+pub(crate) async fn started(server: &Tambour, actions: &[&str]) -> String {
     let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(actions)})).await;
     assert_eq!(made.status, 201, "{}", made.text);
     let new = json!({"script_id": made.json["script_id"], "variables": {"given": 1}});

@@ -1,11 +1,13 @@
 //! The server over real sockets, against upstreams that behave badly and clients that come and go.
 
+mod aliases;
 mod apart;
 mod asking;
 mod cancel;
 mod client;
 mod config;
 mod crash;
+mod damage;
 #[cfg(unix)]
 mod data_folder;
 mod deletion;
@@ -18,6 +20,7 @@ mod events;
 mod every_route;
 mod example;
 mod fallback;
+mod floods;
 mod foreign;
 mod heavy;
 mod history;
@@ -28,7 +31,6 @@ mod kinds;
 mod kinds_asked;
 mod listings;
 mod load;
-mod log;
 mod mcp;
 mod mcp_kit;
 #[cfg(unix)]
@@ -42,17 +44,22 @@ mod nodelay;
 mod once;
 mod openapi;
 mod owners;
+mod promises;
 mod quotas;
 mod readme;
 mod reask;
+mod runs;
+mod schemas;
 mod scripts;
 mod server;
 mod servers;
 mod settings;
+mod siege;
 mod slow;
 mod state;
 mod state_crash;
 mod structured;
+mod sweeping;
 mod tool_clients;
 mod tool_crash;
 mod tool_hooks;

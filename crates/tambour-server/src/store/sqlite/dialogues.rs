@@ -6,6 +6,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin, end};
+use super::kept::delete_naming;
 use crate::fail;
 use crate::store::{DialogueRow, Dialogues, Once, Page, Retention, StoreError};
 
@@ -125,7 +126,7 @@ async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()>
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
     query.bind(inputs).bind(made).execute(&mut *connection).await?;
-    Ok(())
+    delete_naming(connection, &[id.to_owned()]).await
 }
 
 impl FromRow<'_, SqliteRow> for DialogueRow {

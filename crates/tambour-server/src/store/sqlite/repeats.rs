@@ -38,19 +38,4 @@ impl Repeats for SqliteStore {
             query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
         Ok(found.map(|(request, status, answer)| Repeat { request, status, answer }))
     }
-
-    async fn keep_repeat(
-        &self,
-        (owner, repeat): (&str, &str),
-        kept: &Repeat,
-        (now, since): (&str, &str),
-    ) -> Result<(), StoreError> {
-        sqlx::query("delete from repeats where created < ?").bind(since).execute(self.pool()).await?;
-        let query = sqlx::query(
-            "insert or replace into repeats (owner, repeat, created, request, status, answer) values (?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(owner).bind(repeat).bind(now).bind(&kept.request).bind(kept.status);
-        query.bind(&kept.answer).execute(self.pool()).await?;
-        Ok(())
-    }
 }
