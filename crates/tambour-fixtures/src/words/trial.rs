@@ -99,7 +99,7 @@ impl Trial {
             }
             _ => {}
         }
-        if dialect == "toolcall" {
+        if matches!(dialect, "toolcall" | "filament") {
             // Without tools nothing is called.
             let tools = serde_json::json!({"note": {"type": "object"}});
             options.set("tools", tools).expect("an option");

@@ -34,6 +34,8 @@ impl Prose {
     /// are numbered from 0 on.
     pub fn watch(&mut self) -> usize {
         self.spans.end_run();
+        // What stands here is not read, but its line is not blank.
+        self.spans.filled = true;
         self.spans.watched.push(false);
         self.spans.watched.len() - 1
     }
@@ -253,6 +255,7 @@ mod tests {
         };
         for (text, expected) in [
             ("a `b\n@ c` d", vec![true]),
+            ("a `b\n@\nc` d", vec![true]),
             ("a `b` @ c", vec![false]),
             ("a `b\n\n@ c` d", vec![false]),
             ("a ``b ` @\n c`` @", vec![true, false]),

@@ -84,11 +84,12 @@ impl Beside {
             return Ok(Value::Object(Map::new()));
         }
         let found = json::find(arguments, &self.options.limits);
-        if let Some(doubt) = found.doubts.within(&[]) {
-            return Err(Refused::Doubtful(doubt.clone()));
-        }
         let complete = !found.closed_by_us && found.candidates == 1;
-        found.value.filter(|value| value.is_object() && complete).ok_or(Refused::Json)
+        let value = found.value.filter(|value| value.is_object() && complete).ok_or(Refused::Json)?;
+        match found.doubts.within(&[]) {
+            Some(doubt) => Err(Refused::Doubtful(doubt.clone())),
+            None => Ok(value),
+        }
     }
 
     fn notice(&self, name: &str, refused: &Refused) -> Notice {

@@ -17,7 +17,8 @@ const ROUNDS: usize = 4;
 
 /// Holds written replies against what the reply did.
 pub(super) struct Rewrite<'a> {
-    /// Names of the dialects that read it: the one that was asked for, and the one that was found.
+    /// Names of the dialects that read it: the one that was asked for, and the one that was found, in which it must stay the
+    /// same. It acts in neither.
     readers: [&'static str; 2],
     options: Options,
     /// Writes events in the dialect.
@@ -46,19 +47,30 @@ impl<'a> Rewrite<'a> {
 
     /// The events as a reply: as the dialect writes them if that is stable, else with the signs of markup escaped.
     pub(super) fn reply(&self, events: &[Event<'_>]) -> Option<String> {
-        let text = (self.write)(events)?;
-        let text = match self.settle(text, &actions(events)) {
+        let allowed = actions(events);
+        let text = match self.settle((self.write)(events)?, &allowed) {
             Ok(text) => return Some(text),
             Err(text) => text,
         };
         // Its text alone may be what acts; if that is not it, nothing of the reply acts any more.
-        let escaped: Vec<Event<'_>> = events.iter().map(without_tags).collect();
-        if let Some(Ok(text)) = (self.write)(&escaped).map(|text| self.settle(text, &actions(events))) {
+        if let Some(Ok(text)) = self.settled(events.iter().map(without_tags).collect(), &allowed) {
             return Some(text);
         }
-        let inert: Vec<Event<'_>> = events.iter().filter_map(without_markup).collect();
-        let Some(text) = (self.write)(&inert) else { return Some(text) };
-        Some(self.settle(text, &HashMap::new()).unwrap_or_else(|text| text))
+        match self.settled(events.iter().filter_map(without_markup).collect(), &HashMap::new()) {
+            Some(inert) => Some(inert.unwrap_or_else(|text| text)),
+            None => Some(text),
+        }
+    }
+
+    /// The events as a reply that has settled, or the last that it became. They are gone before it is read again.
+    fn settled(
+        &self,
+        events: Vec<Event<'_>>,
+        allowed: &HashMap<String, usize>,
+    ) -> Option<Result<String, String>> {
+        let text = (self.write)(&events)?;
+        drop(events);
+        Some(self.settle(text, allowed))
     }
 
     /// The text, or what it becomes after some rounds; an error with the last text if it does not become stable.
@@ -75,7 +87,7 @@ impl<'a> Rewrite<'a> {
 
     fn reread(&self, text: &str, allowed: &HashMap<String, usize>) -> Reread {
         let [asked, found] = self.readers;
-        for reader in if asked == found { &self.readers[1..] } else { &self.readers[..] } {
+        for reader in &self.readers[usize::from(asked == found)..] {
             let Ok(pipeline) = Pipeline::new(reader, &self.options) else { continue };
             let mut pipeline = pipeline.with_extensions(true);
             let mut read = Joined::default();
@@ -84,6 +96,9 @@ impl<'a> Rewrite<'a> {
             let acts = actions(&read.events);
             if acts.iter().any(|(action, times)| allowed.get(action).is_none_or(|most| most < times)) {
                 return Reread::Active;
+            }
+            if *reader != found {
+                continue;
             }
             let wrong = read.findings.iter().any(|finding| finding.severity == Severity::Error);
             let written = pipeline.written_once(&read.events).unwrap_or_default();

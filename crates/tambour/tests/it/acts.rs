@@ -90,7 +90,9 @@ fn nothing_acts_that_must_not() {
 
 /// The property says nothing when nothing acts, or where nothing was there that must not.
 fn assert_shares(dialect: &str, tried: &Outcome) {
-    let least = (seeds().end - seeds().start) as usize / 200;
+    // `auto` reads replies of all dialects.
+    let share = if dialect == "auto" { 1000 } else { 200 };
+    let least = (seeds().end - seeds().start) as usize / share;
     // What could be done before is done after a repair, but where the text around it must be escaped.
     let Outcome { acting, kept, .. } = tried;
     assert!(kept * 20 >= acting * 19, "{dialect}: all acts of {kept} of {acting} repaired replies");

@@ -22,6 +22,9 @@ use crate::span::Place;
 /// Bytes that are looked at together.
 const PIECE: usize = 256;
 
+/// Bytes behind a call in which it shows whether its sentence goes on.
+const TRAIL: usize = 128;
+
 pub(super) struct Reader {
     pub(super) plain: Plain,
     options: Arc<Options>,
@@ -33,6 +36,8 @@ pub(super) struct Reader {
     calls: Vec<Waiting>,
     /// The first of the calls that stand one behind the other, with nothing between them on their line.
     chain: usize,
+    /// The line that they stand in, and what has followed them: whether a sentence goes on there is not known yet.
+    trailing: Option<(Line, String)>,
     /// Whether the message under way is one of Harmony's final channel.
     in_final: bool,
     /// Whether marks within strings end calls.
@@ -73,6 +78,7 @@ impl Reader {
             open: None,
             calls: Vec::new(),
             chain: 0,
+            trailing: None,
             in_final: false,
             hasty: false,
         }
@@ -156,11 +162,40 @@ impl Reader {
 
     fn pass(&mut self, text: &str, out: &mut dyn Output) {
         if !text.is_empty() {
+            self.trails(text);
             if self.chain < self.calls.len() && text.contains(|c| !matches!(c, ' ' | '\t')) {
                 self.chain = self.calls.len();
             }
             self.plain.text(text, out);
         }
+    }
+
+    /// What follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
+    fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
+        while text.starts_with('<') {
+            match begun(text, Which { start: false, ..self.which }, end) {
+                Begun::Form(head) if head.form.body == Body::Nothing => text = &text[head.body..],
+                Begun::Mark | Begun::Part if !end => return None,
+                _ => break,
+            }
+        }
+        Some(text)
+    }
+
+    /// Text behind calls, and marks that are none: whether the sentence that they stand in goes on with it.
+    fn trails(&mut self, text: &str) {
+        let Some((line, behind)) = &mut self.trailing else { return };
+        behind.push_str(&text[..text.floor_char_boundary(TRAIL)]);
+        let Some(within) = line.goes_on(behind, false) else { return };
+        self.trailing = None;
+        if within {
+            self.chain_aside();
+        }
+    }
+
+    fn chain_aside(&mut self) {
+        let chain = self.chain.min(self.calls.len());
+        self.calls[chain..].iter_mut().for_each(|call| call.aside = true);
     }
 
     /// Looks at what waits. How many bytes of it were used; `None` while more is to come.
@@ -218,7 +253,8 @@ impl Reader {
             },
         };
         // What follows on the line decides whether it stands in a sentence.
-        open.line.goes_on(&self.raw[open.scan.behind_mark(found)..], end)?;
+        let (line, behind) = (open.line, open.scan.behind_mark(found));
+        line.goes_on(self.behind_marks(&self.raw[behind..], end)?, end)?;
         Some(self.ends(found, ended, out))
     }
 
@@ -234,10 +270,11 @@ impl Reader {
         let Some(Open { head, mut scan, line, in_final, .. }) = self.open.take() else { return end };
         let raw = std::mem::take(&mut self.raw);
         let used = scan.behind_mark(end);
-        let within = line.goes_on(&raw[used..], true).unwrap_or_default();
+        let behind = self.behind_marks(&raw[used..], true).unwrap_or_default();
+        let within = line.goes_on(behind, true).unwrap_or_default();
+        self.trailing = if within { None } else { Some((line, String::new())) };
         if within {
-            let chain = self.chain.min(self.calls.len());
-            self.calls[chain..].iter_mut().for_each(|call| call.aside = true);
+            self.chain_aside();
         }
         if scan.values.is_empty() {
             scan.values.push(head.body..end);

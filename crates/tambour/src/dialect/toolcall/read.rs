@@ -175,9 +175,9 @@ impl Whole<'_> {
         let (mut from, mut here) = (0, (0, at));
         while let Some((key, start)) = named_tag(text, from, "<parameter=", ">")? {
             let Argument { end, next, closed } = arguments.from(start);
-            if !closed && told.len() < options.limits.findings {
+            if !closed {
                 here = (from, here.1.after(&text[here.0..from]));
-                told.push(unclosed(key, here.1, at.offset + end));
+                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
             }
             let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
             call.add(trim(key), value.strip_suffix('\n').unwrap_or(value))?;
@@ -205,9 +205,9 @@ impl Whole<'_> {
                 return Err(invalid(&format!("`{}` has no value", clip(key, 60))));
             }
             let Argument { end, next, closed } = arguments.from(start);
-            if !closed && told.len() < options.limits.findings {
+            if !closed {
                 here = (from, here.1.after(&text[here.0..from]));
-                told.push(unclosed(key, here.1, at.offset + end));
+                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
             }
             call.add(trim(key), trim(&text[start..end]))?;
             from = next;
@@ -236,6 +236,17 @@ fn named_tag<'t>(
 fn unclosed(key: &str, place: Place, end: usize) -> Report {
     let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
     Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
+}
+
+/// Adds a report on an argument. What would not be listed is told by the last one together.
+fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
+    if told.len() <= limit {
+        return told.push(report);
+    }
+    if let Some(last) = told.last_mut() {
+        last.end = report.end;
+        last.message = "arguments from here on are not closed".into();
+    }
 }
 
 fn invalid(message: &str) -> Wrong {

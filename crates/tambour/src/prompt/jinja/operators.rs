@@ -315,9 +315,8 @@ fn slice(
     let count = indexes(start, stop, step, length).len();
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
         allocate_slots(state, count)?;
-        return Ok(Value::from(
-            indexes(start, stop, step, length).map(|at| items[at].clone()).collect::<Vec<_>>(),
-        ));
+        let part = indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
+        return Ok(list(part, value.is_tuple()));
     }
     allocate_slots(state, length.saturating_add(count))?;
     let items: Vec<Value> = value.try_iter()?.collect();

@@ -49,7 +49,9 @@ fn operators_give_what_those_of_the_engine_give() {
         match (&ours, &theirs) {
             (Ok(ours), Ok(theirs)) => assert_eq!(ours.as_str(), Some(theirs.as_str()), "{expression}"),
             (Err(ours), Err(theirs)) => {
-                assert!(ours.to_string().contains(theirs), "{expression}: {ours} {theirs}")
+                // What is too large for the engine is over the budget before.
+                let large = theirs.contains("too large") && ours.to_string().contains("ran out of fuel");
+                assert!(large || ours.to_string().contains(theirs), "{expression}: {ours} {theirs}")
             }
             _ => panic!("{expression}: {ours:?} {theirs:?}"),
         }
@@ -78,7 +80,7 @@ fn operators_give_what_those_of_the_engine_give() {
         "not u == 'x' and u in 'u' 'v' or u is defined",
         "[1, 2, 3][u | length - 1:] + [4][0:]",
         "[[1, 2], [3]][1:][0][0] * 3",
-        "2 * u + u * 2 ~ (u, u)[1:]",
+        "2 * u + u * 2 ~ (u, u)[1:][0]",
         "{u: 1, u ~ u: 2}[u ~ u]",
         "u is eq 'u' == true",
         "7 is divisibleby 7 and 7 is divisibleby(u | length)",

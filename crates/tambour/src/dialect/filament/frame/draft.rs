@@ -104,9 +104,9 @@ impl Frame {
                 (format!("`<{name}>` stands in a thought that does not end soon enough"), "read as thinking")
             }
         };
-        out.report(
-            Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + text.len(), message).repaired(repair),
-        );
+        // How much more has come by the time the limit is passed depends on how the reply is cut.
+        let most = text.floor_char_boundary(self.cx.options.limits.hold);
+        out.report(Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + most, message).repaired(repair));
         self.thinking(&text, out);
     }
 
