@@ -86,7 +86,6 @@ fn operators_give_what_those_of_the_engine_give() {
         "7 is divisibleby 7 and 7 is divisibleby(u | length)",
         "u in ['u', 'v'] and u not in ('a', 'b') and 'a' not in u",
         "dict(a=1, **{'b': 2}).b + [3][-1]",
-        "1 if 2 if 0 else 3 else 4",
         "u . 0 if u else 1.5e3 + 0x1F + 1_000",
         "(u + u) * 2 ** 1 - 1 if not u else (u + u) * 2 ** 1 + u",
     ] {
