@@ -31,10 +31,12 @@ pub(super) struct Stream {
     /// Ends when nothing has come for too long. Set anew only when it ends, not for each chunk.
     alarm: Apart<Sleep>,
     decoder: Decoder,
-    /// Bytes that a reply may have, and those that have come: all, and those that brought no content.
+    /// Bytes that a reply may have, and those that have come: all, those of lines since there was content, and those of a line
+    /// that has not ended, of which nobody knows what it brings.
     limit: usize,
     received: usize,
     idle: usize,
+    open: usize,
     /// Bytes of calls so far, which come to no item before the end.
     calls: usize,
 }
@@ -61,6 +63,7 @@ impl Stream {
             limit: ask.input.unwrap_or_else(|| Limits::default().input),
             received: 0,
             idle: 0,
+            open: 0,
             calls: 0,
         }
     }
@@ -88,7 +91,7 @@ impl Stream {
                     let Ok(chunk) = frame.into_data() else { continue };
                     self.last = Instant::now();
                     self.decoder.push(&chunk, items);
-                    self.count(chunk.len(), items);
+                    self.count(&chunk, items);
                     if !self.begun {
                         self.begun = true;
                         self.alarm = Apart::new(sleep_until(self.next_due()));
@@ -110,17 +113,23 @@ impl Stream {
     }
 
     /// Counts a chunk, and what it came to; adds the end when that is too much.
-    fn count(&mut self, bytes: usize, items: &mut Vec<Item>) {
+    fn count(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
         // A delta without text is none.
         items.retain(|item| !matches!(item, Item::Text(text) | Item::Reasoning(text) if text.is_empty()));
         let calls = std::mem::replace(&mut self.calls, self.decoder.call_bytes());
         let has_content = calls < self.calls
             || items.iter().any(|item| matches!(item, Item::Text(_) | Item::Reasoning(_) | Item::Call(_)));
-        self.received = self.received.saturating_add(bytes);
+        self.received = self.received.saturating_add(chunk.len());
+        match memchr::memrchr2(b'\n', b'\r', chunk) {
+            Some(end) => {
+                self.idle += self.open + end + 1;
+                self.open = chunk.len() - end - 1;
+            }
+            None => self.open += chunk.len(),
+        }
         if has_content {
             self.content = self.last;
-        } else {
-            self.idle = self.idle.saturating_add(bytes);
+            self.idle = 0;
         }
         if matches!(items.last(), Some(Item::End(_))) {
             return;

@@ -82,6 +82,17 @@ async fn frames_count_as_input() {
 }
 
 #[tokio::test]
+async fn a_frame_that_brings_content_is_none_without_however_long_it_is() {
+    let long = json!({"padding": "x".repeat(300 << 10), "choices": [{"index": 0, "delta": {"content": "a"}}]});
+    let mut steps = vec![Step::Send(frame(&long)); 3];
+    steps.extend(finish("stop"));
+    let mock = Mock::start(vec![steps]).await;
+    let server = Tambour::start(&mock, |config| config.limits.input = 100_000).await;
+    let events = within(server.stream(&ask()).await.whole()).await;
+    assert_eq!(events.last().unwrap().name, "completed", "{events:?}");
+}
+
+#[tokio::test]
 async fn turns_of_dialogues_have_these_bounds_too() {
     for (step, code) in [
         (Step::Tick(20, Box::new(comment(1))), "upstream_timeout"),
