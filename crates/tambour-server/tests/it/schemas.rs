@@ -138,5 +138,9 @@ async fn a_check_that_is_cut_is_a_finding_and_holds_up_nobody() {
         .await;
     assert_eq!(checked.json["verdict"], "fail");
     assert!(checked.text.contains("schema_too_complex"), "{}", checked.text);
+    // It is the request that is at fault, and not the server.
+    let refused = server.post("/v1/chat/completions", &chat(&schema)).await;
+    assert_eq!((refused.status, told(&refused.json).0.as_str()), (422, "schema_too_complex"));
+    assert_eq!(refused.headers["x-should-retry"], "false");
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

@@ -340,6 +340,8 @@ pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
+        // The schema of the request is at fault, which cannot be held against this reply in time.
+        "schema_too_complex" => StatusCode::UNPROCESSABLE_ENTITY,
         // What the model wrote is not what was asked for.
         code if code.starts_with("json_") => StatusCode::BAD_GATEWAY,
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
