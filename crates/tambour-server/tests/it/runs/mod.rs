@@ -293,6 +293,8 @@ async fn who_was_fenced_writes_nothing<B: Backend>() {
     assert_eq!(old.next(), ENTRIES + 1, "what was not stored has no number");
     assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
     drop(old);
+    // What the one before it appended may still be on its way to the disk.
+    assert_eq!(lease.settled().await, Written::Stored);
     assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
     lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
     assert_eq!(lease.finish(end(2 * ENTRIES + 1, 1, 0)).await, Written::Stored);
