@@ -129,7 +129,7 @@ async fn threads_of_the_store_that_panic_stop_the_server() {
 async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
     let server = Tambour::with(&mock).await;
-    let change = |n: usize| json!({"texts": {"fallback": format!("text {n}")}, "text_language": if n % 2 == 0 { "en" } else { "zh" }});
+    let change = |n: usize| json!({"texts": {"fallback": format!("text {n}")}, "text_language": if n.is_multiple_of(2) { "en" } else { "zh" }});
     let changes: Vec<Value> = (0..60).map(change).collect();
     let answers =
         futures_util::future::join_all(changes.iter().map(|change| server.put("/api/v1/settings", change)))
