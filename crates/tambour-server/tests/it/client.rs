@@ -120,7 +120,7 @@ impl Stream {
     /// All events of a stream that must end as it should, held against the contract.
     pub(crate) async fn whole(mut self) -> Vec<Event> {
         let events = self.rest().await;
-        assert!(self.over, "the body ends well");
+        assert!(self.over, "the body ends well, and not behind {:?}", events.last());
         check(&events);
         events
     }

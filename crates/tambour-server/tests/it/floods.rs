@@ -83,7 +83,8 @@ async fn frames_count_as_input() {
 
 #[tokio::test]
 async fn a_frame_that_brings_content_is_none_without_however_long_it_is() {
-    let long = json!({"padding": "x".repeat(300 << 10), "choices": [{"index": 0, "delta": {"content": "a"}}]});
+    let long =
+        json!({"padding": "x".repeat(300 << 10), "choices": [{"index": 0, "delta": {"content": "a"}}]});
     let mut steps = vec![Step::Send(frame(&long)); 3];
     steps.extend(finish("stop"));
     let mock = Mock::start(vec![steps]).await;
