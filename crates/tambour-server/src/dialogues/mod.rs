@@ -7,5 +7,5 @@ mod under_way;
 
 pub(crate) use outlet::{Frames, Outlet};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
-pub(crate) use turn::{Input, machine, run};
+pub(crate) use turn::{Asking, Input, machine, run};
 pub(crate) use under_way::{Guard, UnderWay};

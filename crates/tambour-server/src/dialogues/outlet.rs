@@ -1,25 +1,46 @@
 //! What the client of a turn is sent while it goes on: one valid stream, whatever calls of models it takes.
 
-use crate::http::problem::Problem;
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use tambour::dialogue::Turn;
 use tambour::encode::jsonseq;
 use tambour::encode::sse::{Envelope, frame};
-use tambour::event::{Event, EventKind, Extension, Failure};
+use tambour::event::{Event, EventKind, Extension, Failure, FinishReason};
 use tambour::options::Language;
 use tambour::{End, Finding, Options, Pipeline, Sink};
-
 use tokio::sync::watch;
+
+use super::turn::CANCELLED;
+use crate::drive::interrupted;
+use crate::http::problem::Problem;
+use crate::ids;
+use crate::live::Live;
 
 /// The frames of a turn, as they come. Each reader begins with the first one.
 #[derive(Clone)]
 pub(crate) struct Frames {
     all: watch::Receiver<Vec<Bytes>>,
     next: usize,
+    envelope: Envelope,
+    live: Arc<Live>,
 }
 
 impl Frames {
+    /// The turn.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// A sign of life while nothing comes.
+    pub(crate) fn heartbeat(&self) -> Bytes {
+        let mut out = Vec::new();
+        let data = json!({ "ts": ids::now() }).to_string();
+        frame("heartbeat", None, &self.envelope, &mut out, |out| out.extend_from_slice(data.as_bytes()));
+        out.into()
+    }
+
     /// The next frame; none when the turn is over.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         let at = self.next;
@@ -39,6 +60,9 @@ pub(crate) struct Outlet {
     /// Whether text of the answer was sent, and whether the stream has begun at all.
     answered: bool,
     begun: bool,
+    /// Whether thinking and answer are open, as the client sees it.
+    thinking: bool,
+    answering: bool,
     /// Whether what comes is kept, and what was kept.
     holding: bool,
     held: Vec<Event<'static>>,
@@ -53,11 +77,17 @@ impl Outlet {
         Outlet::new(None, &Envelope::new("", ""), false, false)
     }
 
-    /// An outlet for a client, and what it gets.
-    pub(crate) fn open(turn: &str, request: &str, extensions: bool, findings: bool) -> (Outlet, Frames) {
+    /// An outlet for the clients of a turn, and what they get.
+    pub(crate) fn open(
+        live: &Arc<Live>,
+        request: &str,
+        extensions: bool,
+        findings: bool,
+    ) -> (Outlet, Frames) {
         let (sender, all) = watch::channel(Vec::new());
-        let outlet = Outlet::new(Some(sender), &Envelope::new(turn, request), extensions, findings);
-        (outlet, Frames { all, next: 0 })
+        let envelope = Envelope::new(&live.id, request);
+        let outlet = Outlet::new(Some(sender), &envelope, extensions, findings);
+        (outlet, Frames { all, next: 0, envelope, live: live.clone() })
     }
 
     fn new(
@@ -74,11 +104,18 @@ impl Outlet {
             findings,
             answered: false,
             begun: false,
+            thinking: false,
+            answering: false,
             holding: false,
             held: Vec::new(),
             ending: Vec::new(),
             over: false,
         }
+    }
+
+    /// Whether a message has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// Keeps what comes from now on, unless the client has seen some of the answer; whether it has.
@@ -112,8 +149,10 @@ impl Outlet {
         if self.over {
             return;
         }
-        match &turn.error {
-            Some(failure) if !self.begun => {
+        // A turn that was cancelled before there was a message is a message that was cut at once.
+        let failure = turn.error.as_ref().filter(|failure| self.begun || failure.code != CANCELLED);
+        match failure {
+            Some(failure) if !self.begun || self.ending.is_empty() => {
                 self.status(&json!({ "state": turn.status, "turn": turn }));
                 return self.fail(failure);
             }
@@ -137,28 +176,42 @@ impl Outlet {
     /// The turn did not take place.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         if !self.over {
-            self.fail(&Failure {
-                code: problem.code().into(),
-                message: problem.detail().to_owned(),
-                retryable: false,
-            });
+            let failure = match problem.code() {
+                "closing" => interrupted(),
+                code => Failure {
+                    code: code.into(),
+                    message: problem.detail().to_owned(),
+                    retryable: problem.passes(),
+                },
+            };
+            self.fail(&failure);
         }
     }
 
+    /// Ends the stream with an error; what is open is closed before (J-035).
     fn fail(&mut self, failure: &Failure) {
+        if self.thinking {
+            self.send(&Event::ThinkingEnd);
+        }
+        if self.answering {
+            self.send(&Event::FinalEnd);
+        }
         self.send(&Event::Error(failure.clone()));
         self.over = true;
     }
 
     /// A turn in which the model said nothing still is a message, in a sentence of ours.
     fn message_of_ours(&mut self, turn: &Turn, requests: &[Extension], options: &Options) {
+        let cancelled = turn.error.is_some();
         let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
+            _ if cancelled => "",
             (_, Some(message), _) => message.as_str(),
             (Language::Zh, None, false) => "请看下面的内容。",
             (Language::En, None, false) => "Please look at this.",
             (Language::Zh, None, true) => "好的。",
             (Language::En, None, true) => "All right.",
         };
+        let end = if cancelled { End::Finished(FinishReason::Cancelled) } else { End::stop() };
         let Ok(pipeline) = Pipeline::new("plain", options) else { return };
         let mut pipeline = pipeline.with_extensions(true);
         pipeline.push_str(text, self);
@@ -167,7 +220,7 @@ impl Outlet {
             pipeline.insert(decision, self);
         }
         requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
-        pipeline.finish(&End::stop(), self);
+        pipeline.finish(&end, self);
         // What a model said before is named as it was then.
         let said = metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
         for event in &mut self.ending {
@@ -184,6 +237,13 @@ impl Outlet {
             _ => kind != EventKind::Extension || self.extensions,
         };
         self.begun |= kind == EventKind::Contract;
+        match event {
+            Event::ThinkingStart => self.thinking = true,
+            Event::ThinkingEnd => self.thinking = false,
+            Event::FinalDelta { .. } => self.answering = true,
+            Event::FinalEnd => self.answering = false,
+            _ => {}
+        }
         if !wanted || self.client.is_none() {
             return;
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tambour::dialogue::{Call, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
-use tambour::event::{Extension, Failure};
+use tambour::event::{Extension, Failure, FinishReason};
 use tambour::script::{Script, load};
 use tambour::{End, Options};
 
@@ -13,9 +13,11 @@ use super::outlet::Outlet;
 use super::templates::Prompts;
 use crate::app::App;
 use crate::aside::in_place;
+use crate::fail;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::store::{DialogueRow, Once, StoreError};
 use crate::telemetry::Span;
@@ -39,12 +41,21 @@ pub(crate) enum Input {
     },
 }
 
+/// Who asks, and what stops the turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) live: &'a Live,
+}
+
+/// Code of the failure of a turn that was cancelled.
+pub(super) const CANCELLED: &str = "cancelled";
+
 /// A turn under way.
 struct Running<'a> {
     app: &'a App,
     row: DialogueRow,
-    /// Who asks.
-    caller: &'a Caller,
+    asking: Asking<'a>,
     /// What is traced of the turn.
     span: &'a Span,
     script: Script,
@@ -85,13 +96,13 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
-    caller: &Caller,
+    asking: Asking<'_>,
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
-    let span = app.traces.turn(&caller.span, &row.id);
-    let turn = go(app, row, (caller, &span), input, once, outlet).await;
+    let span = app.traces.turn(&asking.caller.span, &row.id);
+    let turn = go(app, row, (asking, &span), input, once, outlet).await;
     let failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -106,7 +117,7 @@ pub(crate) async fn run(
 async fn go(
     app: &App,
     row: DialogueRow,
-    (caller, span): (&Caller, &Span),
+    (asking, span): (Asking<'_>, &Span),
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
@@ -120,7 +131,7 @@ async fn go(
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
     let mut running =
-        Running { app, row, caller, span, script, prompts, settings, options, upstream, dialogue };
+        Running { app, row, asking, span, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
         running.keep(None, once.map(|once| (once, None))).await?;
@@ -195,7 +206,8 @@ impl Running<'_> {
     /// Asks the model, and takes what it says. The record of it, for the trace.
     async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
         let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
-        self.app.spent(&self.caller.key, &self.row.owner, 0, &usage).await;
+        fail::point("turn");
+        self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
         if elapsed_ms > SLOW_MS {
             Metrics::count(&self.app.metrics.slow_rounds);
             tracing::warn!(
@@ -268,11 +280,11 @@ impl Running<'_> {
             elapsed_ms: 0,
         };
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
-        let mut stop = std::pin::pin!(stopped(self.app, self.caller));
+        let mut stop = std::pin::pin!(stopped(self.app, self.asking));
         let opened = tokio::select! {
             biased;
-            failure = stop.as_mut() => Err(failure),
-            opened = self.upstream.open(&ask) => opened,
+            end = stop.as_mut() => Err(end),
+            opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
         };
         match opened {
             Ok(mut reply) => {
@@ -282,7 +294,7 @@ impl Running<'_> {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
                         biased;
-                        failure = stop.as_mut() => break 'reply End::Failed(failure),
+                        end = stop.as_mut() => break 'reply end,
                         () = reply.next(&mut items) => {}
                     }
                     for item in items.drain(..) {
@@ -314,27 +326,42 @@ impl Running<'_> {
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
                 called.delivered = outlet.hold();
-                called.reply = if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_))
-                {
+                called.reply = if end == CANCELS {
+                    // The round does not count (S-065); a message that has begun is closed.
+                    if outlet.has_begun() {
+                        let _ = reader.finish(&end, outlet);
+                    }
+                    Err(cancelled())
+                } else if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_)) {
                     // No round was answered (S-065).
                     Err(failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
                     reader.finish(&end, outlet)
                 };
             }
-            Err(failure) => called.reply = Err(failure),
+            Err(End::Failed(failure)) => called.reply = Err(failure),
+            Err(_) => called.reply = Err(cancelled()),
         }
         called.elapsed_ms = millis(started);
         called
     }
 }
 
-/// Waits until the turn has to end, and says why: the key that asks is removed, or the server stops.
-async fn stopped(app: &App, caller: &Caller) -> Failure {
+/// End of a reply that somebody cancels.
+const CANCELS: End = End::Finished(FinishReason::Cancelled);
+
+/// Waits until the turn has to end, and says how: it is cancelled, the key that asks is removed, or the server stops.
+async fn stopped(app: &App, asking: Asking<'_>) -> End {
     tokio::select! {
-        () = app.halting.cancelled() => interrupted(),
-        () = caller.removed.cancelled() => key_removed(),
+        () = app.halting.cancelled() => End::Failed(interrupted()),
+        () = asking.caller.removed.cancelled() => End::Failed(key_removed()),
+        () = asking.live.cancel.cancelled() => CANCELS,
     }
+}
+
+/// The failure of a turn that was cancelled: the next input asks again.
+fn cancelled() -> Failure {
+    failure(CANCELLED, "the turn was cancelled", true)
 }
 
 /// The failure of a turn whose key is removed. Another key of the owner goes on from there.

@@ -1,18 +1,22 @@
 //! Dialogues: runs of scripts.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
+use tokio::time::Interval;
 
 use super::events;
 use super::idempotency::{reused, since};
@@ -24,7 +28,7 @@ use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Frames, Guard, Input, Outlet};
+use crate::dialogues::{self, Asking, Frames, Guard, Input, Outlet};
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
@@ -194,12 +198,34 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    // What runs has its turn first.
-    let _turn = app.turns.queue(&id).reached().await;
-    app.store.delete_dialogue(&row.id).await?;
-    app.deleted.notify_one();
-    Ok(StatusCode::NO_CONTENT)
+    owned(&app, &caller, &id).await?;
+    let work = app.clone();
+    app.undisturbed(async move {
+        // What runs is cancelled, and so is what waits; whoever comes now is behind this, and finds nothing.
+        let place = work.turns.queue(&id);
+        work.live.turns(&id).iter().for_each(|live| live.cancel.cancel());
+        let _turn = place.reached().await;
+        work.store.delete_dialogue(&id).await?;
+        work.deleted.notify_one();
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// `POST /api/v1/dialogues/{id}/cancel`: the turn that runs ends, and the call of its model too. Where none runs, nothing changes.
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    owned(&app, &caller, &id).await?;
+    let Some(live) = app.live.turn(&id) else {
+        // Read now: a turn may have ended a moment ago.
+        let status = owned(&app, &caller, &id).await?.status;
+        return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
+    };
+    live.cancel.cancel();
+    Ok((StatusCode::ACCEPTED, Json(json!({"dialogue_id": id, "status": "cancelling"}))))
 }
 
 /// `GET /api/v1/dialogues/{id}/trace`: each call of a model, oldest first.
@@ -241,8 +267,7 @@ pub(super) async fn input(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     if app.closing.is_cancelled() {
-        let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
-        return Err(closing.retry_after(5));
+        return Err(closing());
     }
     let new: NewInput = body(&bytes)?;
     caller.limits.only(None)?;
@@ -254,18 +279,18 @@ pub(super) async fn input(
     let begun = match &repeat {
         Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
             Begun::First(guard) => Some(guard),
-            Begun::Joined(frames) => return Ok(stream(frames, events::open(&app, &caller)?)),
+            Begun::Joined(frames) => return Ok(stream(&app, frames, events::open(&app, &caller)?)),
         },
         None => None,
     };
     let (owner, created, since) = (caller.owner.clone(), ids::now(), since());
     let once = repeat.map(|repeat| Once { owner, repeat, request, created, since });
-    let running = running(&app, &caller)?;
+    let running = running(&app, &caller, &id)?;
     if !new.stream {
         let work = app.clone();
         let turn = app.undisturbed(async move {
-            let (_begun, _running) = (begun, running);
-            turn(&work, &caller, &id, input, once.as_ref(), &mut Outlet::closed()).await
+            let _begun = begun;
+            turn(&work, (&caller, &running), &id, input, once.as_ref(), &mut Outlet::closed()).await
         });
         return Ok(Json(turn.await?).into_response());
     }
@@ -274,19 +299,33 @@ pub(super) async fn input(
         // Refused before the stream begins.
         repeated(&app, &caller, &once.repeat, &once.request).await?;
     }
-    let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
+    let (mut outlet, frames) = Outlet::open(running.live(), &request_id, new.extensions, new.findings);
     if let Some(guard) = &begun {
         guard.streams(&frames);
     }
     outlet.status(&json!({ "state": "running" }));
     let work = app.clone();
     app.runs.spawn(async move {
-        let (_begun, _running) = (begun, running);
-        if let Err(problem) = turn(&work, &caller, &id, input, once.as_ref(), &mut outlet).await {
+        let _begun = begun;
+        let turn = turn(&work, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
+        let came = AssertUnwindSafe(turn).catch_unwind().await;
+        let problem = match came {
+            Ok(turn) => turn.err(),
+            Err(_) => {
+                tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
+                Some(Problem::internal())
+            }
+        };
+        if let Some(problem) = problem {
             outlet.refuse(&problem);
         }
     });
-    Ok(stream(frames, opened))
+    Ok(stream(&app, frames, opened))
+}
+
+/// The server takes no inputs any more.
+fn closing() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping").retry_after(5)
 }
 
 /// What becomes of an input that may have come before.
@@ -334,8 +373,8 @@ fn what(new: &NewInput) -> Result<Input, Problem> {
 }
 
 /// Counts a turn among what the caller has running, those that wait in the line of their dialogue too.
-fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
-    RunningTurn::begin(app, &caller.owner).ok_or_else(|| {
+fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
+    RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::count(&app.metrics.limited);
         let detail = "as many messages and turns of this key run as may; wait until one has ended";
         Problem::too_many("too_many_running", detail)
@@ -346,17 +385,24 @@ fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
 /// what it had begun is gone on with.
 async fn turn(
     app: &App,
-    caller: &Caller,
+    (caller, running): (&Caller, &RunningTurn),
     id: &str,
     input: Input,
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
+    let live = running.live();
+    let asking = Asking { caller, live };
     let _turn = tokio::select! {
         biased;
         () = caller.removed.cancelled() => return Err(gone()),
+        // Who deletes the dialogue cancels what waits.
+        () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
+        // A server that stops lets none that waits begin.
+        () = app.closing.cancelled() => return Err(closing()),
         turn = app.turns.queue(id).reached() => turn,
     };
+    running.reached();
     let row = owned(app, caller, id).await?;
     let found = match once {
         Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
@@ -369,42 +415,54 @@ async fn turn(
             if failed && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
                 // Nothing came of it, and who asks again wants the model asked again (S-065).
                 let again = Some(Input::Text(None));
-                return dialogues::run(app, row, caller, again, once, outlet).await;
+                return dialogues::run(app, row, asking, again, once, outlet).await;
             }
             // What was said is said again, in one piece.
             let requests = turn.request.clone().map(Into::into);
             outlet.close(&turn, requests.as_slice(), &app.own().options);
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, caller, None, once, outlet).await,
+        Some(_) => dialogues::run(app, row, asking, None, once, outlet).await,
         None => {
             app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
             app.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
-            dialogues::run(app, row, caller, Some(input), once, outlet).await
+            dialogues::run(app, row, asking, Some(input), once, outlet).await
         }
     }
 }
 
-/// Waits until the key of a stream was removed, and for the end of a turn that ends by that.
-async fn removed(opened: &Opened) {
-    opened.removed.cancelled().await;
-    tokio::time::sleep(LAST_FRAMES).await;
+/// A stream that is sent.
+struct Sending {
+    frames: Frames,
+    /// Ready when the key was removed with which it is read, and the end of a turn that ends by that has had its time.
+    removed: BoxFuture<'static, ()>,
+    heartbeat: Interval,
+    /// Counted as long as it lasts.
+    _opened: Opened,
 }
 
 /// Frames as they come. When the key is removed with which they are read, the turn ends if it is that key's; another one's goes on, and
 /// the stream ends here.
-fn stream(frames: Frames, opened: Opened) -> Response {
-    let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
+fn stream(app: &App, frames: Frames, opened: Opened) -> Response {
+    Metrics::count(&app.metrics.streams);
+    opened.watch(Some(frames.live().clone()));
+    let every = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
+    let heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    let key = opened.removed.clone();
+    let removed = async move {
+        key.cancelled().await;
+        tokio::time::sleep(LAST_FRAMES).await;
+    };
+    let sending = Sending { frames, removed: removed.boxed(), heartbeat, _opened: opened };
+    let stream = futures_util::stream::unfold(sending, |mut sending| async move {
+        let Sending { frames, removed, heartbeat, .. } = &mut sending;
         let frame = tokio::select! {
             biased;
             frame = frames.next() => frame?,
-            () = removed(&opened) => return None,
+            () = removed => return None,
+            _ = heartbeat.tick() => frames.heartbeat(),
         };
-        Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
+        Some((Ok::<Bytes, StoreError>(frame), sending))
     });
-    let mut response = Response::new(Body::from_stream(frames));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    events::stream_headers(Body::from_stream(stream))
 }

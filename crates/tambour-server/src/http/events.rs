@@ -240,7 +240,7 @@ impl Sending {
 }
 
 /// The answer around a stream: nothing between us and the client may keep it, change it or hold it back.
-fn stream_headers(body: Body) -> Response {
+pub(super) fn stream_headers(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),

@@ -202,6 +202,12 @@ fn described(operation: &Operation) -> Value {
                 "content": {"application/json": {"schema": reference("Cancelled")}},
             });
         }
+        "/api/v1/dialogues/{id}/cancel" => {
+            described["responses"]["200"] = json!({
+                "description": "no turn runs",
+                "content": {"application/json": {"schema": reference("CancelledTurn")}},
+            });
+        }
         "/api/v1/messages/{id}/events" => {
             described["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
             for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {

@@ -58,6 +58,13 @@ impl Problem {
         &self.0.detail
     }
 
+    /// Whether the same request may succeed later.
+    pub(crate) fn passes(&self) -> bool {
+        let Document { status, code, .. } = &*self.0;
+        let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        passing.contains(status) || *code == "internal_error"
+    }
+
     /// Adds a member to the document.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
         self.0.more.insert(name.to_owned(), value.into());

@@ -133,6 +133,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Accepted", ids),
         ("Record", object(&message)),
         ("Cancelled", object(&[("message_id", text.clone()), ("status", text.clone())])),
+        ("CancelledTurn", object(&[("dialogue_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object(&decoded)),
         ("Checked", object(&checked)),
         ("Settings", any.clone()),

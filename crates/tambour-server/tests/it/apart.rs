@@ -121,7 +121,10 @@ fn hold(point: &'static str) {
     if point == "sync.before" && folder.join("slow").exists() {
         std::thread::sleep(std::time::Duration::from_millis(60));
     }
-    if matches!(point, "run.end" | "record.before" | "sweep" | "watch" | "checkpoint" | "sync.before") {
+    if matches!(
+        point,
+        "run.end" | "record.before" | "turn" | "sweep" | "watch" | "checkpoint" | "sync.before"
+    ) {
         assert!(!folder.join(format!("panic.{point}")).exists(), "`{point}` panics");
     }
     assert!(point != "database.before" || !folder.join("die.writer").exists(), "the writer dies");

@@ -37,7 +37,7 @@ pub(crate) async fn started(server: &Tambour, actions: &[&str]) -> String {
     dialogue.json["dialogue_id"].as_str().unwrap().to_owned()
 }
 
-async fn say(server: &Tambour, id: &str, text: &str) -> Value {
+pub(crate) async fn say(server: &Tambour, id: &str, text: &str) -> Value {
     let answer = server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({"text": text})).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json
@@ -51,7 +51,7 @@ async fn streamed(server: &Tambour, id: &str, body: &Value) -> Vec<Event> {
 }
 
 /// The turn that a stream tells of.
-fn turn(events: &[Event]) -> &Value {
+pub(crate) fn turn(events: &[Event]) -> &Value {
     &events.iter().rfind(|event| event.name == "status").unwrap().data["turn"]
 }
 
@@ -346,7 +346,7 @@ async fn what_failed_is_tried_again_under_the_same_word() {
 }
 
 /// A reply that stops in the middle of its message until the gate is open.
-fn halting(message: &str, gate: &Gate) -> Vec<Step> {
+pub(crate) fn halting(message: &str, gate: &Gate) -> Vec<Step> {
     let said = answer(30, false, message);
     let at = said.find(message).unwrap() + message.chars().next().unwrap().len_utf8();
     let mut steps = vec![delta(&said[..at]), Step::Wait(gate.clone()), delta(&said[at..])];

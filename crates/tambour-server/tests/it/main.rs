@@ -67,6 +67,7 @@ mod tool_kit;
 mod tool_loop;
 mod tools;
 mod traces;
+mod turns;
 mod upgrade;
 mod upstream;
 mod wires;

@@ -67,17 +67,17 @@ async fn asked(
 }
 
 /// Many clients, each of which goes away and asks again until it is answered; what the answers name.
-async fn persistent(server: &Arc<Tambour>, path: &'static str, body: String, words: usize) -> Vec<Value> {
+pub(crate) async fn persistent(server: &Arc<Tambour>, path: &str, body: String, words: usize) -> Vec<Value> {
     let mut clients = Vec::new();
     for client in 0..8 {
-        let (server, body) = (server.clone(), body.clone());
+        let (server, path, body) = (server.clone(), path.to_owned(), body.clone());
         clients.push(tokio::spawn(async move {
             let mut answers = Vec::new();
             for word in (client..words).step_by(8) {
                 let mut patience = 200 + u64::try_from(word % 23).unwrap() * 150;
                 loop {
                     let name = format!("w{word}");
-                    let asked = asked(&server, path, &body, &name, Duration::from_micros(patience));
+                    let asked = asked(&server, &path, &body, &name, Duration::from_micros(patience));
                     match asked.await {
                         Some((200..=299, answer)) => break answers.push(answer),
                         Some((409, _)) | None => {}
