@@ -234,6 +234,12 @@ impl Running {
         by_id.get(id).filter(|run| run.turn.is_none()).map(|run| run.live.clone())
     }
 
+    /// The running turn of that id.
+    pub(crate) fn get_turn(&self, id: &str) -> Option<Arc<Live>> {
+        let by_id = self.lock();
+        by_id.get(id).filter(|run| run.turn.is_some()).map(|run| run.live.clone())
+    }
+
     /// The messages that are running.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         self.lock().values().filter(|run| run.turn.is_none()).map(|run| run.live.clone()).collect()

@@ -12,10 +12,11 @@ use tambour::event::{Failure, ToolCall, ToolResult};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
+use crate::dialogues;
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
-use crate::store::{Batch, Lease, MessageRow, Outcome, RunEnd, Store, StoreError, Usage, Written};
+use crate::store::{Batch, Lease, MessageRow, Outcome, RunEnd, RunKind, Store, StoreError, Usage, Written};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -177,7 +178,7 @@ pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, Store
     Ok(count)
 }
 
-/// Ends a message whose log breaks off: the events that are missing, then `error`; nothing of that if the log has its end. How it
+/// Ends a message or turn whose log breaks off: the events that are missing, then `error`; nothing of that if the log has its end. How it
 /// ended.
 pub(crate) async fn close(
     lease: &mut dyn Lease,
@@ -185,6 +186,9 @@ pub(crate) async fn close(
     counts: Counts,
     own: &Own,
 ) -> Result<&'static str, Unfinished> {
+    if lease.row().kind == RunKind::Turn {
+        return dialogues::close(lease, &failure).await;
+    }
     let mut folded = fold_own(lease).await?;
     let last = if folded.end.is_some() {
         Batch::new(folded.last + 1)

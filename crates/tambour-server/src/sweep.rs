@@ -71,6 +71,9 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             break;
         }
         let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+        if !app.live.turns(&id).is_empty() {
+            continue;
+        }
         tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
         app.store.delete_dialogue(&id).await?;
         some = true;

@@ -1,66 +1,39 @@
-//! What the client of a turn is sent while it goes on: one valid stream, whatever calls of models it takes.
+//! The log of a turn as its events come: one valid stream, whatever calls of models it takes. What is held back or thrown away is so
+//! before the log.
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::dialogue::Turn;
-use tambour::encode::jsonseq;
-use tambour::encode::sse::{Envelope, frame};
 use tambour::event::{Event, EventKind, Extension, Failure, FinishReason};
 use tambour::options::Language;
 use tambour::{End, Finding, Options, Pipeline, Sink};
-use tokio::sync::watch;
 
 use super::turn::CANCELLED;
 use crate::drive::interrupted;
 use crate::http::problem::Problem;
-use crate::ids;
 use crate::live::Live;
+use crate::record::Unfinished;
+use crate::store::{Batch, Kind, Lease, Outcome, Progress, RunEnd, Written};
 
-/// The frames of a turn, as they come. Each reader begins with the first one.
-#[derive(Clone)]
-pub(crate) struct Frames {
-    all: watch::Receiver<Vec<Bytes>>,
-    next: usize,
-    envelope: Envelope,
-    live: Arc<Live>,
-}
+/// Bytes of a log read at once.
+const PIECE: usize = 1 << 20;
 
-impl Frames {
-    /// The turn.
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
-    }
-
-    /// A sign of life while nothing comes.
-    pub(crate) fn heartbeat(&self) -> Bytes {
-        let mut out = Vec::new();
-        let data = json!({ "ts": ids::now() }).to_string();
-        frame("heartbeat", None, &self.envelope, &mut out, |out| out.extend_from_slice(data.as_bytes()));
-        out.into()
-    }
-
-    /// The next frame; none when the turn is over.
-    pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        let at = self.next;
-        let all = self.all.wait_for(|all| all.len() > at).await.ok()?;
-        self.next += 1;
-        all.get(at).cloned()
-    }
-}
-
-/// Where the events of a turn go. Without a client they go nowhere.
+/// Where the events of a turn go.
 pub(crate) struct Outlet {
-    client: Option<watch::Sender<Vec<Bytes>>>,
-    envelope: Envelope,
-    number: u64,
-    extensions: bool,
-    findings: bool,
-    /// Whether text of the answer was sent, and whether the stream has begun at all.
+    live: Arc<Live>,
+    lease: Box<dyn Lease>,
+    /// Entries that are not on the log yet.
+    batch: Batch,
+    /// Bytes of those that are.
+    size: usize,
+    /// What came of the last write, where nothing more can be written.
+    lost: Option<Written>,
+    /// Whether text of the answer has come, and whether the message has begun at all.
     answered: bool,
     begun: bool,
-    /// Whether thinking and answer are open, as the client sees it.
+    /// Whether thinking and answer are open.
     thinking: bool,
     answering: bool,
     /// Whether what comes is kept, and what was kept.
@@ -72,36 +45,14 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// An outlet nobody listens to.
-    pub(crate) fn closed() -> Outlet {
-        Outlet::new(None, &Envelope::new("", ""), false, false)
-    }
-
-    /// An outlet for the clients of a turn, and what they get.
-    pub(crate) fn open(
-        live: &Arc<Live>,
-        request: &str,
-        extensions: bool,
-        findings: bool,
-    ) -> (Outlet, Frames) {
-        let (sender, all) = watch::channel(Vec::new());
-        let envelope = Envelope::new(&live.id, request);
-        let outlet = Outlet::new(Some(sender), &envelope, extensions, findings);
-        (outlet, Frames { all, next: 0, envelope, live: live.clone() })
-    }
-
-    fn new(
-        client: Option<watch::Sender<Vec<Bytes>>>,
-        envelope: &Envelope,
-        extensions: bool,
-        findings: bool,
-    ) -> Outlet {
+    /// The outlet of a turn that begins.
+    pub(crate) fn new(live: Arc<Live>, lease: Box<dyn Lease>) -> Outlet {
         Outlet {
-            client,
-            envelope: envelope.clone(),
-            number: 0,
-            extensions,
-            findings,
+            live,
+            batch: Batch::new(lease.next()),
+            lease,
+            size: 0,
+            lost: None,
             answered: false,
             begun: false,
             thinking: false,
@@ -113,12 +64,49 @@ impl Outlet {
         }
     }
 
+    /// Waits until the turns before it are over.
+    pub(crate) fn turn(&self) -> BoxFuture<'static, ()> {
+        self.lease.turn()
+    }
+
+    /// Puts what has come on the log. A turn goes on only if it is there.
+    pub(crate) async fn flush(&mut self) -> Result<(), Written> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        if self.batch.is_empty() || self.over {
+            return Ok(());
+        }
+        let next = Batch::new(self.batch.last() + 1);
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.live.appending(&batch);
+        self.size += batch.body().len();
+        let written = self.lease.append(batch).await.stored();
+        self.lost = written.err();
+        written
+    }
+
+    /// Ends the log, which has got its end, together with what the turn makes of its dialogue: one step.
+    pub(crate) async fn finish(&mut self, status: &str, progress: Option<Progress>) -> Result<(), Written> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        // It is tried once: nobody knows what came of one that breaks off.
+        self.lost = Some(Written::Unknown);
+        let last = std::mem::replace(&mut self.batch, Batch::new(1));
+        self.live.appending(&last);
+        let outcome = outcome(self.size + last.body().len(), progress);
+        let written = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
+        self.lost = Some(written);
+        written.stored()
+    }
+
     /// Whether a message has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Keeps what comes from now on, unless the client has seen some of the answer; whether it has.
+    /// Keeps what comes from now on, unless some of the answer is on the log; whether it is.
     pub(crate) fn hold(&mut self) -> bool {
         self.holding = !self.answered;
         self.answered
@@ -139,9 +127,9 @@ impl Outlet {
         self.ending.clear();
     }
 
-    /// Where the turn stands, for those who read now.
-    pub(crate) fn status(&mut self, data: &Value) {
-        self.frame("status", None, data);
+    /// Where the turn stands.
+    fn status(&mut self, data: &Value) {
+        self.batch.event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
     }
 
     /// The end of the turn.
@@ -175,7 +163,7 @@ impl Outlet {
 
     /// The turn did not take place.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
-        if !self.over {
+        if !self.over && self.lost.is_none() {
             let failure = match problem.code() {
                 "closing" => interrupted(),
                 code => Failure {
@@ -231,12 +219,7 @@ impl Outlet {
     }
 
     fn send(&mut self, event: &Event<'_>) {
-        let kind = event.kind();
-        let wanted = match event {
-            Event::Finding(_) => self.findings,
-            _ => kind != EventKind::Extension || self.extensions,
-        };
-        self.begun |= kind == EventKind::Contract;
+        self.begun |= event.kind() == EventKind::Contract;
         match event {
             Event::ThinkingStart => self.thinking = true,
             Event::ThinkingEnd => self.thinking = false,
@@ -244,33 +227,46 @@ impl Outlet {
             Event::FinalEnd => self.answering = false,
             _ => {}
         }
-        if !wanted || self.client.is_none() {
-            return;
-        }
-        self.number += 1;
-        let mut out = Vec::new();
-        jsonseq::event(event, self.number, &self.envelope, &mut out);
-        self.put(out);
+        self.batch.event(event.name(), |out| tambour::encode::data(event, out));
     }
+}
 
-    fn frame(&mut self, name: &str, number: Option<u64>, data: &Value) {
-        if self.client.is_none() {
-            return;
+/// What is kept of a turn beside its log.
+fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
+    let progress = progress.map(Box::new);
+    Outcome { size: size as u64, summary: "{}".to_owned(), progress, ..Outcome::default() }
+}
+
+/// Ends a turn whose log breaks off: what is open is closed, then `error`. The dialogue stays as it was stored last. How it ended.
+pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'static str, Unfinished> {
+    let (mut last, mut size, mut thinking, mut answering) = (0, 0, false, false);
+    loop {
+        let batches = lease.read(last, PIECE).await?;
+        let Some(read) = batches.last() else { break };
+        last = read.last();
+        for batch in &batches {
+            size += batch.body().len();
+            for entry in batch.entries() {
+                match entry.kind {
+                    Kind::Event("thinking_start") => thinking = true,
+                    Kind::Event("thinking_end") => thinking = false,
+                    Kind::Event("final_delta") => answering = true,
+                    Kind::Event("final_end") => answering = false,
+                    _ => {}
+                }
+            }
         }
-        let mut out = Vec::new();
-        frame(name, number, &self.envelope, &mut out, |out| {
-            out.extend_from_slice(data.to_string().as_bytes())
-        });
-        self.put(out);
     }
-
-    /// A client that has gone away is no reason to stop; nothing is kept for nobody.
-    fn put(&mut self, out: Vec<u8>) {
-        match &self.client {
-            Some(client) if client.is_closed() => self.client = None,
-            Some(client) => client.send_modify(|all| all.push(out.into())),
-            None => {}
-        }
+    let mut batch = Batch::new(last + 1);
+    let open = [(thinking, Event::ThinkingEnd), (answering, Event::FinalEnd)];
+    let closing = open.into_iter().filter(|(open, _)| *open).map(|(_, event)| event);
+    for event in closing.chain([Event::Error(failure.clone())]) {
+        batch.event(event.name(), |out| tambour::encode::data(&event, out));
+    }
+    let outcome = outcome(size + batch.body().len(), None);
+    match lease.finish(RunEnd { last: batch, status: "failed".to_owned(), outcome }).await {
+        Written::Stored => Ok("failed"),
+        written => Err(Unfinished::Unwritten(written)),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::ids;
 use crate::keys::Caller;
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::store::{DialogueRow, Once, StoreError};
+use crate::store::{DialogueRow, Once, Progress, StoreError, Written};
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
@@ -138,10 +138,25 @@ async fn go(
     }
     let requests = running.go_on(outlet).await?;
     let turn = running.dialogue.turn(&running.script);
-    let answer = json!(turn).to_string();
-    running.keep(None, once.map(|once| (once, Some(answer.as_str())))).await?;
+    running.write();
+    let once = once.map(|once| (once.clone(), json!(turn).to_string()));
+    let DialogueRow { status, state, changed, .. } = running.row;
     outlet.close(&turn, &requests, &running.options);
+    let ended = match &turn.error {
+        None => "completed",
+        Some(failure) if failure.code == CANCELLED => "cancelled",
+        Some(_) => "failed",
+    };
+    outlet.finish(ended, Some(Progress { status, state, changed, once })).await.map_err(unwritten)?;
     Ok(turn)
+}
+
+/// The problem of a turn whose log cannot be written.
+pub(crate) fn unwritten(written: Written) -> Problem {
+    match written {
+        Written::Fenced => Problem::not_found("the dialogue is deleted"),
+        _ => StoreError::Closed.into(),
+    }
 }
 
 fn refused(refusal: &Refusal) -> Problem {
@@ -169,15 +184,20 @@ impl Running<'_> {
         taken.map_err(|refusal| refused(&refusal))
     }
 
+    /// Writes the state into the row.
+    fn write(&mut self) {
+        self.row.state = json!(self.dialogue).to_string();
+        self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
+        self.row.changed = ids::now();
+    }
+
     /// Stores the state, and the record of a call.
     async fn keep(
         &mut self,
         record: Option<&Value>,
         once: Option<(&Once, Option<&str>)>,
     ) -> Result<(), StoreError> {
-        self.row.state = json!(self.dialogue).to_string();
-        self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
-        self.row.changed = ids::now();
+        self.write();
         let record = record.map(Value::to_string);
         self.app.store.step_dialogue(&self.row, record.as_deref(), once).await
     }
@@ -191,6 +211,7 @@ impl Running<'_> {
                     // Before the model is asked: a crash meanwhile leaves a round that is asked again.
                     self.keep(None, None).await?;
                     let record = self.call(&call, outlet).await;
+                    outlet.flush().await.map_err(unwritten)?;
                     self.keep(Some(&record), None).await?;
                 }
                 Want::Event(event) => {
@@ -322,6 +343,10 @@ impl Running<'_> {
                             }
                             Item::End(end) => break 'reply end,
                         }
+                    }
+                    if outlet.flush().await.is_err() {
+                        // Nobody would see what comes; the turn has no end of its own any more.
+                        break 'reply End::Failed(interrupted());
                     }
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.

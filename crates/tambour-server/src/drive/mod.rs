@@ -211,8 +211,8 @@ async fn end(
 /// Longest pause between two tries to write the end of a message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Claims a message whose run has left it without an end, and ends it: again and again, until that is done or the server stops.
-async fn close_in_time(app: &App, id: &str) {
+/// Claims a message or turn whose run has left it without an end, and ends it: again and again, until that is done or the server stops.
+pub(crate) async fn close_in_time(app: &App, id: &str) {
     let mut wait = Duration::from_millis(50);
     loop {
         let closing = AssertUnwindSafe(Box::pin(close_now(app, id))).catch_unwind();

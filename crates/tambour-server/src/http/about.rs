@@ -232,6 +232,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
     post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
+    get "/api/v1/dialogues/{id}/turns/{turn}/events" "followTurn" "dialogues" [STREAMED, QUERY, &["malformed_cursor"]];
     post "/api/v1/dialogues/{id}/cancel" "cancelDialogue" "dialogues" [];
     get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [QUERY];
     post "/api/v1/imports" "createImports" "prompts" [LONG, &["broken_file", "too_many_imports"]];

@@ -2,23 +2,22 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
-use tokio::time::Interval;
+use tokio::sync::oneshot;
 
-use super::events;
+use super::events::{self, Reader, TurnEvents};
 use super::idempotency::{reused, since};
 use super::keys::{Caller, gone};
 use super::page;
@@ -28,18 +27,16 @@ use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Asking, Frames, Guard, Input, Outlet};
+use crate::dialogues::{self, Asking, Guard, Input, Outlet, Run};
+use crate::drive::close_in_time;
 use crate::ids;
+use crate::live::Reading;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
-use crate::store::{DialogueRow, Once, StoreError};
-use crate::streams::Opened;
+use crate::store::{Acquired, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written};
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
 const LONGEST: usize = 64 << 10;
-
-/// Time that the end of a turn has to reach its reader once the key is removed.
-const LAST_FRAMES: Duration = Duration::from_secs(2);
 
 /// What is asked of `POST /api/v1/dialogues`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -201,10 +198,13 @@ pub(super) async fn remove(
     owned(&app, &caller, &id).await?;
     let work = app.clone();
     app.undisturbed(async move {
-        // What runs is cancelled, and so is what waits; whoever comes now is behind this, and finds nothing.
-        let place = work.turns.queue(&id);
-        work.live.turns(&id).iter().for_each(|live| live.cancel.cancel());
-        let _turn = place.reached().await;
+        // From here on nothing begins in it; what runs is cancelled, and so is what waits.
+        work.store.close_conversation(&id);
+        let turns = work.live.turns(&id);
+        turns.iter().for_each(|live| live.cancel.cancel());
+        for live in turns {
+            live.ended().await;
+        }
         work.store.delete_dialogue(&id).await?;
         work.deleted.notify_one();
         Ok(StatusCode::NO_CONTENT)
@@ -276,51 +276,129 @@ pub(super) async fn input(
     let repeat = word(&headers, new.request_id.as_deref())?;
     // How it is answered is not what is asked for.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
+    let events = TurnEvents { extensions: new.extensions, findings: new.findings };
     let begun = match &repeat {
         Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
             Begun::First(guard) => Some(guard),
-            Begun::Joined(frames) => return Ok(stream(&app, frames, events::open(&app, &caller)?)),
+            Begun::Joined((row, live)) => {
+                let opened = events::open(&app, &caller)?;
+                let reader = Reader::turn(&row, events, Some(live.read()), 0);
+                return Ok(events::response(app, reader, opened));
+            }
         },
         None => None,
     };
-    let (owner, created, since) = (caller.owner.clone(), ids::now(), since());
-    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since });
+    if let Some(repeat) = &repeat
+        && let Some(answered) =
+            answered(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
+    {
+        return Ok(answered);
+    }
+    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
     let running = running(&app, &caller, &id)?;
-    if !new.stream {
-        let work = app.clone();
-        let turn = app.undisturbed(async move {
-            let _begun = begun;
-            turn(&work, (&caller, &running), &id, input, once.as_ref(), &mut Outlet::closed()).await
-        });
-        return Ok(Json(turn.await?).into_response());
-    }
-    let opened = events::open(&app, &caller)?;
-    if let Some(once) = &once {
-        // Refused before the stream begins.
-        repeated(&app, &caller, &once.repeat, &once.request).await?;
-    }
-    let (mut outlet, frames) = Outlet::open(running.live(), &request_id, new.extensions, new.findings);
-    if let Some(guard) = &begun {
-        guard.streams(&frames);
-    }
-    outlet.status(&json!({ "state": "running" }));
+    let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live().id.clone());
+    let row = MessageRow {
+        id: turn.clone(),
+        conversation_id: id,
+        request_id,
+        owner: owner.clone(),
+        created: created.clone(),
+        status: "running".to_owned(),
+        request: json!(events).to_string(),
+        kind: RunKind::Turn,
+        ..MessageRow::default()
+    };
+    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since: since(), turn });
+    let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
-    app.runs.spawn(async move {
-        let _begun = begun;
-        let turn = turn(&work, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
-        let came = AssertUnwindSafe(turn).catch_unwind().await;
-        let problem = match came {
-            Ok(turn) => turn.err(),
-            Err(_) => {
-                tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
-                Some(Problem::internal())
-            }
-        };
-        if let Some(problem) = problem {
-            outlet.refuse(&problem);
-        }
+    // Who asked may go away: what has begun comes to its end.
+    let run =
+        app.runs.spawn(async move { drive(&work, (caller, begun, running), row, input, once, begins).await });
+    if let Some(opened) = opened
+        && let Ok((row, reading)) = begun_now.await
+    {
+        return Ok(events::response(app, Reader::turn(&row, events, Some(reading), 0), opened));
+    }
+    let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
+    Ok(Json(turn).into_response())
+}
+
+/// The answer to an input that has come before, if its turn is over and may not be asked for again: as it was, or with the stream of
+/// that turn.
+async fn answered(
+    app: &Arc<App>,
+    caller: &Caller,
+    (repeat, request): (&str, &str),
+    stream: Option<TurnEvents>,
+) -> Result<Option<Response>, Problem> {
+    let Some(Repeated { answer: Some(answer), turn }) = repeated(app, caller, repeat, request).await? else {
+        return Ok(None);
+    };
+    let passing = serde_json::from_value(answer.clone()).map(|turn: Turn| asks_again(&turn));
+    let (Some(turn), Ok(false)) = (turn, passing) else { return Ok(None) };
+    let Some(events) = stream else { return Ok(Some(Json(answer).into_response())) };
+    let Some(row) = app.store.message(&turn).await? else { return Ok(None) };
+    let opened = events::open(app, caller)?;
+    Ok(Some(events::response(app.clone(), Reader::turn(&row, events, None, 0), opened)))
+}
+
+/// Whether the same input again asks the model again (S-065).
+fn asks_again(turn: &Turn) -> bool {
+    turn.error.as_ref().is_some_and(|failure| failure.retryable)
+}
+
+/// Runs a turn to its end; whatever happens, its log ends with one `completed` or `error`.
+async fn drive(
+    app: &Arc<App>,
+    (caller, begun, running): (Caller, Option<Guard>, RunningTurn),
+    row: MessageRow,
+    input: Input,
+    once: Option<Once>,
+    begins: oneshot::Sender<(Arc<MessageRow>, Reading)>,
+) -> Result<Turn, Problem> {
+    let id = row.conversation_id.clone();
+    let lease = acquired(app, row).await?;
+    let (row, live) = (lease.row().clone(), running.live().clone());
+    if let Some(begun) = &begun {
+        begun.runs((row.clone(), live.clone()));
+    }
+    // The client may have gone.
+    let _ = begins.send((row, live.read()));
+    let mut outlet = Outlet::new(live.clone(), lease);
+    let turn = turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
+    let came = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
+        Err(Problem::internal())
     });
-    Ok(stream(&app, frames, opened))
+    let Err(problem) = came else { return came };
+    outlet.refuse(&problem);
+    match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
+        // It was deleted, or has its end.
+        Ok(Ok(()) | Err(Written::Stored | Written::Fenced)) => {}
+        unfinished => {
+            tracing::error!(
+                dialogue = id,
+                ?unfinished,
+                "the end of a turn could not be written; it is tried again"
+            );
+            // Nobody waits for it: what comes behind it goes on.
+            drop((outlet, begun, running));
+            Box::pin(close_in_time(app, &live.id)).await;
+        }
+    }
+    Err(problem)
+}
+
+/// Begins the run of a turn.
+async fn acquired(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
+    let id = row.conversation_id.clone();
+    match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
+        Acquired::Begun { lease, kept } => match kept.await {
+            Written::Stored => Ok(lease),
+            _ => Err(StoreError::Closed.into()),
+        },
+        _ => Err(Problem::not_found(format!("there is no dialogue `{id}`"))),
+    }
 }
 
 /// The server takes no inputs any more.
@@ -333,7 +411,7 @@ enum Begun {
     /// No other is under way.
     First(Guard),
     /// It is under way, and its stream is joined from the beginning on.
-    Joined(Frames),
+    Joined(Run),
 }
 
 /// Begins an input under a word. One that is under way is waited for, unless its stream can be joined.
@@ -348,10 +426,11 @@ async fn begin(
         match app.under_way.begin(&caller.owner, repeat, request) {
             Ok(guard) => return Ok(Begun::First(guard)),
             Err(other) if other.request != request => return Err(reused()),
-            Err(other) => match other.frames().filter(|_| stream) {
-                Some(frames) => return Ok(Begun::Joined(frames)),
+            Err(other) if stream => match other.run().await {
+                Some(run) => return Ok(Begun::Joined(run)),
                 None => other.over().await,
             },
+            Err(other) => other.over().await,
         }
     }
 }
@@ -393,6 +472,12 @@ async fn turn(
 ) -> Result<Turn, Problem> {
     let live = running.live();
     let asking = Asking { caller, live };
+    let before = outlet.turn();
+    let place = async {
+        before.await;
+        // A dialogue whose time is over is deleted between two turns.
+        app.turns.queue(id).reached().await
+    };
     let _turn = tokio::select! {
         biased;
         () = caller.removed.cancelled() => return Err(gone()),
@@ -400,7 +485,7 @@ async fn turn(
         () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A server that stops lets none that waits begin.
         () = app.closing.cancelled() => return Err(closing()),
-        turn = app.turns.queue(id).reached() => turn,
+        turn = place => turn,
     };
     running.reached();
     let row = owned(app, caller, id).await?;
@@ -411,8 +496,7 @@ async fn turn(
     match found {
         Some(Repeated { answer: Some(answer), .. }) => {
             let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            let failed = turn.error.as_ref().is_some_and(|failure| failure.retryable);
-            if failed && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
+            if asks_again(&turn) && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
                 // Nothing came of it, and who asks again wants the model asked again (S-065).
                 let again = Some(Input::Text(None));
                 return dialogues::run(app, row, asking, again, once, outlet).await;
@@ -420,6 +504,7 @@ async fn turn(
             // What was said is said again, in one piece.
             let requests = turn.request.clone().map(Into::into);
             outlet.close(&turn, requests.as_slice(), &app.own().options);
+            outlet.finish("completed", None).await.map_err(dialogues::unwritten)?;
             Ok(turn)
         }
         Some(_) => dialogues::run(app, row, asking, None, once, outlet).await,
@@ -429,40 +514,4 @@ async fn turn(
             dialogues::run(app, row, asking, Some(input), once, outlet).await
         }
     }
-}
-
-/// A stream that is sent.
-struct Sending {
-    frames: Frames,
-    /// Ready when the key was removed with which it is read, and the end of a turn that ends by that has had its time.
-    removed: BoxFuture<'static, ()>,
-    heartbeat: Interval,
-    /// Counted as long as it lasts.
-    _opened: Opened,
-}
-
-/// Frames as they come. When the key is removed with which they are read, the turn ends if it is that key's; another one's goes on, and
-/// the stream ends here.
-fn stream(app: &App, frames: Frames, opened: Opened) -> Response {
-    Metrics::count(&app.metrics.streams);
-    opened.watch(Some(frames.live().clone()));
-    let every = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
-    let heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-    let key = opened.removed.clone();
-    let removed = async move {
-        key.cancelled().await;
-        tokio::time::sleep(LAST_FRAMES).await;
-    };
-    let sending = Sending { frames, removed: removed.boxed(), heartbeat, _opened: opened };
-    let stream = futures_util::stream::unfold(sending, |mut sending| async move {
-        let Sending { frames, removed, heartbeat, .. } = &mut sending;
-        let frame = tokio::select! {
-            biased;
-            frame = frames.next() => frame?,
-            () = removed => return None,
-            _ = heartbeat.tick() => frames.heartbeat(),
-        };
-        Some((Ok::<Bytes, StoreError>(frame), sending))
-    });
-    events::stream_headers(Body::from_stream(stream))
 }

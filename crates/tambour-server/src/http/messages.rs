@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::ask::{self, Started};
 use crate::live::Reading;
 use crate::states;
-use crate::store::MessageRow;
+use crate::store::{MessageRow, RunKind};
 use crate::streams::Opened;
 
 /// `POST /api/v1/messages`
@@ -139,6 +139,6 @@ pub(super) async fn cancel(
 /// The message of that id, if it is the caller's.
 pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let row = app.store.message(id).await?;
-    row.filter(|row| row.owner == caller.owner)
+    row.filter(|row| row.owner == caller.owner && row.kind == RunKind::Message)
         .ok_or_else(|| Problem::not_found(format!("there is no message `{id}`")))
 }

@@ -13,6 +13,8 @@ use crate::store::Repeat;
 pub(super) struct Repeated {
     /// None of a request that was taken when the server stopped.
     pub(super) answer: Option<Value>,
+    /// The turn in which it came, if that is known.
+    pub(super) turn: Option<String>,
 }
 
 /// The word of a request: its `Idempotency-Key`, or the id that stands in it.
@@ -39,8 +41,8 @@ pub(super) async fn repeated(
         return Err(reused());
     }
     if found.status == Repeat::TAKEN {
-        return Ok(Some(Repeated { answer: None }));
+        return Ok(Some(Repeated { answer: None, turn: None }));
     }
     let answer = serde_json::from_str(&found.answer).map_err(|_| Problem::internal())?;
-    Ok(Some(Repeated { answer: Some(answer) }))
+    Ok(Some(Repeated { answer: Some(answer), turn: found.turn }))
 }

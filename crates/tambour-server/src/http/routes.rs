@@ -129,6 +129,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/dialogues/{id}" "Where a dialogue stands" None, "200" Json("Dialogue"), dialogues::show;
     delete "/api/v1/dialogues/{id}" "Delete a dialogue with its trace" None, "204" Empty, dialogues::remove;
     post "/api/v1/dialogues/{id}/input" "What the user says, or what the client answers" Some("NewInput"), "200" Json("Turn"), dialogues::input;
+    get "/api/v1/dialogues/{id}/turns/{turn}/events" "Follow a turn" None, "200" Events, events::follow_turn;
     post "/api/v1/dialogues/{id}/cancel" "Stop the turn that runs, and the call of its model" None, "202" Json("CancelledTurn"), dialogues::cancel;
     get "/api/v1/dialogues/{id}/trace" "Each call of a model, oldest first" None, "200" Json("Trace"), dialogues::trace;
     post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, Keep::Stored;

@@ -26,7 +26,7 @@ pub trait Deletion: Send + Sync {
     /// The database failed; some may be gone.
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError>;
 
-    /// Lets no message begin in a conversation from now on, until it is deleted.
+    /// Lets no message begin in a conversation, or turn in a dialogue, from now on, until it is deleted.
     fn close_conversation(&self, id: &str);
 
     /// Deletes a conversation with all its messages. What begins in it meanwhile is refused, and what still runs is fenced: it

@@ -1,6 +1,7 @@
 //! Runs and their logs: begin, append, read, follow, finish, take over. What implements it may be anywhere; nothing of it is of one process.
 //!
-//! A message is run by whoever holds its [`Lease`]. A lease has an epoch, which rises with each [`Log::claim`]: an older one
+//! A run is a message of a conversation, or a turn of a dialogue, whose id stands in the place of that of a conversation then.
+//! It is run by whoever holds its [`Lease`]. A lease has an epoch, which rises with each [`Log::claim`]: an older one
 //! writes nothing any more. What is one step for a caller is one step for the store: all of it is there after a crash, or none.
 
 use std::pin::Pin;
@@ -68,7 +69,7 @@ pub enum Acquired {
     UnderWay,
     /// Another message of the conversation runs.
     Busy,
-    /// There is no such conversation, or not any more.
+    /// There is no such conversation or dialogue, or not any more.
     NoConversation,
     /// There is no message to be made anew, or not any more.
     NoMessage,

@@ -3,9 +3,26 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{StoreError, Update, Usage};
+use super::{Progress, StoreError, Update, Usage};
 
-/// A message as it is stored.
+/// What a run is one of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// A message of a conversation.
+    #[default]
+    Message,
+    /// A turn of a dialogue, whose id stands in the place of that of a conversation.
+    Turn,
+}
+
+impl RunKind {
+    fn is_message(&self) -> bool {
+        *self == RunKind::Message
+    }
+}
+
+/// A message as it is stored, or a turn of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MessageRow {
     /// Its place in the order of all messages; given by the store.
@@ -25,6 +42,9 @@ pub struct MessageRow {
     pub status: String,
     /// What was asked for, as JSON.
     pub request: String,
+    /// Which of the two it is.
+    #[serde(default, skip_serializing_if = "RunKind::is_message")]
+    pub kind: RunKind,
     /// The client's own word for the request (`Idempotency-Key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
@@ -56,6 +76,9 @@ pub struct Outcome {
     /// What it adds to the usage of its key; only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What a turn makes of its dialogue; only on the way to the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Box<Progress>>,
 }
 
 /// What a message adds to its conversation.
@@ -95,7 +118,7 @@ impl Turn {
 /// Messages of a store.
 #[async_trait]
 pub trait Messages: Send + Sync {
-    /// The message of that id.
+    /// The message or turn of that id.
     ///
     /// # Errors
     /// The database failed.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Event, Stream, names, text};
+use crate::client::{Event, Stream, names, numbered, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
 use crate::server::{Tambour, config};
 
@@ -368,7 +368,7 @@ async fn who_loses_a_stream_joins_its_turn_again() {
     drop(lost);
     let mut joined = open().await;
     let mut events = joined.until("final_delta").await;
-    assert_eq!(events, seen);
+    assert_eq!(numbered(&events), numbered(&seen));
     // Another input under the same word is refused at once.
     let other = server.post(&path, &json!({"text": "别的", "stream": true, "request_id": "r"})).await;
     assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::apart::Apart;
-use crate::client::{Event, Stream, check, names, text};
+use crate::client::{Event, Stream, check, message, names, numbered, text};
 use crate::dialogues::{SAY, answer, halting, say, started, turn};
 use crate::mock::{Gate, Mock, Step, reply};
 use crate::promises::persistent;
@@ -228,4 +228,125 @@ async fn a_reader_that_takes_nothing_of_a_turn_that_is_over_is_cut_off() {
     let mut got = Vec::new();
     let _ = within(stalled.read_to_end(&mut got)).await;
     assert!(!String::from_utf8_lossy(&got).contains("event: completed"), "it was cut off before the end");
+}
+
+async fn follow(server: &Tambour, id: &str, turn: &str, after: &str, headers: &[(&str, &str)]) -> Stream {
+    let path = format!("/api/v1/dialogues/{id}/turns/{turn}/events{after}");
+    let headers: Vec<(String, String)> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Stream::open(server.address, "GET", &path, &headers, None).await
+}
+
+#[tokio::test]
+async fn a_turn_is_followed_from_every_number() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![halting("一二三四", &gate)]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[SAY]).await;
+    let mut first = open(&server, &id, &json!({"text": "甲", "extensions": true})).await;
+    let mut events = first.until("final_delta").await;
+    let turn = message(&events);
+    let last = events.last().unwrap().id.unwrap();
+    // While it runs: header and query, from every number that was seen.
+    let mut readers = Vec::new();
+    for after in 0..=last {
+        let cursor = after.to_string();
+        readers.push((after, follow(&server, &id, &turn, "", &[("last-event-id", &cursor)]).await));
+        readers.push((after, follow(&server, &id, &turn, &format!("?after={after}"), &[]).await));
+    }
+    gate.open();
+    events.extend(first.rest().await);
+    check(&events);
+    assert_eq!(names(&events).last(), Some(&"completed"));
+    let all = numbered(&events);
+    let rest =
+        |after: u64| all.iter().filter(|event| event.id > Some(after)).cloned().collect::<Vec<Event>>();
+    for (after, mut reader) in readers {
+        assert_eq!(numbered(&within(reader.rest()).await), rest(after), "after {after} while it ran"); // J-036
+    }
+    server.until_metric("tambour_running", 0).await;
+    // Afterwards, from every number there is; the status with the turn comes again.
+    let end = all.last().unwrap().id.unwrap();
+    for after in 0..end {
+        let mut reader = follow(&server, &id, &turn, &format!("?after={after}"), &[]).await;
+        let got = within(reader.rest()).await;
+        assert!(reader.over);
+        assert_eq!(numbered(&got), rest(after), "after {after} when it was over"); // J-036
+        assert_eq!(crate::dialogues::turn(&got)["ai_message"], "一二三四");
+    }
+    for (after, status) in [(end.to_string(), 204), ("9".repeat(40), 204), ("x".to_owned(), 400)] {
+        assert_eq!(
+            follow(&server, &id, &turn, "", &[("last-event-id", &after)]).await.status,
+            status,
+            "{after}"
+        );
+    }
+    // A turn is no message, and of one dialogue.
+    assert_eq!(server.get(&format!("/api/v1/messages/{turn}")).await.status, 404);
+    assert_eq!(server.get("/api/v1/conversations").await.json["data"], json!([]));
+    let posted = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": id})).await;
+    assert_eq!((posted.status, posted.problem()), (404, "not_found"));
+    let other = started(&server, &[SAY]).await;
+    assert_eq!(follow(&server, &other, &turn, "", &[]).await.status, 404);
+    // It goes with its dialogue.
+    assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
+    assert_eq!(follow(&server, &id, &turn, "", &[]).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
+    let gate = Gate::new();
+    let mock = Mock::start(vec![
+        reply(&answer(30, false, "一"), 9),
+        halting("二三", &gate),
+        reply(&answer(40, false, "四"), 9),
+    ])
+    .await;
+    let apart = Apart::start(&mock, false);
+    let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    say(&apart.server, &id, "甲").await;
+    let asked = json!({"text": "乙", "request_id": "r"});
+    let mut stream = open(&apart.server, &id, &asked).await;
+    let mut events = stream.until("final_delta").await;
+    let folder = apart.killed();
+    drop(stream);
+    let mut config = crate::server::config(&folder);
+    config.add_upstream(&mock.url(), None).unwrap();
+    let server = Tambour::serve(folder, config).await;
+    // What was seen is there, and one end behind it.
+    let last = events.last().unwrap().id.unwrap().to_string();
+    let mut rest = follow(&server, &id, &message(&events), "", &[("last-event-id", &last)]).await;
+    events.extend(within(rest.rest()).await);
+    let (name, data) = end(&events);
+    assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("interrupted"), &json!(true)));
+    assert_eq!(text(&events, "final_delta"), "二");
+    // The dialogue is where it was stored last, and the same input goes on from there.
+    let path = format!("/api/v1/dialogues/{id}");
+    let said = |shown: &Value| -> Vec<String> {
+        let history = shown["history"].as_array().unwrap().iter();
+        history.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(said(&server.get(&path).await.json), ["甲", "一", "乙"]);
+    let events = open(&server, &id, &asked).await.whole().await;
+    assert_eq!((end(&events).0, &turn(&events)["ai_message"]), ("completed", &json!("四")));
+    assert_eq!(said(&server.get(&path).await.json), ["甲", "一", "乙", "四"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
+    let mock = Mock::start((0..10).map(|_| reply(&answer(30, false, "一"), 40)).collect()).await;
+    let apart = Apart::slow(&mock);
+    let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
+    for at in 1..=10 {
+        let asked = json!({"text": format!("text {at}"), "request_id": format!("r{at}")});
+        let events = open(&apart.server, &id, &asked).await.whole().await;
+        assert_eq!(end(&events).0, "completed", "{at}");
+        let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+        assert_eq!(shown["history"].as_array().unwrap().len(), 2 * at, "{shown}");
+        assert_eq!(&shown["turn"], turn(&events), "{at}");
+        // The same input again is the same stream.
+        let again = open(&apart.server, &id, &asked).await.whole().await;
+        assert_eq!(numbered(&again), numbered(&events), "{at}");
+    }
+    assert_eq!(mock.calls().begun, 10);
 }

@@ -9,7 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
 use super::admin::add_usage;
+use super::dialogues::progress;
 use super::journal::{Entries, Extents, Mark};
+use super::messages::word;
 use super::states::insert_updates;
 use super::tail::{Tail, Taken};
 use super::writer::Work;
@@ -235,15 +237,17 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// A message and its conversation; both statements go to the database together.
+/// A message and its conversation, or a turn; both statements go to the database together.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
-        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
+        "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \
          insert or ignore into messages \
-         (number, id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
-         select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
+         (number, id, conversation_id, request_id, owner, created, status, request, kind, repeat, server, epoch) \
+         select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     );
-    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
+    // A turn has a dialogue, and no conversation.
+    let kind = word(row.kind);
+    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
     // A number that another message has in an older database is not used twice.
     let query = query.bind(row.number).bind(row.number);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
@@ -251,6 +255,7 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .bind(&row.created)
         .bind(&row.status)
         .bind(&row.request)
+        .bind(kind)
         .bind(&row.repeat)
         .bind(&row.server)
         .bind(row.epoch)
@@ -261,7 +266,8 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
 
 /// How a message ended, and what came of it, once: a record that is there stays as it is, and so does what it brought along.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    let Some(Outcome { size, turn, summary, details, updates, usage }) = &row.outcome else { return Ok(()) };
+    let Some(outcome) = &row.outcome else { return Ok(()) };
+    let Outcome { size, turn, summary, details, updates, usage, progress: after } = outcome;
     let query = sqlx::query(
         "insert or ignore into records (message_id, version, size, turn, summary, details) \
          select id, ?, ?, ?, ?, ? from messages where id = ?",
@@ -273,6 +279,9 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     let query = sqlx::query("update messages set status = ? where id = ?");
     query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
     insert_updates(connection, row, updates).await?;
+    if let Some(after) = after {
+        progress(connection, &row.conversation_id, after).await?;
+    }
     match usage {
         Some(usage) => add_usage(connection, usage).await,
         None => Ok(()),

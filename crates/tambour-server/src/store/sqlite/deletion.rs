@@ -71,7 +71,7 @@ impl Deletion for SqliteStore {
         let mut expired = Vec::new();
         if let Some(before) = retention.before {
             let query = sqlx::query_scalar(
-                "select id from messages where created < ? and status <> 'running' order by number limit ?",
+                "select id from messages where created < ? and status <> 'running' and kind is null order by number limit ?",
             );
             expired = query.bind(before).bind(many).fetch_all(self.pool()).await?;
         }
@@ -79,7 +79,7 @@ impl Deletion for SqliteStore {
             // The newest of each owner stay as long as they fit together.
             let query = sqlx::query_scalar(
                 "select id from (select id, sum(size) over (partition by owner order by number desc) as so_far \
-                 from messages join records on message_id = id) where so_far > ? limit ?",
+                 from messages join records on message_id = id where kind is null) where so_far > ? limit ?",
             );
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             expired = query.bind(bytes).bind(many).fetch_all(self.pool()).await?;
@@ -117,7 +117,7 @@ impl Deletion for SqliteStore {
 
 impl SqliteStore {
     /// Deletes a conversation in which nothing begins.
-    async fn delete_closed(&self, id: &str) -> Result<(), StoreError> {
+    pub(super) async fn delete_closed(&self, id: &str) -> Result<(), StoreError> {
         let running: Vec<String> = {
             let order = self.shared.places.order();
             order.running(id).map(|(_, tail)| tail.message.clone()).collect()

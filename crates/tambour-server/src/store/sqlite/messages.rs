@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use crate::store::{MessageRow, Messages, Outcome, Page, StoreError, Turn};
+use crate::store::{MessageRow, Messages, Outcome, Page, RunKind, StoreError, Turn};
 
 /// Reads a [`Turn`]: what it can be made from only where it was not kept.
 macro_rules! turn {
@@ -127,12 +127,25 @@ impl FromRow<'_, SqliteRow> for MessageRow {
             created: row.try_get("created")?,
             status: row.try_get("status")?,
             request: row.try_get("request")?,
+            kind: kind(row.try_get("kind")?),
             repeat: row.try_get("repeat")?,
             server: row.try_get("server")?,
             epoch: row.try_get("epoch")?,
             outcome,
         })
     }
+}
+
+/// The word for a turn.
+const TURN: &str = "turn";
+
+/// A kind as the database has it.
+pub(super) fn word(kind: RunKind) -> Option<&'static str> {
+    (kind == RunKind::Turn).then_some(TURN)
+}
+
+fn kind(word: Option<&str>) -> RunKind {
+    if word == Some(TURN) { RunKind::Turn } else { RunKind::Message }
 }
 
 impl FromRow<'_, SqliteRow> for Turn {

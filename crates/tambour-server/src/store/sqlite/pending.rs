@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::tail::Tail;
-use crate::store::{ConversationRow, MessageRow};
+use crate::store::{ConversationRow, MessageRow, RunKind};
 
 /// Rows and logs in front of the database.
 #[derive(Default)]
@@ -63,7 +63,8 @@ impl Pending {
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();
         let all = rows.values().filter_map(|known| known.row.as_ref());
-        let first = all.filter(|row| row.conversation_id == id).min_by_key(|row| row.number)?;
+        let of = all.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
+        let first = of.min_by_key(|row| row.number)?;
         let (owner, created) = (first.owner.clone(), first.created.clone());
         Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
     }

@@ -14,7 +14,8 @@ use super::tail::Tail;
 use super::writer::Work;
 use crate::fail;
 use crate::store::{
-    Acquired, Conversations, Lease, MessageRow, Messages, NewRun, Own, Sent, Store, StoreError, Written,
+    Acquired, Conversations, Lease, MessageRow, Messages, NewRun, Own, RunKind, Sent, Store, StoreError,
+    Written,
 };
 
 impl SqliteStore {
@@ -36,8 +37,11 @@ impl SqliteStore {
             return Ok(Acquired::Repeated(Box::new(before)));
         }
         if !new.opens {
-            let known = self.conversation(&row.conversation_id).await?;
-            if known.is_none_or(|known| known.owner != row.owner) {
+            let owner = match row.kind {
+                RunKind::Message => self.conversation(&row.conversation_id).await?.map(|known| known.owner),
+                RunKind::Turn => self.owner_of_dialogue(&row.conversation_id).await?,
+            };
+            if owner.is_none_or(|owner| owner != row.owner) {
                 return Ok(Acquired::NoConversation);
             }
         }

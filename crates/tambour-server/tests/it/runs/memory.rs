@@ -10,8 +10,9 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
-    Acquired, Answers, Appending, Batch, Claim, ConversationRow, Conversations, Deletion, Kept, Lease, Log,
-    LogState, MessageRow, Messages, NewRun, Page, Retention, RunEnd, Sent, StoreError, Turn, Written,
+    Acquired, Answers, Appending, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow,
+    Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Page, Repeat, Repeats,
+    Retention, RunEnd, RunKind, Sent, StoreError, Turn, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,11 @@ struct Data {
     lore: HashMap<String, String>,
     messages: BTreeMap<String, Message>,
     answers: HashMap<Sent, (Kept, String)>,
+    dialogues: BTreeMap<String, DialogueRow>,
+    /// Records of calls, with their dialogues.
+    rounds: Vec<(String, String)>,
+    /// Answers to inputs by owner and word, with their times and dialogues.
+    repeats: HashMap<(String, String), (Repeat, String, String)>,
     usage: i64,
     last: i64,
     /// Rises with each start.
@@ -72,6 +78,18 @@ impl Data {
             self.messages.values().filter(|message| message.row.conversation_id == conversation).collect();
         of.sort_unstable_by_key(|message| message.number());
         of
+    }
+
+    /// Notes that an input has been taken, or its answer.
+    fn note(&mut self, dialogue: &str, once: &Once, answer: Option<&str>) {
+        let repeat = Repeat {
+            request: once.request.clone(),
+            status: if answer.is_some() { 200 } else { Repeat::TAKEN },
+            answer: answer.unwrap_or_default().to_owned(),
+            turn: Some(once.turn.clone()),
+        };
+        let word = (once.owner.clone(), once.repeat.clone());
+        self.repeats.insert(word, (repeat, once.created.clone(), dialogue.to_owned()));
     }
 
     fn runs_before(&self, conversation: &str, number: i64) -> bool {
@@ -168,7 +186,8 @@ impl Lease for MemoryLease {
     }
 
     async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> Written {
-        self.change(|message| {
+        let progress = outcome.progress.clone();
+        let written = self.change(|message| {
             let usage = outcome.usage.as_ref().map_or(0, |usage| usage.requests);
             if !last.is_empty() {
                 message.entries.push(last);
@@ -176,7 +195,19 @@ impl Lease for MemoryLease {
             message.row =
                 Arc::new(MessageRow { status, outcome: Some(outcome), ..MessageRow::clone(&message.row) });
             usage
-        })
+        });
+        let mut data = self.store.data();
+        let id = &self.row.conversation_id;
+        if let (Written::Stored, Some(progress)) = (written, progress)
+            && let Some(dialogue) = data.dialogues.get_mut(id)
+        {
+            let (status, state, changed) = (progress.status, progress.state, progress.changed);
+            *dialogue = DialogueRow { status, state, changed, ..dialogue.clone() };
+            if let Some((once, answer)) = &progress.once {
+                data.note(id, once, Some(answer));
+            }
+        }
+        written
     }
 }
 
@@ -212,7 +243,11 @@ impl Log for Memory {
             let made = ConversationRow { id, owner, created, title, metadata };
             data.conversations.entry(conversation.clone()).or_insert(made);
         }
-        let known = data.conversations.get(&conversation).is_some_and(|known| known.owner == row.owner);
+        let owner = match row.kind {
+            RunKind::Message => data.conversations.get(&conversation).map(|known| &known.owner),
+            RunKind::Turn => data.dialogues.get(&conversation).map(|known| &known.owner),
+        };
+        let known = owner == Some(&row.owner);
         if !known || data.closed.contains(&conversation) {
             return Ok(Acquired::NoConversation);
         }
@@ -470,6 +505,7 @@ impl Deletion for Memory {
         let data = self.data();
         let old = |message: &&Message| {
             message.row.status != "running"
+                && message.row.kind == RunKind::Message
                 && retention.before.is_some_and(|time| *message.row.created < *time)
         };
         Ok(data.messages.values().filter(old).map(|message| message.row.id.clone()).collect())
@@ -477,6 +513,82 @@ impl Deletion for Memory {
 
     async fn sweep(&self, _: &CancellationToken) -> Result<bool, StoreError> {
         Ok(true)
+    }
+}
+
+#[async_trait]
+impl Dialogues for Memory {
+    async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
+        self.data().dialogues.insert(row.id.clone(), row.clone());
+        Ok(())
+    }
+
+    async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
+        Ok(self.data().dialogues.get(id).cloned())
+    }
+
+    async fn dialogues(
+        &self,
+        owner: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<DialogueRow>, StoreError> {
+        let data = self.data();
+        let of_owner = data.dialogues.values().filter(|row| row.owner == owner);
+        let mut rows: Vec<DialogueRow> =
+            of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok(Page { rows, more })
+    }
+
+    async fn step_dialogue(
+        &self,
+        row: &DialogueRow,
+        record: Option<&str>,
+        once: Option<(&Once, Option<&str>)>,
+    ) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
+        *known = row.clone();
+        data.rounds.extend(record.map(|record| (row.id.clone(), record.to_owned())));
+        if let Some((once, answer)) = once {
+            data.note(&row.id, once, answer);
+        }
+        Ok(())
+    }
+
+    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+        let data = self.data();
+        let numbered = (1..).zip(&data.rounds).filter(|(number, (of, _))| of == id && *number > after);
+        Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
+    }
+
+    async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        let mut data = self.data();
+        data.closed.remove(id);
+        data.dialogues.remove(id);
+        data.rounds.retain(|(of, _)| of != id);
+        data.repeats.retain(|_, (_, _, of)| of != id);
+        data.messages.retain(|_, message| message.row.conversation_id != id);
+        drop(data);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let data = self.data();
+        let old = |row: &&DialogueRow| retention.before.is_some_and(|time| *row.changed < *time);
+        Ok(data.dialogues.values().filter(old).map(|row| row.id.clone()).collect())
+    }
+}
+
+#[async_trait]
+impl Repeats for Memory {
+    async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
+        let data = self.data();
+        let found = data.repeats.get(&(owner.to_owned(), repeat.to_owned()));
+        Ok(found.filter(|(_, created, _)| created.as_str() >= since).map(|(repeat, ..)| repeat.clone()))
     }
 }
 

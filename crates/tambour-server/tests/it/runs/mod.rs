@@ -14,16 +14,17 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tambour::state::{Attached, Operation};
 use tambour_server::store::{
-    Acquired, Answers, Batch, Claim, ConversationRow, Conversations, Deletion, Kept, Lease, Log, LogState,
-    MessageRow, Messages, NewRun, Outcome, RunEnd, Sent, Update, Usage, Written,
+    Acquired, Answers, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow, Dialogues, Kept,
+    Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeats, Retention, RunEnd,
+    RunKind, Sent, Update, Usage, Written,
 };
 
 use crate::server::within;
 
 /// What the suite asks of a store.
-trait Runs: Log + Messages + Conversations + Answers + Deletion {}
+trait Runs: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats {}
 
-impl<T: Log + Messages + Conversations + Answers + Deletion> Runs for T {}
+impl<T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats> Runs for T {}
 
 /// A store under test.
 #[async_trait]
@@ -86,6 +87,8 @@ suite! {
     a_deleted_message_is_written_no_more
     a_message_made_anew_takes_the_place_of_the_old_one
     turns_come_in_the_order_of_numbers
+    a_turn_and_what_it_makes_of_its_dialogue_are_one_step
+    a_deleted_dialogue_takes_its_turns_along
 }
 
 /// Not a test: the process whose disk is slow.
@@ -598,4 +601,138 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
     assert!(store.idle(CONVERSATION).now_or_never().is_none());
     drop(first);
     within(store.idle(CONVERSATION)).await;
+}
+
+const DIALOGUE: &str = "dlg";
+
+async fn dialogue(store: &dyn Runs) {
+    let row = DialogueRow {
+        id: DIALOGUE.to_owned(),
+        owner: "owner".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        changed: "2026-01-01T00:00:00.000Z".to_owned(),
+        script_id: "script".to_owned(),
+        version: 1,
+        script: String::new(),
+        status: "active".to_owned(),
+        state: "0".to_owned(),
+    };
+    store.insert_dialogue(&row).await.unwrap();
+}
+
+fn new_turn(id: &str) -> NewRun {
+    let row = MessageRow { conversation_id: DIALOGUE.to_owned(), kind: RunKind::Turn, ..row(id) };
+    NewRun { row, ..NewRun::default() }
+}
+
+fn once(turn: &str) -> Once {
+    Once {
+        owner: "owner".to_owned(),
+        repeat: "word".to_owned(),
+        request: "input".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        since: "2025-12-31T00:00:00.000Z".to_owned(),
+        turn: turn.to_owned(),
+    }
+}
+
+/// The end of a turn that leaves its dialogue in a state.
+fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
+    let mut last = Batch::new(first);
+    last.event("completed", |out| out.extend_from_slice(b"{}"));
+    let progress = Progress {
+        status: "completed".to_owned(),
+        state: state.to_owned(),
+        changed: "2026-01-02T00:00:00.000Z".to_owned(),
+        once: Some((once(turn), state.to_owned())),
+    };
+    let outcome =
+        Outcome { summary: "{}".to_owned(), progress: Some(Box::new(progress)), ..Outcome::default() };
+    RunEnd { last, status: "completed".to_owned(), outcome }
+}
+
+/// State of the dialogue, and the answer that is kept for its input.
+async fn standing(store: &dyn Runs) -> (String, Option<String>) {
+    let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
+    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
+    (row.state, kept.map(|kept| kept.answer))
+}
+
+async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let mut lease = begin(&*store, new_turn("turn_1")).await;
+    assert_eq!(lease.append(batch(1)).await, Written::Stored);
+    assert_eq!(lease.settled().await, Written::Stored);
+    // It is not in a conversation.
+    assert!(store.conversation(DIALOGUE).await.unwrap().is_none());
+    let refused = store.acquire(NewRun {
+        row: MessageRow { kind: RunKind::Message, ..new_turn("msg").row },
+        ..NewRun::default()
+    });
+    assert_eq!(name(&refused.await.unwrap()), "no conversation");
+    let other = store.acquire(NewRun {
+        row: MessageRow { owner: "other".to_owned(), ..new_turn("turn").row },
+        ..NewRun::default()
+    });
+    assert_eq!(name(&other.await.unwrap()), "no conversation");
+    // A crash before its end leaves the dialogue as it was.
+    let backend = backend.crash().await;
+    drop((lease, store));
+    let store = backend.store();
+    let left = store.abandoned().await.unwrap();
+    assert_eq!(
+        left.iter().map(|row| (row.id.as_str(), row.kind)).collect::<Vec<_>>(),
+        [("turn_1", RunKind::Turn)]
+    );
+    assert_eq!(standing(&*store).await, ("0".to_owned(), None));
+    let mut lease = store.claim("turn_1").await.unwrap().unwrap();
+    let end = RunEnd { status: "failed".to_owned(), ..end_of_turn(lease.next(), "turn_1", "1") };
+    let end = RunEnd { outcome: Outcome { progress: None, ..end.outcome }, ..end };
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(standing(&*store).await, ("0".to_owned(), None));
+    // Who sees the end sees what it made of the dialogue, a crash right behind it or not.
+    let mut lease = begin(&*store, new_turn("turn_2")).await;
+    let end = end_of_turn(lease.next(), "turn_2", "2");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(standing(&*store).await, ("2".to_owned(), Some("2".to_owned())));
+    let mut lease = begin(&*store, new_turn("turn_3")).await;
+    let end = end_of_turn(lease.next(), "turn_3", "3");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    let backend = backend.crash().await;
+    drop((lease, store));
+    let store = backend.store();
+    assert_eq!(standing(&*store).await, ("3".to_owned(), Some("3".to_owned())));
+    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
+    assert_eq!((kept.turn.as_deref(), kept.status), (Some("turn_3"), 200));
+    assert!(store.abandoned().await.unwrap().is_empty());
+    // Its time is that of its dialogue.
+    let retention = Retention { before: Some("2027-01-01T00:00:00.000Z"), bytes: Some(0) };
+    assert!(store.expired(retention).await.unwrap().is_empty());
+}
+
+async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let mut ended = begin(&*store, new_turn("turn_1")).await;
+    let end = end_of_turn(ended.next(), "turn_1", "1");
+    assert_eq!(ended.finish(end).await, Written::Stored);
+    let mut runs = begin(&*store, new_turn("turn_2")).await;
+    assert_eq!(runs.append(batch(1)).await, Written::Stored);
+    store.close_conversation(DIALOGUE);
+    assert_eq!(name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
+    store.delete_dialogue(DIALOGUE).await.unwrap();
+    let end = end_of_turn(runs.next(), "turn_2", "2");
+    assert_eq!(runs.finish(end).await, Written::Fenced);
+    for turn in ["turn_1", "turn_2", "turn_3"] {
+        assert!(store.message(turn).await.unwrap().is_none(), "{turn}");
+        assert_eq!(store.read(turn, 0, 1).await.unwrap().1, LogState::Gone, "{turn}");
+    }
+    assert_eq!(name(&store.acquire(new_turn("turn_4")).await.unwrap()), "no conversation");
+    let backend = backend.crash().await;
+    let store = backend.store();
+    assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
+    assert!(store.message("turn_1").await.unwrap().is_none());
 }
