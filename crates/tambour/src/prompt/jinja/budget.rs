@@ -80,6 +80,11 @@ impl Budget {
         self.goes_on(STEPS_A_QUESTION) && left
     }
 
+    /// Takes the steps of reading so many bytes away; false as [`Budget::spend`].
+    pub(crate) fn read(&self, bytes: u64) -> bool {
+        self.spend(bytes / BYTES_A_STEP)
+    }
+
     /// Takes bytes away before they are allocated; false if there are not so many.
     pub(super) fn allocate(&self, bytes: u64) -> bool {
         take(&self.0.bytes, bytes)

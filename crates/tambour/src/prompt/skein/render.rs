@@ -101,14 +101,15 @@ impl Skein {
         let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
         let mut values = self.variables(given);
         let lines = lines(&values);
-        let active = self.active(&values, &lines, &options.timed, options.count);
+        let own = Engine::new(Mode::Lenient);
+        let engine = options.engine.unwrap_or(&own);
+        let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
+        let read = |bytes| budget.read(bytes);
+        let active = self.active(&values, &lines, &options.timed, options.count, &read)?;
         self.outlets(&active, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected, protocol_warnings) = self.expected(&registry)?;
-        let own = Engine::new(Mode::Lenient);
-        let engine = options.engine.unwrap_or(&own);
         let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
-        let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
         let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
         let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
         let mut maker = Maker {
