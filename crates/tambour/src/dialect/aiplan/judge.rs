@@ -63,7 +63,7 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
         checked.reports.insert(0, found.repaired(repair));
         checked.wrapped = true;
     }
-    checked.valid &= !twice && !(two_modes && checked.acts);
+    checked.valid &= !(twice || two_modes && checked.acts);
     if checked.acts && end.closed_by_us {
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";

@@ -53,10 +53,10 @@ fn native(state: &State<'_, '_>, expression: &'static str, a: &Value, b: &Value)
 
 /// An operator of numbers; of anything else it is an error, which the engine words.
 pub(super) fn numbers(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
-    if let ("-", Some((a, b))) = (sign, whole(a, b)) {
-        if let Some(difference) = a.checked_sub(b) {
-            return Ok(Value::from(difference));
-        }
+    if let ("-", Some((a, b))) = (sign, whole(a, b))
+        && let Some(difference) = a.checked_sub(b)
+    {
+        return Ok(Value::from(difference));
     }
     if let ("-", Some((a, b))) = (sign, floats(a, b)) {
         return Ok(Value::from(a - b));
