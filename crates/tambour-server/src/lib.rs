@@ -31,7 +31,6 @@ mod skeins;
 mod states;
 pub mod store;
 mod streams;
-mod supervise;
 mod sweep;
 mod telemetry;
 mod tools;

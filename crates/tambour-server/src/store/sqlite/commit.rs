@@ -8,10 +8,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
-use super::admin::add_usage;
-use super::dialogues::progress;
-use super::journal::{Entries, Extents, Mark};
-use super::messages::word;
+use super::journal::Entries;
 use super::states::insert_updates;
 use super::tail::{Tail, Taken};
 use super::writer::Work;
@@ -47,16 +44,13 @@ pub(super) struct Group {
     records: Vec<Arc<MessageRow>>,
     /// The last segment of the journal that holds nothing then that the database does not.
     segment: Option<u64>,
-    /// How far the journal is written; the database has each message that it has up to there with this group.
-    extents: Extents,
     done: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        let none = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
-        none && self.segment.is_none()
+        self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty()
     }
 
     /// How much is written, about.
@@ -75,14 +69,7 @@ impl State {
     pub(super) fn new(shared: Arc<Shared>) -> State {
         let (checkpoint, wanted) = mpsc::channel(1);
         let overdue = Arc::new(AtomicBool::new(false));
-        let (task, dead) = (checkpoints(shared.pool.clone(), wanted, overdue.clone()), shared.dead.clone());
-        tokio::spawn(async move {
-            // Without it the write-ahead file grows for ever.
-            if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
-                tracing::error!("the task that brings the write-ahead file to the database has died");
-                dead.cancel();
-            }
-        });
+        tokio::spawn(checkpoints(shared.pool.clone(), wanted, overdue.clone()));
         State { shared, written: 0, checkpoint, overdue }
     }
 
@@ -90,7 +77,8 @@ impl State {
         match work {
             Work::Entries(tail) => take(&tail, false, group),
             Work::Hurry => {}
-            Work::Message(row) => group.messages.push(row),
+            Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
+            Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
             Work::Segment(number) => {
                 self.take_all(group);
                 group.segment = group.segment.max(Some(number));
@@ -103,11 +91,6 @@ impl State {
                 group.done.push(done);
             }
         }
-    }
-
-    /// Puts down how far the journal is, before the last work of the group is taken.
-    pub(super) fn mark(&self, group: &mut Group) {
-        group.extents = self.shared.journal.extents();
     }
 
     fn take_all(&self, group: &mut Group) {
@@ -134,7 +117,7 @@ impl State {
             self.written += group.bytes();
         }
         for (tail, taken) in group.taken {
-            tail.stored(&taken);
+            tail.stored(taken);
             self.shared.pending.close(&tail);
         }
         self.shared.pending.written(group.messages.iter().chain(&group.records));
@@ -158,15 +141,14 @@ impl State {
     async fn insert(&self, group: &Group) -> sqlx::Result<()> {
         let mut connection = self.shared.pool.acquire().await?;
         begin(&mut connection).await?;
-        let boot = self.shared.journal.boot();
-        let written = write(&mut connection, group, boot).await;
+        let written = write(&mut connection, group).await;
         end(&mut connection, written).await?;
         fail::point("database.after");
         Ok(())
     }
 }
 
-async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&str>) -> sqlx::Result<()> {
+async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result<()> {
     fail::point("database.before");
     for row in &group.messages {
         insert_message(connection, row).await?;
@@ -175,7 +157,6 @@ async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&s
     for row in &group.records {
         insert_record(connection, row).await?;
     }
-    Mark { extents: &group.extents, had: group.segment, boot }.write(connection).await?;
     fail::point("database.amid");
     Ok(())
 }
@@ -205,24 +186,13 @@ fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     let taken = tail.take(all, |first, last, body| {
         rows.push(Entries { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
-    if let Some(taken) = taken {
-        group.records.extend(taken.record.clone());
-        group.taken.push((tail.clone(), taken));
-    }
+    group.taken.extend(taken.map(|taken| (tail.clone(), taken)));
 }
 
 /// Does the checkpoints that are wanted.
 async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
-        fail::point("checkpoint");
-        let mut connection = match pool.acquire().await {
-            Ok(connection) => connection,
-            Err(sqlx::Error::PoolClosed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "a checkpoint of the database found no connection; it is tried again later");
-                continue;
-            }
-        };
+        let Ok(mut connection) = pool.acquire().await else { return };
         match checkpoint(&mut connection).await {
             Ok((_, pages, done)) => overdue.store(pages > OVERDUE && done < pages, Ordering::Relaxed),
             Err(error) => {
@@ -237,25 +207,19 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// A message and its conversation, or a turn; both statements go to the database together.
+/// A message and its conversation; both statements go to the database together.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
-        "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \
-         insert or ignore into messages \
-         (number, id, conversation_id, request_id, owner, created, status, request, kind, repeat, server, epoch) \
-         select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
+        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
+         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     );
-    // A turn has a dialogue, and no conversation.
-    let kind = word(row.kind);
-    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
-    // A number that another message has in an older database is not used twice.
-    let query = query.bind(row.number).bind(row.number);
+    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
     query
         .bind(&row.created)
         .bind(&row.status)
         .bind(&row.request)
-        .bind(kind)
         .bind(&row.repeat)
         .bind(&row.server)
         .bind(row.epoch)
@@ -264,28 +228,16 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// How a message ended, and what came of it, once: a record that is there stays as it is, and so does what it brought along.
-pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    let Some(outcome) = &row.outcome else { return Ok(()) };
-    let Outcome { size, turn, summary, details, updates, usage, progress: after } = outcome;
+/// How a message ended, and what came of it.
+async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let Some(Outcome { size, turn, summary, details, updates }) = &row.outcome else { return Ok(()) };
     let query = sqlx::query(
-        "insert or ignore into records (message_id, version, size, turn, summary, details) \
-         select id, ?, ?, ?, ?, ? from messages where id = ?",
+        "update messages set status = ? where id = ?; \
+         insert or ignore into records (message_id, version, size, turn, summary, details) values (?, ?, ?, ?, ?, ?)",
     );
-    let query = query.bind(RECORD).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
-    if query.bind(&row.id).execute(&mut *connection).await?.rows_affected() == 0 {
-        return Ok(());
-    }
-    let query = sqlx::query("update messages set status = ? where id = ?");
-    query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
-    insert_updates(connection, row, updates).await?;
-    if let Some(after) = after {
-        progress(connection, &row.conversation_id, after).await?;
-    }
-    match usage {
-        Some(usage) => add_usage(connection, usage).await,
-        None => Ok(()),
-    }
+    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD).bind(size.cast_signed());
+    query.bind(turn).bind(summary).bind(details).execute(&mut *connection).await?;
+    insert_updates(connection, row, updates).await
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.
@@ -312,26 +264,4 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entri
         fail::point("database.amid");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use sqlx::sqlite::SqlitePoolOptions;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn checkpoints_go_on_when_there_was_no_connection_for_one() {
-        let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(20));
-        let pool = pool.connect("sqlite::memory:").await.unwrap();
-        let taken = pool.acquire().await.unwrap();
-        let (want, wanted) = mpsc::channel(1);
-        let task = tokio::spawn(checkpoints(pool.clone(), wanted, Arc::default()));
-        want.send(()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        drop(taken);
-        want.send(()).await.expect("it still listens");
-        drop(want);
-        task.await.unwrap();
-    }
 }

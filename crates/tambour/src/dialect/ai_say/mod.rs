@@ -17,7 +17,6 @@ mod response;
 mod rules;
 mod schema;
 mod stands;
-mod surroundings;
 mod whole;
 mod write;
 

@@ -7,7 +7,6 @@
 mod args;
 mod calls;
 mod check;
-mod doubts;
 mod fallback;
 mod judge;
 mod modes;

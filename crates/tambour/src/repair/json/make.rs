@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::finding::Report;
 use crate::limits::Limits;
 
 use super::build::{Builder, Built};
@@ -20,8 +19,6 @@ pub(super) trait Make {
 
     fn new(limits: &Limits) -> Self;
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<Self::Made>>;
-    /// Takes a report on the value under way.
-    fn note(&mut self, report: &Report);
     /// Whether the last value was larger than the limits, and how large it was.
     fn over(&self) -> bool;
     fn size(&self) -> (usize, usize);
@@ -41,10 +38,6 @@ impl Make for Builder {
 
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
         Builder::see(self, event)
-    }
-
-    fn note(&mut self, report: &Report) {
-        Builder::note(self, report);
     }
 
     fn over(&self) -> bool {
@@ -76,8 +69,6 @@ impl Make for Printer {
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
         Printer::see(self, event)
     }
-
-    fn note(&mut self, _: &Report) {}
 
     fn over(&self) -> bool {
         Printer::over(self)

@@ -6,7 +6,6 @@ use std::ops::Range;
 use serde_json::Number;
 
 use super::build::Built;
-use super::doubt::Doubts;
 use super::event::{End, JsonEvent, Start};
 use super::keys::{self, Duplicate, Keys};
 use super::members::Members;
@@ -194,8 +193,7 @@ impl Printer {
             value = without(&value, dropped);
         }
         keys::ended(&mut duplicates, 0, end.offset);
-        let (doubts, members) = (Doubts::default(), Members::default());
-        Some(Built { value, start, end, duplicates, doubts, members })
+        Some(Built { value, start, end, duplicates, members: Members::default() })
     }
 }
 

@@ -92,9 +92,9 @@ pub(super) enum Spot {
     Was(Place),
 }
 
-/// Signs against the value under way.
+/// What speaks against the value under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Suspicion {
+pub(super) struct Doubt {
     /// It began in a sentence.
     pub(super) loose: bool,
     /// More of it was mended than how its tokens are written.

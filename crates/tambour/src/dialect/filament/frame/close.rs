@@ -25,9 +25,7 @@ impl Frame {
     }
 
     fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn Output) {
-        // A mark that is no tag is named as it is.
-        let tag = if name.starts_with(char::is_alphanumeric) { format!("<{name}>") } else { name.to_owned() };
-        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
+        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`<{name}>` is not closed"));
         out.report(found.repaired("closed here"));
     }
 
@@ -47,7 +45,6 @@ impl Frame {
 
     fn ended(&mut self, open: &Open, closed: bool, end: usize, out: &mut dyn Output) {
         self.closed = None;
-        self.between = false;
         match &open.tag {
             Some((name, at, _)) if !closed => self.report_unclosed(name, *at, end, out),
             Some(_) => {}
