@@ -77,7 +77,8 @@ fn run_render(args: &RenderArgs) -> Result<Outcome> {
     let migrated = migrate(&text(path)?);
     // Without a seed in the context every run has other numbers.
     let chance = RandomState::new().hash_one(0);
-    let mut assembly = Assembly::new(&Engine::new(Mode::Lenient), context, chance);
+    let engine = Engine::new(Mode::Lenient);
+    let mut assembly = Assembly::within(&engine, context, chance, crate::prompt::budget(&engine));
     let rendered = match assembly.render(&name, &migrated.text) {
         Ok(rendered) => rendered,
         Err(error) => {

@@ -3,7 +3,10 @@
 mod render;
 mod vars;
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
+use tambour::prompt::jinja::{Budget, Engine};
 
 use crate::Outcome;
 
@@ -16,6 +19,15 @@ pub(crate) use render::prompt;
 pub(crate) enum Command {
     Render(render::Args),
     Vars(vars::Args),
+}
+
+/// Longest time that the templates of one prompt take.
+const RENDERING: Duration = Duration::from_secs(10);
+
+/// The budget of a prompt, which ends after a while.
+pub(crate) fn budget(engine: &Engine) -> Budget {
+    let began = Instant::now();
+    Budget::until(engine.limits(), move || began.elapsed() > RENDERING)
 }
 
 pub(crate) fn run(command: &Command) -> Result<Outcome> {

@@ -10,6 +10,7 @@ use tambour::event::{Event, Joined};
 use tambour::{End, Finding, Options, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs, StructureArgs};
+use crate::decode::Finish;
 use crate::input::{self, Input};
 use crate::{Outcome, output};
 
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     options: OptionArgs,
     #[command(flatten)]
     structure: StructureArgs,
+    /// Why the model stopped
+    #[arg(long, value_enum, default_value_t = Finish::Stop)]
+    finish: Finish,
     /// File with the reply; standard input if absent or `-`
     file: Option<PathBuf>,
 }
@@ -39,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     while let Some(bytes) = input.next()? {
         repair.push(bytes);
     }
-    let Repaired { written, findings, failure, outcome } = repair.finish()?;
+    let Repaired { written, findings, failure, outcome } = repair.finish(&args.finish.end())?;
 
     let name = input::name_of(args.file.as_deref());
     let findings: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
@@ -82,9 +86,10 @@ impl Repair {
         self.pipeline.push(bytes, &mut self.read);
     }
 
-    pub(crate) fn finish(mut self) -> Result<Repaired> {
+    /// Ends the reply; what a cut one did not finish does not act in what is written.
+    pub(crate) fn finish(mut self, end: &End) -> Result<Repaired> {
         let Repair { pipeline, read } = &mut self;
-        pipeline.finish(&End::stop(), read);
+        pipeline.finish(end, read);
         let (outcome, failure) = match read.events.last() {
             Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
                 (Outcome::Fine, None)

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
     model: Option<String>,
+    /// Start although messages are gone with a damaged part of the journal, and keep what is intact
+    #[arg(long)]
+    accept_loss: bool,
     /// Print the configuration with secrets masked, and stop
     #[arg(long)]
     print_config: bool,
@@ -97,6 +100,7 @@ impl Args {
             config.database = Some(database.clone());
             config.given_by("database", "--database");
         }
+        config.accept_loss = self.accept_loss;
         if let Some(upstream) = &self.upstream {
             let source = match std::env::var("TAMBOUR_UPSTREAM") {
                 Ok(value) if value == *upstream => "TAMBOUR_UPSTREAM",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tambour::Profile;
 use tambour::schema::Schema;
 use tambour::span::Place;
-use tambour::state::{ApplyOptions, Operation, apply};
+use tambour::state::{ApplyOptions, Operation, Reason, apply, bounded};
 
 use crate::Outcome;
 use crate::input;
@@ -77,7 +77,9 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
 /// Operations as they are written, as the data of a `state_update` event has them, or those of all such events of a stream.
 fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     let bytes = input::read(path)?;
-    let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+    let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;
+    let text = bounded(text);
+    let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let values: Vec<Value> =
         values.collect::<serde_json::Result<_>>().context("the operations are not JSON")?;
     let events = values.len() > 1 || values.first().is_some_and(|value| value["event"].is_string());
@@ -97,6 +99,10 @@ fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
         for (operation, written) in operations.iter_mut().zip(list.as_array().into_iter().flatten()) {
             if let (Some(op), Some(path)) = (written["op"].as_str(), written["path"].as_str()) {
                 *operation = Operation::stored(op.to_owned(), path.to_owned(), written.get("value").cloned());
+                if let Some(reason) = written["refused"].as_str() {
+                    *operation =
+                        operation.clone().refuse(Reason::ValueGuessed, format!("refused before: {reason}"));
+                }
             }
         }
         all.extend(operations);

@@ -2,6 +2,7 @@
 //!
 //! What does not belong here: judgements that only one test makes.
 
+pub mod acts;
 pub mod corpus;
 pub mod example;
 pub mod fixture;

@@ -3,7 +3,7 @@
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::settings::{SETTINGS, Settings};
+pub(crate) use self::settings::{SETTINGS, Settings, VERSION};
 use crate::aside::Aside;
 use crate::config::{Config, ConfigError, UpstreamConfig};
 use crate::dialogues::{ReadTemplates, UnderWay};
@@ -67,6 +67,8 @@ pub(crate) struct App {
     pub streams: Arc<Streams>,
     /// Settings that can be changed while it runs.
     pub settings: RwLock<Settings>,
+    /// Held while these change, in the database and here.
+    pub settings_change: tokio::sync::Mutex<()>,
     /// API keys.
     pub keys: Keys,
     /// What is counted.
@@ -149,72 +151,124 @@ impl Loaded {
     }
 }
 
-/// The messages and turns of dialogues that are running, by id. A turn has no log that others read.
+/// The messages and turns of dialogues that are running, by id.
 #[derive(Default)]
 pub(crate) struct Running {
     by_id: Mutex<HashMap<String, OwnedRun>>,
 }
 
-/// Whose it is, and the log of a message.
-type OwnedRun = (String, Option<Arc<Live>>);
+/// One of them.
+struct OwnedRun {
+    owner: String,
+    live: Arc<Live>,
+    /// Present for a turn.
+    turn: Option<TurnOf>,
+}
+
+/// The place of a turn.
+struct TurnOf {
+    dialogue: String,
+    /// Those before it are over.
+    reached: bool,
+}
 
 /// A turn of a dialogue among what is running, as long as this lasts.
 pub(crate) struct RunningTurn {
     app: Arc<App>,
-    id: String,
+    live: Arc<Live>,
 }
 
 impl RunningTurn {
     /// Counts a turn of an owner's dialogue, unless as much runs as may.
-    pub(crate) fn begin(app: &Arc<App>, owner: &str) -> Option<RunningTurn> {
+    pub(crate) fn begin(app: &Arc<App>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let most = app.loaded().config.max_running;
-        let id = ids::new("turn");
-        let added = app.live.insert(owner, id.clone(), None, most);
-        added.then(|| RunningTurn { app: app.clone(), id })
+        let live = Live::new(ids::new("turn"));
+        let turn = Some(TurnOf { dialogue: dialogue.to_owned(), reached: false });
+        let added = app.live.insert(OwnedRun { owner: owner.to_owned(), live: live.clone(), turn }, most);
+        added.then(|| RunningTurn { app: app.clone(), live })
+    }
+
+    /// Who reads it, and the word to stop.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// Those before it are over.
+    pub(crate) fn reached(&self) {
+        let mut by_id = self.app.live.lock();
+        if let Some(turn) = by_id.get_mut(&self.live.id).and_then(|run| run.turn.as_mut()) {
+            turn.reached = true;
+        }
     }
 }
 
 impl Drop for RunningTurn {
     fn drop(&mut self) {
-        self.app.live.remove(&self.id);
+        self.live.end();
+        self.app.live.remove(&self.live.id);
     }
 }
 
 impl Running {
     /// Adds a message of an owner, unless that one has `most` already.
     pub(crate) fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
-        self.insert(owner, live.id.clone(), Some(live), most)
+        self.insert(OwnedRun { owner: owner.to_owned(), live, turn: None }, most)
     }
 
-    fn insert(&self, owner: &str, id: String, live: Option<Arc<Live>>, most: usize) -> bool {
-        let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_id.len() >= most && by_id.values().filter(|(of, _)| of == owner).count() >= most {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, run: OwnedRun, most: usize) -> bool {
+        let mut by_id = self.lock();
+        if by_id.len() >= most && by_id.values().filter(|other| other.owner == run.owner).count() >= most {
             return false;
         }
-        by_id.insert(id, (owner.to_owned(), live));
+        by_id.insert(run.live.id.clone(), run);
         true
     }
 
     /// The running message of that id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
-        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id.get(id).and_then(|(_, live)| live.clone())
+        let by_id = self.lock();
+        by_id.get(id).filter(|run| run.turn.is_none()).map(|run| run.live.clone())
+    }
+
+    /// The running turn of that id.
+    pub(crate) fn get_turn(&self, id: &str) -> Option<Arc<Live>> {
+        let by_id = self.lock();
+        by_id.get(id).filter(|run| run.turn.is_some()).map(|run| run.live.clone())
     }
 
     /// The messages that are running.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().filter_map(|(_, live)| live.clone()).collect()
+        self.lock().values().filter(|run| run.turn.is_none()).map(|run| run.live.clone()).collect()
+    }
+
+    /// The turn of a dialogue that is running.
+    pub(crate) fn turn(&self, dialogue: &str) -> Option<Arc<Live>> {
+        self.turns_that(|turn| turn.reached && turn.dialogue == dialogue).pop()
+    }
+
+    /// The turns of a dialogue, those that wait in its line too.
+    pub(crate) fn turns(&self, dialogue: &str) -> Vec<Arc<Live>> {
+        self.turns_that(|turn| turn.dialogue == dialogue)
+    }
+
+    fn turns_that(&self, fits: impl Fn(&TurnOf) -> bool) -> Vec<Arc<Live>> {
+        let by_id = self.lock();
+        let turns = by_id.values().filter(|run| run.turn.as_ref().is_some_and(&fits));
+        turns.map(|run| run.live.clone()).collect()
     }
 
     /// Removes a message that has ended.
     pub(crate) fn remove(&self, id: &str) {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.lock().remove(id);
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.lock().len()
     }
 }
 
@@ -246,6 +300,7 @@ impl App {
             threads: Threads::default(),
             streams: Arc::default(),
             settings: RwLock::new(settings),
+            settings_change: tokio::sync::Mutex::default(),
             keys,
             metrics,
             traces,
@@ -258,10 +313,18 @@ impl App {
 
     /// Counts what was asked with a key, for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn spent(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
+        let more = self.usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&more).await {
+            tracing::error!(%error, key, "what was asked with a key is not counted");
+        }
+    }
+
+    /// Counts what was asked with a key for its limits, and gives what is to be stored of it.
+    pub(crate) fn usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> Usage {
         let (tokens, now) = (Tokens::of(usage), Timestamp::now());
         self.quotas.spend(key, tokens, now);
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-        let more = Usage {
+        Usage {
             day: day(now),
             key: key.to_owned(),
             name: self.keys.name(key),
@@ -269,9 +332,6 @@ impl App {
             requests,
             input_tokens: count(tokens.input),
             output_tokens: count(tokens.output),
-        };
-        if let Err(error) = self.store.add_usage(&more).await {
-            tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
 
@@ -291,6 +351,11 @@ impl App {
     #[must_use]
     pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the settings for what begins from now on. Who calls holds `settings_change`.
+    pub(crate) fn replace_settings(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
     /// What the server brings to the reading of a reply that comes now.

@@ -10,13 +10,13 @@ use tambour::prompt::lore::Timed;
 use crate::app::App;
 use crate::drive::{self, Choice, Offer, Run};
 use crate::history::{self, Sent};
+use crate::http::idempotency;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
 use crate::live::{Live, Reading};
 use crate::metrics::Metrics;
-use crate::store::{MessageRow, StoreError};
-use crate::turns::Place;
+use crate::store::{Acquired, MessageRow, NewRun, StoreError, Written};
 use crate::upstream::Message;
 use tokio::sync::OwnedMutexGuard;
 
@@ -48,8 +48,8 @@ pub(crate) struct Asked {
     pub(crate) grace: Option<Duration>,
     /// What world info has done up to here, if that is to be remembered for the next turn.
     pub(crate) timed: Option<Timed>,
-    /// The message in whose place it is made, and the turn in its conversation.
-    pub(crate) instead: Option<(MessageRow, Place)>,
+    /// Id of the message in whose place it is made, and the turn in its conversation.
+    pub(crate) instead: Option<(String, OwnedMutexGuard<()>)>,
 }
 
 /// The prompt of a message whose turn has not come.
@@ -59,13 +59,16 @@ pub(crate) struct Prompt {
     goes_on: bool,
     /// Whether the conversation was there before the message.
     pub(crate) known: bool,
-    place: Place,
+    /// The turn in the conversation, where the message has it already.
+    turn: Option<OwnedMutexGuard<()>>,
 }
 
 /// A message that runs.
 pub(crate) struct Started {
-    pub(crate) row: MessageRow,
+    pub(crate) row: Arc<MessageRow>,
     pub(crate) reading: Option<Reading>,
+    /// It was begun before, by the same request.
+    pub(crate) repeated: bool,
 }
 
 /// Stores a message and runs it. From here on it ends by itself, whatever becomes of who asked.
@@ -74,26 +77,44 @@ pub(crate) async fn start(app: &Arc<App>, asked: Asked) -> Result<Started, Probl
     app.undisturbed(async move { begin(&work, asked).await }).await
 }
 
-async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
-    if let Some(id) = &asked.conversation_id {
-        let known = app.store.conversation(id).await?;
-        if known.is_none_or(|row| row.owner != asked.caller.owner) {
-            return Err(Problem::not_found(format!("there is no conversation `{id}`")));
+/// What a message that begins takes of what there is a limit of; given back unless it begins.
+struct Admission<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    live: Arc<Live>,
+    begun: bool,
+}
+
+impl<'a> Admission<'a> {
+    /// Takes it, or refuses the message.
+    fn take(app: &'a App, caller: &'a Caller, live: Arc<Live>) -> Result<Admission<'a>, Problem> {
+        app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
+        let most = app.loaded().config.max_running;
+        if !app.live.add(&caller.owner, live.clone(), most) {
+            app.quotas.give_back(&caller.key, &caller.limits);
+            Metrics::count(&app.metrics.limited);
+            let detail = format!("{most} messages of this key are running; wait until one has ended");
+            return Err(Problem::too_many("too_many_running", detail));
+        }
+        Ok(Admission { app, caller, live, begun: false })
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if !self.begun {
+            self.app.live.remove(&self.live.id);
+            self.live.end();
+            self.app.quotas.give_back(&self.caller.key, &self.caller.limits);
         }
     }
-    let conversation_id = asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv"));
-    let (instead, place) = match asked.instead {
-        Some((row, place)) => (Some(row), place),
-        None => (None, app.turns.queue(&conversation_id)),
-    };
-    if !asked.waits && matches!(place, Place::Behind(_)) {
-        return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
-    }
-    app.quotas.ask(&asked.caller, Instant::now(), Timestamp::now())?;
-    let loaded = app.loaded();
+}
+
+async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
+    let opens = asked.conversation_id.is_none();
     let row = MessageRow {
         id: ids::new("msg"),
-        conversation_id,
+        conversation_id: asked.conversation_id.clone().unwrap_or_else(|| ids::new("conv")),
         request_id: asked.request_id,
         owner: asked.caller.owner.clone(),
         created: ids::now(),
@@ -105,33 +126,34 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let live = Live::new(row.id.clone());
     // The first reader is there before the run begins, so that its going away is noticed.
     let reading = asked.read.then(|| live.read());
-    let most = loaded.config.max_running;
-    if !app.live.add(&row.owner, live.clone(), most) {
-        Metrics::count(&app.metrics.limited);
-        let detail = format!("{most} messages of this key are running; wait until one has ended");
-        return Err(Problem::too_many("too_many_running", detail));
-    }
-    if let Some(instead) = &instead {
-        // Last: what is refused has changed nothing.
-        let superseded = app.store.supersede(instead).await;
-        if !matches!(superseded, Ok(true)) {
-            app.live.remove(&live.id);
-            superseded?;
+    let mut admission = Admission::take(app, &asked.caller, live.clone())?;
+    let (instead, turn) = asked.instead.unzip();
+    // Before the model is asked: what cannot be kept is not begun.
+    let started = Instant::now();
+    let conversation = row.conversation_id.clone();
+    let new = NewRun { row, opens, alone: !asked.waits, since: idempotency::since(), instead };
+    let (lease, kept) = match app.store.acquire(new).await? {
+        Acquired::Begun { lease, kept } => (lease, kept),
+        Acquired::Repeated(row) => {
+            return Ok(Started { row: Arc::new(*row), reading: None, repeated: true });
+        }
+        Acquired::UnderWay => return Err(idempotency::under_way()),
+        Acquired::Busy => {
+            return Err(Problem::conflict("conversation_busy", "another message of the conversation runs"));
+        }
+        Acquired::NoConversation => {
+            return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
+        }
+        Acquired::NoMessage => return Err(Problem::not_found("the message is not there any more")),
+        Acquired::StateGone => {
             return Err(Problem::conflict(
                 "state_gone",
                 "the state before this message is gone, since a later message was deleted",
             ));
         }
-    }
-    // Before the model is asked: what cannot be kept is not begun.
-    let started = Instant::now();
-    let written = match app.store.insert_message(&row) {
-        Ok(written) => written,
-        Err(error) => {
-            app.live.remove(&live.id);
-            return Err(error.into());
-        }
     };
+    admission.begun = true;
+    let row = lease.row().clone();
     tracing::info!(
         message_id = row.id,
         request = row.request_id,
@@ -147,21 +169,21 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
             &row.conversation_id,
             &asked.choices[0].ask.dialect,
         ),
-        key: asked.caller.key,
-        removed: asked.caller.removed,
+        key: asked.caller.key.clone(),
+        removed: asked.caller.removed.clone(),
         offer: asked.offer,
         legacy: asked.legacy,
         max_reasks: asked.max_reasks,
-        grace: asked.grace.unwrap_or(Duration::from_millis(loaded.config.grace_ms)),
+        grace: asked.grace.unwrap_or(Duration::from_millis(app.loaded().config.grace_ms)),
     };
-    let goes_on = asked.conversation_id.is_some() && asked.prompt.messages.is_none();
-    let prompt = Prompt { sent: asked.prompt, goes_on, known: asked.conversation_id.is_some(), place };
-    app.runs.spawn(drive::run(app.clone(), Box::new(run), asked.choices, prompt));
-    let written = written.await;
+    let goes_on = !opens && asked.prompt.messages.is_none();
+    let prompt = Prompt { sent: asked.prompt, goes_on, known: !opens, turn };
+    app.runs.spawn(drive::run(app.clone(), Box::new(run), lease, asked.choices, prompt));
+    let kept = kept.await;
     app.metrics.committed("message", started.elapsed());
-    if let Err(error) = written {
+    if kept != Written::Stored {
         live.cancel.cancel();
-        return Err(error.into());
+        return Err(StoreError::Closed.into());
     }
     if let Some(timed) = &asked.timed {
         // Without it the message is good; the next turn has world info begin anew.
@@ -171,19 +193,20 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         );
     }
     Metrics::count(&app.metrics.messages);
-    Ok(Started { row, reading })
+    Ok(Started { row, reading, repeated: false })
 }
 
 impl Prompt {
-    /// Waits for the message's turn, and gives the messages for the model, and what is kept of them. The turn is put into `turn`,
-    /// and lasts as long as it is there.
-    pub(crate) async fn reached(
-        self,
-        app: &App,
-        row: &MessageRow,
-        turn: &mut Option<OwnedMutexGuard<()>>,
-    ) -> Result<(Sent, Vec<Message>), StoreError> {
-        *turn = Some(self.place.reached().await);
+    /// The turn in the conversation, when no other message and no change of its state has it.
+    pub(crate) async fn turn(&mut self, app: &App, row: &MessageRow) -> OwnedMutexGuard<()> {
+        match self.turn.take() {
+            Some(turn) => turn,
+            None => app.turns.queue(&row.conversation_id).reached().await,
+        }
+    }
+
+    /// The messages for the model, and what is kept of them, when the message has its turn.
+    pub(crate) async fn sent(self, app: &App, row: &MessageRow) -> Result<(Sent, Vec<Message>), StoreError> {
         let (sent, messages) = if self.goes_on {
             history::prompt(app, row, self.sent).await?
         } else {

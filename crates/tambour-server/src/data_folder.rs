@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-pub(crate) use system::create;
+pub(crate) use system::{create, sync};
 
 /// Makes the folder of the database `file`, the file and its lock, unless they are there, and closes them to others. SQLite
 /// gives what it adds to the file the mode of the file. The folder is closed to others if it is `data`, and not
@@ -57,6 +57,12 @@ mod system {
         OpenOptions::new().create_new(true).append(true).mode(0o600).open(path)
     }
 
+    /// Brings the names of a folder to the disk.
+    pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+        crate::fail::fault("folder.sync")?;
+        File::open(folder)?.sync_all()
+    }
+
     pub(super) fn make_file(path: &Path) -> io::Result<()> {
         // One that is there is not opened: closing it again would let go of locks that SQLite may hold in this process.
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -105,6 +111,12 @@ mod system {
 
     pub(crate) fn create(path: &Path) -> io::Result<std::fs::File> {
         std::fs::OpenOptions::new().create_new(true).append(true).open(path)
+    }
+
+    /// Does nothing: such systems keep the names of a folder themselves.
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    pub(crate) fn sync(_: &Path) -> io::Result<()> {
+        Ok(())
     }
 
     pub(super) fn make_file(_: &Path) -> io::Result<()> {

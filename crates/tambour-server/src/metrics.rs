@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::store::JournalReport;
+
 /// What the server counts.
 pub(crate) struct Metrics {
     /// Messages begun.
@@ -37,9 +39,14 @@ pub(crate) struct Metrics {
     pub template_hits: Counter,
     /// Templates that were read.
     pub template_misses: Counter,
+    /// Records of the journal that this start could not read.
+    damaged_records: Counter,
+    /// Messages that are gone or were cut off with them, as far as they are known.
+    lost_messages: Counter,
     /// Calls of upstreams.
     pub upstreams: Calls,
     commits: Family<Of, Histogram, Seconds>,
+    panics: Family<Task, Counter>,
     running: Gauge,
     open: Gauge,
     waits: Gauge,
@@ -69,6 +76,11 @@ struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
     of: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Task {
+    task: &'static str,
 }
 
 /// Bounds of a histogram.
@@ -132,12 +144,21 @@ impl Metrics {
             slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
             template_hits: counter("template_hits", "Templates of dialogues that had been read before"),
             template_misses: counter("template_misses", "Templates of dialogues that were read"),
+            damaged_records: counter(
+                "journal_damaged_records",
+                "Records of the journal that could not be read at the start",
+            ),
+            lost_messages: counter(
+                "journal_lost_messages",
+                "Messages that are gone or cut off with a part of the journal, at the start",
+            ),
             upstreams: Calls {
                 failures: Family::default(),
                 first_text: Family::new_with_constructor(LONG),
                 duration: Family::new_with_constructor(LONG),
             },
             commits: Family::new_with_constructor(SHORT),
+            panics: Family::default(),
             running: Gauge::default(),
             open: Gauge::default(),
             waits: Gauge::default(),
@@ -156,6 +177,8 @@ impl Metrics {
         let first = "From the call of an upstream to its first text, attempts before included";
         registry.register("upstream_first_text_seconds", first, first_text.clone());
         registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
+        let panics = "Panics of tasks that run as long as the server, which are begun again";
+        registry.register("task_panics", panics, metrics.panics.clone());
         registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
         metrics.registry = registry;
         metrics
@@ -174,9 +197,20 @@ impl Metrics {
         out
     }
 
+    /// Adds what the start found on the journal.
+    pub(crate) fn count_damage(&self, report: &JournalReport) {
+        self.damaged_records.inc_by(report.damaged.iter().map(|file| file.records).sum());
+        self.lost_messages.inc_by(report.loss.messages());
+    }
+
     /// Counts one.
     pub(crate) fn count(counter: &Counter) {
         counter.inc();
+    }
+
+    /// A task of the server panicked.
+    pub(crate) fn panicked(&self, task: &'static str) {
+        self.panics.get_or_create(&Task { task }).inc();
     }
 
     /// Something was committed, so long after it was written.

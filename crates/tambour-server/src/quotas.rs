@@ -98,6 +98,14 @@ impl Quotas {
         Ok(())
     }
 
+    /// A request that was counted was refused for another reason.
+    pub(crate) fn give_back(&self, key: &str, limits: &Limits) {
+        let Some(most) = limits.requests_per_minute else { return };
+        if let Some(spent) = self.spent().get_mut(key) {
+            spent.until = spent.until.and_then(|until| until.checked_sub(MINUTE / most.max(1)));
+        }
+    }
+
     /// Counts what a message has used.
     pub(crate) fn spend(&self, key: &str, tokens: Tokens, time: Timestamp) {
         let mut all = self.spent();
@@ -127,6 +135,82 @@ impl Limits {
             if aliases.is_empty() { "nobody".to_owned() } else { aliases.join(", ") }
         );
         Err(Problem::new(axum::http::StatusCode::FORBIDDEN, "model_forbidden", detail))
+    }
+}
+
+/// Fields of services that a key which is limited to aliases may send along: how a model writes, and nothing that chooses who is asked, or
+/// lets somebody else choose. Services and proxies know many of those (`models`, `route`, `provider`, `fallbacks`, `extra_body`,
+/// `api_base`), and more are added; so these are listed that are known to choose nothing.
+const HARMLESS: [&str; 37] = [
+    "audio",
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "generationConfig",
+    "include_reasoning",
+    "keep_alive",
+    "length_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "min_p",
+    "min_tokens",
+    "modalities",
+    "n",
+    "options",
+    "output_config",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "reasoning",
+    "reasoning_effort",
+    "repetition_penalty",
+    "repeat_penalty",
+    "safetySettings",
+    "stop_sequences",
+    "stream_options",
+    "think",
+    "thinking",
+    "top_a",
+    "top_k",
+    "top_logprobs",
+    "typical_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
+impl Limits {
+    /// Whether a key that is limited to aliases may send these fields: those of an alias that a request gives again, and those that are
+    /// handed on to the service.
+    pub(crate) fn fields<'a>(
+        &self,
+        mut overrides: impl Iterator<Item = &'a String>,
+        mut further: impl Iterator<Item = &'a String>,
+    ) -> Result<(), Problem> {
+        if self.aliases.is_none() {
+            return Ok(());
+        }
+        let refused = |field: String, detail: String| {
+            let problem = Problem::new(axum::http::StatusCode::FORBIDDEN, "field_forbidden", detail);
+            Err(problem.with("field", field))
+        };
+        if let Some(name) = overrides.next() {
+            let field = format!("tambour.{name}");
+            let detail =
+                format!("this key is limited to aliases, and the alias says `{name}`: leave out `{field}`");
+            return refused(field, detail);
+        }
+        if let Some(name) = further.find(|name| !HARMLESS.contains(&name.as_str())) {
+            let detail = format!(
+                "this key is limited to aliases, and may not send `{name}` to their services: it may choose another model; \
+                 those that it may send are {}",
+                HARMLESS.join(", ")
+            );
+            return refused(name.clone(), detail);
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod fold;
 
-pub(crate) use fold::{Fold, fold};
+pub(crate) use fold::{Fold, fold, fold_own};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,10 +12,11 @@ use tambour::event::{Failure, ToolCall, ToolResult};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
+use crate::dialogues;
 use crate::drive::interrupted;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
-use crate::store::{Batch, MessageRow, Outcome, Store, StoreError};
+use crate::store::{Batch, Lease, MessageRow, Outcome, RunEnd, RunKind, Store, StoreError, Usage, Written};
 use crate::tools::{self, Trouble};
 
 /// How long things took.
@@ -82,28 +83,63 @@ pub(crate) struct Between {
     pub(crate) history: Option<String>,
 }
 
-/// Stores the record of a message whose log has ended.
-pub(crate) async fn materialise(
-    store: &dyn Store,
-    row: &MessageRow,
-    timings: Timings,
+/// Why a message has no end yet.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    /// Its log could not be read.
+    Unread(StoreError),
+    /// Its end was not written, or nobody knows.
+    Unwritten(Written),
+}
+
+impl From<StoreError> for Unfinished {
+    fn from(error: StoreError) -> Unfinished {
+        Unfinished::Unread(error)
+    }
+}
+
+/// What ends a run beside its last entries.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) timings: Timings,
+    /// What the run adds to the usage of its key.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Ends a message whose log ends with `last`: the log and what is folded from it are written in one step. How it ended.
+pub(crate) async fn finish(
+    lease: &mut dyn Lease,
+    last: Batch,
+    counts: Counts,
     own: &Own,
-) -> Result<&'static str, StoreError> {
-    let mut fold = fold(store, &row.id).await?;
+) -> Result<&'static str, Unfinished> {
+    let mut fold = fold_own(lease).await?;
+    fold.add(&last);
+    finish_folded(lease, fold, last, counts, own).await
+}
+
+async fn finish_folded(
+    lease: &mut dyn Lease,
+    mut fold: Fold,
+    last: Batch,
+    Counts { timings, usage }: Counts,
+    own: &Own,
+) -> Result<&'static str, Unfinished> {
+    let row = lease.row().clone();
     let size = fold.size;
     let updates = std::mem::take(&mut fold.updates);
     let (status, record) = fold.into_record(timings, &row.request, own);
-    // A log without an end is closed at the next start.
-    if status != "running" {
-        let mut outcome = outcome(row, record, size);
-        // Who asks again after a failure would have them twice.
-        if status != "failed" {
-            outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
-            outcome.updates = updates;
-        }
-        store.finish_message(row, status, outcome)?;
+    let mut outcome = outcome(&row, record, size);
+    outcome.usage = usage;
+    // Who asks again after a failure would have them twice.
+    if status != "failed" {
+        outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
+        outcome.updates = updates;
     }
-    Ok(status)
+    match lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await {
+        Written::Stored => Ok(status),
+        written => Err(Unfinished::Unwritten(written)),
+    }
 }
 
 /// What is kept of a record: what listings show, and what they do not.
@@ -117,37 +153,54 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
     }
     let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
     let size = size + row.request.len() + turn.len() + summary.len() + details.len();
-    Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details), updates: Vec::new() }
+    Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details), ..Outcome::default() }
 }
 
 /// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.
 pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, StoreError> {
-    let rows = store.running().await?;
+    let rows = store.abandoned().await?;
     let count = rows.len();
     for row in rows {
-        close(store, &row, interrupted(), own).await?;
-        materialise(store, &row, Timings::default(), own).await?;
+        let Some(mut lease) = store.claim(&row.id).await? else { continue };
+        match close(&mut *lease, interrupted(), Counts::default(), own).await {
+            Ok(_) => {}
+            Err(Unfinished::Unread(error)) => return Err(error),
+            Err(Unfinished::Unwritten(written)) => {
+                tracing::error!(
+                    message_id = row.id,
+                    ?written,
+                    "a message that was running could not be closed"
+                );
+                return Err(StoreError::Closed);
+            }
+        }
     }
     Ok(count)
 }
 
-/// Ends a log that has no end: the events that are missing, then `error`.
+/// Ends a message or turn whose log breaks off: the events that are missing, then `error`; nothing of that if the log has its end. How it
+/// ended.
 pub(crate) async fn close(
-    store: &dyn Store,
-    row: &MessageRow,
+    lease: &mut dyn Lease,
     failure: Failure,
+    counts: Counts,
     own: &Own,
-) -> Result<(), StoreError> {
-    let folded = fold(store, &row.id).await?;
-    if folded.end.is_some() {
-        return Ok(());
+) -> Result<&'static str, Unfinished> {
+    if lease.row().kind == RunKind::Turn {
+        return dialogues::close(lease, &failure).await;
     }
-    let epoch = store.own().epoch;
-    store.append(&row.id, epoch, closing(folded, row, own, failure)).await
+    let mut folded = fold_own(lease).await?;
+    let last = if folded.end.is_some() {
+        Batch::new(folded.last + 1)
+    } else {
+        closing(&mut folded, lease.row(), own, failure)
+    };
+    folded.add(&last);
+    finish_folded(lease, folded, last, counts, own).await
 }
 
 /// The events that close a stream that was cut off, in the language of its request.
-fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> Batch {
+fn closing(folded: &mut Fold, row: &MessageRow, own: &Own, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
     let (_, options) = folded.reading(&row.request, own);
     let mut sequencer = Sequencer::new(&options);
@@ -160,7 +213,7 @@ fn closing(mut folded: Fold, row: &MessageRow, own: &Own, failure: Failure) -> B
     // Without a tool loop nobody runs calls, and they have no results.
     if options.tool_loop && !folded.calls.is_empty() {
         let mut done = Vec::new();
-        for call in std::mem::take(&mut folded.calls) {
+        for call in folded.calls.clone() {
             let result = folded.result(&call.call_id).unwrap_or_else(|begun| {
                 let result = unanswered(&call.call_id, begun, options.texts.language);
                 let event = Event::from(result.clone());

@@ -1,6 +1,6 @@
 //! A new configuration for a running server: upstreams, limits and times are replaced, streams go on.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
@@ -30,10 +30,11 @@ impl Reload {
         }
         keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
         let loaded = Loaded::new(config, &self.app.metrics, Some(&before))?;
+        let _changing = self.app.settings_change.lock().await;
         let settings =
             Settings::load(&*self.app.store).await.map_err(|error| ConfigError(error.to_string()))?;
         self.app.replace(loaded);
-        *self.app.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        self.app.replace_settings(settings);
         Ok(fixed)
     }
 

@@ -19,9 +19,9 @@ use crate::quotas::{self, Quotas};
 use crate::reading::Own;
 use crate::record;
 use crate::reload::{HangUps, Reload};
-use crate::store::{SqliteStore, Store, StoreError, Usage};
+use crate::store::{SqliteStore, Store, StoreError, StoreOptions, Usage};
 use crate::telemetry::Traces;
-use crate::{connection, data_folder, descriptors, streams, sweep};
+use crate::{connection, data_folder, descriptors, streams, supervise, sweep};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,9 @@ pub struct Server {
 /// How long runs and connections get to end once they have been told to.
 const HALT: Duration = Duration::from_secs(5);
 
+/// Time that a step of the sweep gets to end once the server stops.
+const SWEEP: Duration = Duration::from_millis(500);
+
 /// Makes a configuration.
 type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
@@ -87,7 +90,11 @@ impl Server {
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file, config.durable).await?);
+        let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
+        let (store, report) = SqliteStore::open_with(&file, options).await?;
+        metrics.count_damage(&report);
+        store.hold_numbers(&report).await?;
+        let store: Arc<dyn Store> = Arc::new(store);
         let keys = Keys::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
@@ -149,8 +156,8 @@ impl Server {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Broken> {
         let reload = self.reload();
         let Server { app, listener, load, mut hang_ups, .. } = self;
-        let sweep = tokio::spawn(sweep::run(app.clone()));
-        tokio::spawn(streams::watch(app.clone()));
+        let mut sweep = tokio::spawn(supervise::keep(app.clone(), "sweep", sweep::run));
+        tokio::spawn(supervise::keep(app.clone(), "watch", streams::watch));
         let service = TowerToHyperService::new(router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
@@ -187,6 +194,7 @@ impl Server {
         app.closing.cancel();
         app.runs.close();
         let drain = Duration::from_millis(app.loaded().config.drain_ms);
+        let drained = tokio::time::Instant::now() + drain;
         if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
             app.halting.cancel();
             if tokio::time::timeout(HALT, app.runs.wait()).await.is_err() {
@@ -198,7 +206,12 @@ impl Server {
         hang_up.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT, connections.wait()).await;
-        let _ = sweep.await;
+        // It ends between two of its steps. One that takes longer is left: what it has begun is done by the next start, or not at all.
+        let patience = drained.max(tokio::time::Instant::now() + SWEEP);
+        if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
+            tracing::warn!("what was deleted is still in the files; the next start takes it out");
+            sweep.abort();
+        }
         app.loaded().mcp.stop().await;
         app.store.close().await;
         app.traces.stop().await;

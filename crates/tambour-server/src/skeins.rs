@@ -1,13 +1,15 @@
 //! Prompts of blocks: read from a request, joined with imported cards and books, and rendered.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
-use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::jinja::{Budget, Engine, Mode};
 use tambour::prompt::lore::Timed;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
@@ -163,12 +165,17 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
     let mut others = Vec::with_capacity(files.len());
     for (kind, row) in files {
         let bytes = app.store.imported(owner, kind, &row.id).await?.ok_or_else(|| none(kind, &row.id))?;
-        others.push(app.aside.run(move || again(&row.file, &bytes).map(|found| of_import(&found))).await??);
+        others.push(
+            app.aside.run(owner, move || again(&row.file, &bytes).map(|found| of_import(&found))).await??,
+        );
     }
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = app.settings().texts().language;
+    // Set when this future ends, so that a rendering does not go on whose client has gone.
+    let ended = EndFlag::default();
+    let gone = Arc::clone(&ended.0);
     app.aside
-        .run(move || {
+        .run(owner, move || {
             let mut others = others.into_iter();
             let mut skein = match skein {
                 Some(value) => {
@@ -180,6 +187,9 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             let engine = Engine::new(if how.strict { Mode::Strict } else { Mode::Lenient });
             let count = |text: &str| how.tokenizer.count(text);
             let mut options = RenderOptions::default();
+            let began = Instant::now();
+            let stop = move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDERING;
+            options.budget = Some(Budget::until(engine.limits(), stop));
             options.engine = Some(&engine);
             options.language = language;
             options.instructions = how.instructions;
@@ -194,6 +204,19 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             skein.render(&context.into(), &options).map_err(|error| told("prompt_not_rendered", &error))
         })
         .await?
+}
+
+/// Longest time that the templates of one prompt take.
+const RENDERING: Duration = Duration::from_secs(2);
+
+/// A flag that is set when this is dropped.
+#[derive(Default)]
+struct EndFlag(Arc<AtomicBool>);
+
+impl Drop for EndFlag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Reads a stored file again.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tambour::schema::Schema;
 use tambour::state::{Applied, Attached, Operation};
 
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
-use crate::turns::Place;
+use tokio::sync::OwnedMutexGuard;
 
 /// Dialects whose replies change the state, or may turn out to.
 const CHANGING: [&str; 2] = ["filament", tambour::dialect::AUTO];
@@ -42,7 +42,7 @@ pub(crate) async fn attached(
         app.store.settle_state(&row.conversation_id, stored).await?;
     }
     let stored = stored.unwrap_or_default();
-    let schema = match compiled(app, &stored).await {
+    let schema = match compiled(app, &row.owner, &stored).await {
         Ok(schema) => schema,
         Err(problem) => {
             // It was taken once, and limits are narrower now: what it would refuse cannot be told.
@@ -64,18 +64,25 @@ pub(crate) fn attach(state: Value, id: String, schema: Option<&Schema>) -> Attac
 }
 
 /// The schema of a state, compiled.
-pub(crate) async fn compiled(app: &App, stored: &StateRow) -> Result<Option<Arc<Schema>>, Problem> {
+pub(crate) async fn compiled(
+    app: &App,
+    owner: &str,
+    stored: &StateRow,
+) -> Result<Option<Arc<Schema>>, Problem> {
     let Some(schema) = stored.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
         return Ok(None);
     };
     let limits = &app.loaded().config.tools;
-    app.schemas.get(&app.aside, &schema, limits).await.map(Some)
+    app.schemas.get((&app.aside, owner), &schema, limits).await.map(Some)
 }
 
 /// The turn in a conversation, for a change that is done soon.
-pub(crate) async fn turn(app: &App, conversation: &str) -> Result<Place, Problem> {
-    let reached = tokio::time::timeout(PATIENCE, app.turns.queue(conversation).reached()).await;
-    reached.map(Place::Free).map_err(|_| {
+pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
+    let reached = async {
+        app.store.idle(conversation).await;
+        app.turns.queue(conversation).reached().await
+    };
+    tokio::time::timeout(PATIENCE, reached).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
             "a message of the conversation runs; its state changes when that has ended",
@@ -96,26 +103,28 @@ pub(crate) struct Changed {
 /// Applies operations to the state of a conversation, as a change of its own.
 pub(crate) async fn change(
     app: &Arc<App>,
-    conversation: &str,
+    (owner, conversation): (&str, &str),
     operations: Vec<Operation>,
     analysis: String,
     atomic: bool,
 ) -> Result<Changed, Problem> {
-    let (work, id) = (app.clone(), conversation.to_owned());
+    let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
     app.undisturbed(async move {
         let _turn = turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
-        let schema = compiled(&work, &row).await?;
+        let schema = compiled(&work, &owner, &row).await?;
         let update = ids::new(OWN_UPDATE);
         let (name, before, next) = (update.clone(), row.state, row.next);
         // Each operation may cost a look at the whole state.
         let apply = move || {
             let mut attached = attach(before, name, schema.as_deref());
             let applied = attached.apply(&analysis, operations, atomic);
-            let texts = (json!(applied).to_string(), attached.state.to_string());
-            (applied, attached.state, texts)
+            // Written as it stands: as a tree of values it would be copied several times over.
+            let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
+            let texts = (text, attached.state.to_string());
+            Ok::<_, Problem>((applied, attached.state, texts))
         };
-        let (applied, state, texts) = work.aside.run(apply).await?;
+        let (applied, state, texts) = work.aside.run(&owner, apply).await??;
         let changed = applied.results.iter().any(|result| result.ok);
         if changed {
             let stored = Update { position: next, applied: texts.0 };
@@ -131,20 +140,5 @@ pub(crate) async fn change(
 
 /// The state of a conversation before a message that begins, if anything was said of it yet.
 pub(crate) async fn before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
-    settled(app, conversation).await?;
     Ok(app.store.state(conversation).await?.map(|row| row.state))
-}
-
-/// Waits for messages that have ended a moment ago: what they came to is known right after their last event.
-pub(crate) async fn settled(app: &App, conversation: &str) -> Result<(), Problem> {
-    for live in app.live.all() {
-        if !live.has_ended() {
-            continue;
-        }
-        let Some(row) = app.store.message(&live.id).await? else { continue };
-        if row.conversation_id == conversation {
-            live.ended().await;
-        }
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::connection::Connection;
+use crate::fail;
 use crate::keys::Caller;
 use crate::live::Live;
 
@@ -139,6 +140,7 @@ pub(crate) async fn watch(app: Arc<App>) {
             () = tokio::time::sleep((patience / 4).clamp(Duration::from_millis(20), Duration::from_secs(5))) => {}
             () = app.closing.cancelled() => return,
         }
+        fail::point("watch");
         app.streams.cut(patience);
     }
 }

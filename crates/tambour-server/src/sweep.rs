@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
+use crate::fail;
 use crate::http::idempotency;
 use crate::store::{Retention, StoreError};
 use crate::turns::Place;
@@ -29,8 +30,9 @@ pub(crate) async fn run(app: Arc<App>) {
             Ok(some) => due |= some,
             Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
         }
+        fail::point("sweep");
         if due {
-            match app.store.sweep().await {
+            match app.store.sweep(&app.closing).await {
                 Ok(done) => due = !done,
                 Err(error) => tracing::warn!(%error, "what was deleted is still in the files; trying again"),
             }
@@ -52,7 +54,7 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
     let mut some = expire_dialogues(app, retention).await?;
     loop {
         let expired = app.store.expired(retention).await?;
-        if expired.is_empty() {
+        if expired.is_empty() || app.closing.is_cancelled() {
             return Ok(some);
         }
         tracing::info!(messages = expired.len(), "messages whose time is over are deleted");
@@ -65,7 +67,13 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
 async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
     let mut some = false;
     for id in app.store.expired_dialogues(retention).await? {
+        if app.closing.is_cancelled() {
+            break;
+        }
         let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+        if !app.live.turns(&id).is_empty() {
+            continue;
+        }
         tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
         app.store.delete_dialogue(&id).await?;
         some = true;

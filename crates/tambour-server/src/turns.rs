@@ -1,4 +1,4 @@
-//! Messages of one conversation run one after the other, in the order in which they came.
+//! One at a time changes a conversation or a dialogue. The order of messages is the store's: each waits for its lease's turn first.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use tambour::dialect;
@@ -84,7 +85,15 @@ fn count(case: &str, size: &str, chunk: &str) {
 
 fn read(dialect: &str, reply: &[u8], chunk: usize) -> usize {
     let mut sink = Counter::default();
-    let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("it is in the table");
+    static PLAIN: LazyLock<Options> = LazyLock::new(Options::default);
+    static CALLING: LazyLock<Options> = LazyLock::new(|| {
+        let mut options = Options::default();
+        let tools = serde_json::json!({"lint": {"type": "object"}});
+        options.set("tools", tools).expect("a registry");
+        options
+    });
+    let options = if dialect == "toolcall" { &CALLING } else { &PLAIN };
+    let mut pipeline = Pipeline::new(dialect, options).expect("it is in the table");
     reply.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
     pipeline.finish(&End::stop(), &mut sink);
     sink.0

@@ -94,6 +94,18 @@ pub struct Finding {
     pub repair: Option<String>,
 }
 
+/// Reason why a value may not be the one that was meant: nothing that acts is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// A repair chose one of several readings.
+    Guess,
+    /// A number that a double does not hold exactly.
+    Range,
+    /// Two values under one key.
+    DuplicateKey,
+}
+
 /// A finding before a profile gave it a severity: what dialects and readers report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -109,12 +121,14 @@ pub struct Report {
     pub message: String,
     /// What was done about it.
     pub repair: Option<String>,
+    /// What it makes doubtful, of a fault in JSON.
+    pub doubt: Option<Doubt>,
 }
 
 impl Report {
     /// A report on the first row of `rule`, without repair.
     pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> Report {
-        Report { rule, row: rule.rows[0], place, end, message: message.into(), repair: None }
+        Report { rule, row: rule.rows[0], place, end, message: message.into(), repair: None, doubt: None }
     }
 
     /// Names another row of the same rule.
@@ -129,6 +143,13 @@ impl Report {
     #[must_use]
     pub fn repaired(mut self, repair: impl Into<String>) -> Report {
         self.repair = Some(repair.into());
+        self
+    }
+
+    /// Says why the value it is about may not be the one that was meant.
+    #[must_use]
+    pub fn doubtful(mut self, doubt: Doubt) -> Report {
+        self.doubt = Some(doubt);
         self
     }
 

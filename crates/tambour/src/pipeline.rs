@@ -16,6 +16,7 @@ mod beside;
 mod outcome;
 mod received;
 mod reporter;
+mod rewrite;
 mod stages;
 
 use std::borrow::Cow;
@@ -32,6 +33,7 @@ use crate::options::Options;
 
 use beside::Beside;
 pub use outcome::Outcome;
+use rewrite::Rewrite;
 use stages::{Stages, ToSink};
 
 /// How the input ended.
@@ -63,6 +65,9 @@ impl End {
 /// Reads one reply. See the [module](self) for an example.
 pub struct Pipeline {
     utf8: Utf8,
+    /// Name of the dialect that was asked for.
+    asked: &'static str,
+    options: Arc<Options>,
     dialect: Box<dyn Dialect>,
     stages: Stages,
     beside: Beside,
@@ -84,6 +89,8 @@ impl Pipeline {
         let options = &Arc::new(options.clone());
         Ok(Pipeline {
             utf8: Utf8::default(),
+            asked: entry.name,
+            options: Arc::clone(options),
             dialect: (entry.reader)(options),
             stages: Stages::new(options),
             beside: Beside::new(options),
@@ -306,10 +313,17 @@ impl Pipeline {
         self.utf8.held() + self.dialect.held() + self.stages.sequencer.held()
     }
 
-    /// The reply as it should have been written, after [`Pipeline::finish`]: from its `events` and what the dialect keeps
-    /// beside them. `None` when replies in the dialect cannot be written.
+    /// The reply as it should have been written, after [`Pipeline::finish`]: from its `events`, extension events among them, and
+    /// what the dialect keeps beside them. It never acts where the reply did not, passes the strict check, and is written the
+    /// same when it is read again. `None` when replies in the dialect cannot be written.
     #[must_use]
     pub fn written(&self, events: &[Event<'_>]) -> Option<String> {
+        let write = |events: &[Event<'_>]| self.written_once(events);
+        Rewrite::new([self.asked, self.dialect.name()], &self.options, &write).reply(events)
+    }
+
+    /// The same as the dialect writes it.
+    fn written_once(&self, events: &[Event<'_>]) -> Option<String> {
         let entry = || dialect::entry(self.dialect.name()).ok()?.write;
         self.dialect.write(events).or_else(|| Some(entry()?(events)))
     }

@@ -152,6 +152,9 @@ struct RepairArgs {
     #[serde(default = "auto")]
     #[schemars(extend("enum" = dialects()))]
     from: String,
+    /// Why the model stopped.
+    #[serde(default)]
+    finish: Finish,
     /// Options of the reading by name.
     #[serde(default)]
     #[schemars(extend("properties" = options()))]
@@ -276,7 +279,7 @@ fn repair(given: &RepairArgs) -> Result<Done> {
     let options = read_with(Profile::Lenient, &given.options)?;
     let mut repair = Repair::new(&given.from, &options)?;
     repair.push(given.text.as_bytes());
-    let Repaired { written, findings, failure, outcome } = repair.finish()?;
+    let Repaired { written, findings, failure, outcome } = repair.finish(&given.finish.end())?;
     if let Some(message) = failure {
         bail!("{message}");
     }

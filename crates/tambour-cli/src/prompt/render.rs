@@ -91,6 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let no_count = |_: &str| 0;
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
+    options.budget = Some(super::budget(&engine));
     options.max_context = args.max_context;
     options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
     // Counting takes time, and is needed only where there is a limit.

@@ -251,3 +251,16 @@ fn instructions_for_answers_are_shown() {
     let ran = run(&["contract", "show", "ai_say", "--format", "json-schema"], "");
     assert!(ran.stdout.contains("\"should_exit\""));
 }
+
+#[test]
+fn a_cut_reply_is_repaired_as_cut() {
+    // P-027, X-014: its calls do not act in what is written
+    let plan = r#"{"thought":"t","response_mode":"TOOL_EXECUTION","direct_response":null,"tool_calls":[{"name":"lintSRSDocument","args":{"userInput":"a"}}]}"#;
+    let whole = run(&["repair", "--from", "aiplan"], plan);
+    assert_eq!(whole.code, Some(0));
+    assert!(whole.stdout.contains("TOOL_EXECUTION"), "{}", whole.stdout);
+    let cut = run(&["repair", "--from", "aiplan", "--finish", "length"], plan);
+    assert_eq!(cut.code, Some(1));
+    assert!(cut.stdout.contains("GENERAL_CHAT") && !cut.stdout.contains("lintSRSDocument"), "{}", cut.stdout);
+    assert_eq!(run(&["repair", "--from", "aiplan"], &cut.stdout).stdout, cut.stdout);
+}

@@ -137,6 +137,48 @@ fn one_signal_ends_it_well() {
 }
 
 #[test]
+fn lost_messages_stop_the_start_until_they_are_accepted() {
+    let folder = folder("loss");
+    let slow = r#"{"id": "a", "chunks": ["one ", "two"], "finish_reason": "stop", "delays_ms": [1, 600000]}"#;
+    std::fs::write(folder.join("slow.jsonl"), slow).unwrap();
+    let mut serving = Serving::start("exec $0", &folder, "--upstream replay=slow.jsonl");
+    let (_, made) = serving.call("POST", "/api/v1/messages", r#"{"text": "x", "dialect": "plain"}"#);
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let id = made["message_id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/messages/{id}");
+    while !serving.call("GET", &path, "").1.contains("one") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    serving.signal("KILL");
+    serving.ended(LONG);
+    drop(serving);
+    let journal = folder.join("data/tambour.journal");
+    let file = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(4).position(|part| part == b"one ").expect("the reply is on the journal");
+    bytes[at] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let refused = Command::new(env!("CARGO_BIN_EXE_tambour"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(refused.stdout.is_empty());
+    for part in [&*id, "0000000000000001.log is damaged at byte", "start once with `--accept-loss`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let serving = Serving::start("exec $0", &folder, "--accept-loss");
+    let record: Value = serde_json::from_str(&serving.call("GET", &path, "").1).unwrap();
+    assert_eq!((&record["status"], &record["error"]["code"]), (&"failed".into(), &"interrupted".into()));
+    let kept = journal.join("0000000000000001.log.damaged");
+    assert_eq!(std::fs::read(kept).unwrap(), bytes);
+    drop(serving);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
 fn a_log_that_cannot_be_written_stops_nothing() {
     // Full, closed, and with nobody who reads it.
     for (name, line) in [("full", "exec $0 2>/dev/full"), ("closed", "exec $0 2>&-"), ("unread", UNREAD)] {

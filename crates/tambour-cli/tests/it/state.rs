@@ -36,6 +36,30 @@ fn operations_give_the_new_state_and_their_results() {
 }
 
 #[test]
+fn a_number_out_of_range_is_refused_alone() {
+    // R-81
+    let state = write(&folder("state-range"), "state.json", "{}");
+    let ops = r#"[["SET","a",1e400],["SET","b",12345678901234567890123],["PUSH","c",[1e300]],["SET","d",1]]"#;
+    let ran = run(&["state", "apply", "--state", &state], ops);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"d\":1}\n"), "{ran:?}");
+    let reasons: Vec<Value> = results(&ran).iter().map(|one| one["reason"].clone()).collect();
+    assert_eq!(
+        reasons,
+        [
+            json!("number_out_of_range"),
+            json!("number_out_of_range"),
+            json!("number_out_of_range"),
+            Value::Null
+        ]
+    );
+    // What a reply was refused for is refused here too.
+    let event = r#"{"analysis":"","operations":[{"op":"DELETE","path":"a","refused":"value_guessed"}]}"#;
+    let state = write(&folder("state-refused"), "state.json", r#"{"a":1}"#);
+    let ran = run(&["state", "apply", "--state", &state], event);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"a\":1}\n"), "{ran:?}");
+}
+
+#[test]
 fn a_schema_is_held_to() {
     // F-115
     let folder = folder("state-schema");

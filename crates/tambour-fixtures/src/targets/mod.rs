@@ -34,6 +34,12 @@ pub fn dialect(dialect: &str, data: &[u8]) {
     if choice & 1 == 1 {
         options.profile = Profile::Strict;
     }
+    if dialect == "toolcall" {
+        // Without tools nothing is called.
+        let any = serde_json::json!({"type": "object"});
+        let tools = serde_json::json!({"f": any, "note": any, "ping": any, "get_weather": any});
+        options.set("tools", tools).expect("an option");
+    }
     // Small limits, so that short inputs reach them.
     if choice & 2 == 2 {
         (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);

@@ -108,7 +108,7 @@ pub(super) struct Damage<'a> {
 }
 
 /// `reply`, damaged a few times, or not at all.
-pub(super) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
+pub(crate) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
     let mut damage = Damage { words, bytes: reply.into_bytes() };
     let times = match damage.words.below(16) {
         0 => 0,

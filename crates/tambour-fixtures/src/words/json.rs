@@ -3,7 +3,7 @@
 use super::texts::Words;
 
 /// One object or list under way.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     words: &'a mut Words,
     /// Between a name and its value, after a comma, and inside of brackets.
     spaces: [&'static str; 3],
@@ -11,7 +11,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// A writer with some spacing, on one line when `one_line`.
-    pub(super) fn new(words: &'a mut Words, one_line: bool) -> Writer<'a> {
+    pub(crate) fn new(words: &'a mut Words, one_line: bool) -> Writer<'a> {
         let spaces = match words.below(if one_line { 2 } else { 3 }) {
             0 => ["", "", ""],
             1 => [" ", " ", ""],
@@ -20,12 +20,12 @@ impl<'a> Writer<'a> {
         Writer { words, spaces }
     }
 
-    pub(super) fn words(&mut self) -> &mut Words {
+    pub(crate) fn words(&mut self) -> &mut Words {
         self.words
     }
 
     /// A string.
-    pub(super) fn string(&mut self, text: &str) -> String {
+    pub(crate) fn string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
         let odd = self.words.once_in(4);
         for c in text.chars() {
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
     }
 
     /// An object of written values.
-    pub(super) fn object(&mut self, fields: &[(&str, String)]) -> String {
+    pub(crate) fn object(&mut self, fields: &[(&str, String)]) -> String {
         let [colon, comma, inside] = self.spaces;
         let fields: Vec<String> =
             fields.iter().map(|(name, value)| format!("\"{name}\":{colon}{value}")).collect();
@@ -53,12 +53,12 @@ impl<'a> Writer<'a> {
     }
 
     /// A list of written values.
-    pub(super) fn list(&mut self, items: &[String]) -> String {
+    pub(crate) fn list(&mut self, items: &[String]) -> String {
         format!("[{}]", items.join(&format!(",{}", self.spaces[1])))
     }
 
     /// Any value with words in it, nested at random.
-    pub(super) fn any(&mut self, depth: usize) -> String {
+    pub(crate) fn any(&mut self, depth: usize) -> String {
         match self.words.below(if depth < 3 { 6 } else { 3 }) {
             0 => {
                 let line = self.words.line();

@@ -7,9 +7,9 @@
 //! A new dialect adds its replies to the table in `replies`; nothing else changes.
 
 mod account;
-mod damage;
+pub(crate) mod damage;
 mod held;
-mod json;
+pub(crate) mod json;
 mod minimise;
 mod replies;
 mod texts;
@@ -63,7 +63,7 @@ fn whole(text: &[u8]) -> Option<Word> {
 const MARK: usize = 64;
 
 /// How many broken words in `text` can be `word` again, once what broke them is taken out.
-fn mendable(text: &[u8], word: Word) -> usize {
+pub(crate) fn mendable(text: &[u8], word: Word) -> usize {
     let marker = marker(word);
     // As far as it goes it is this word, and then comes something else.
     let mendable = |&at: &usize| {

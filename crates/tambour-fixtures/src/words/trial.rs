@@ -99,6 +99,11 @@ impl Trial {
             }
             _ => {}
         }
+        if matches!(dialect, "toolcall" | "filament") {
+            // Without tools nothing is called.
+            let tools = serde_json::json!({"note": {"type": "object"}});
+            options.set("tools", tools).expect("an option");
+        }
         let dialect = dialect.to_owned();
         Trial { dialect, options, choice, finish, reasoning: None, input, next: None, seed }
     }

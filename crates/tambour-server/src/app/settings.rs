@@ -29,6 +29,9 @@ pub(crate) const SETTINGS: &[(&str, Fits)] = &[
     ("texts.phase_title", is_text),
 ];
 
+/// Name under which the number of changes so far is stored.
+pub(crate) const VERSION: &str = "version";
+
 fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty() && text.len() <= 2000)
 }
@@ -39,6 +42,12 @@ impl Settings {
         let stored = store.settings().await?.into_iter();
         let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
         Ok(Settings { values: values.collect() })
+    }
+
+    /// How many changes there have been.
+    #[must_use]
+    pub(crate) fn version(&self) -> u64 {
+        self.values.get(VERSION).and_then(Value::as_u64).unwrap_or(0)
     }
 
     fn text(&self, name: &str) -> Option<&str> {

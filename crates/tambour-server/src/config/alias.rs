@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tambour::schema::{Schema, SchemaLimits};
 
 use super::{Config, ConfigError};
-use crate::reading::Contract;
+use crate::app::Settings;
+use crate::reading::{Contract, Own};
 use crate::skeins;
 
 /// One alias.
@@ -136,9 +138,17 @@ impl Config {
                 return Err(self.wrong(&field("dialect"), &format!("cannot be used: {error}")));
             }
             if let Some(contract) = &alias.contract {
-                serde_json::from_value::<Contract>(contract.clone()).map_err(|error| {
+                let contract = serde_json::from_value::<Contract>(contract.clone()).map_err(|error| {
                     self.wrong(&field("contract"), &format!("has `profile` and `options`: {error}"))
                 })?;
+                let unusable =
+                    |error: String| self.wrong(&field("contract"), &format!("cannot be used: {error}"));
+                let options = Own::new(&self.limits, &self.tools, &Settings::default()).with(Some(&contract));
+                if let Some(schema) = options.map_err(unusable)?.json_schema() {
+                    let limits = SchemaLimits::new(self.tools.max_patterns, self.tools.max_pattern_bytes);
+                    Schema::limited(schema.value().clone(), &limits)
+                        .map_err(|unfit| unusable(format!("json_value.schema: {unfit}")))?;
+                }
             }
         }
         Ok(())

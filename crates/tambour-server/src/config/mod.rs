@@ -93,6 +93,9 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Folder with `prompts`, the templates that replace the shipped ones.
     pub config_dir: PathBuf,
+    /// Whether the server starts although messages are gone with a part of the journal; for one start, so never from a file.
+    #[serde(skip)]
+    pub accept_loss: bool,
     /// Where values come from.
     #[serde(skip)]
     pub(crate) origins: Origins,
@@ -174,6 +177,7 @@ impl Default for Config {
             tools: ToolLimits::default(),
             telemetry: TelemetryConfig::default(),
             config_dir: PathBuf::from("config"),
+            accept_loss: false,
             origins: Origins::default(),
         }
     }

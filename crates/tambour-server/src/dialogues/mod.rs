@@ -1,11 +1,12 @@
-//! Dialogues: the machine of the library, driven against an upstream and the store. Its state is in the store after every step.
+//! Dialogues: the machine of the library, driven against an upstream and the store. Its state is in the store after every step; a turn
+//! is a run with a log, which its clients read as they read that of a message.
 
 mod outlet;
 mod templates;
 mod turn;
 mod under_way;
 
-pub(crate) use outlet::{Frames, Outlet};
+pub(crate) use outlet::{Outlet, close};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
-pub(crate) use turn::{Input, machine, run};
-pub(crate) use under_way::{Guard, UnderWay};
+pub(crate) use turn::{Asking, Input, machine, run, unwritten};
+pub(crate) use under_way::{Guard, Run, UnderWay};

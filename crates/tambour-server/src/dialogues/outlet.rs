@@ -1,44 +1,41 @@
-//! What the client of a turn is sent while it goes on: one valid stream, whatever calls of models it takes.
+//! The log of a turn as its events come: one valid stream, whatever calls of models it takes. What is held back or thrown away is so
+//! before the log.
 
-use crate::http::problem::Problem;
-use axum::body::Bytes;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::dialogue::Turn;
-use tambour::encode::jsonseq;
-use tambour::encode::sse::{Envelope, frame};
-use tambour::event::{Event, EventKind, Extension, Failure};
+use tambour::event::{Event, EventKind, Extension, Failure, FinishReason};
 use tambour::options::Language;
 use tambour::{End, Finding, Options, Pipeline, Sink};
 
-use tokio::sync::watch;
+use super::turn::CANCELLED;
+use crate::drive::interrupted;
+use crate::http::problem::Problem;
+use crate::live::Live;
+use crate::record::Unfinished;
+use crate::store::{Batch, Kind, Lease, Outcome, Progress, RunEnd, Written};
 
-/// The frames of a turn, as they come. Each reader begins with the first one.
-#[derive(Clone)]
-pub(crate) struct Frames {
-    all: watch::Receiver<Vec<Bytes>>,
-    next: usize,
-}
+/// Bytes of a log read at once.
+const PIECE: usize = 1 << 20;
 
-impl Frames {
-    /// The next frame; none when the turn is over.
-    pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        let at = self.next;
-        let all = self.all.wait_for(|all| all.len() > at).await.ok()?;
-        self.next += 1;
-        all.get(at).cloned()
-    }
-}
-
-/// Where the events of a turn go. Without a client they go nowhere.
+/// Where the events of a turn go.
 pub(crate) struct Outlet {
-    client: Option<watch::Sender<Vec<Bytes>>>,
-    envelope: Envelope,
-    number: u64,
-    extensions: bool,
-    findings: bool,
-    /// Whether text of the answer was sent, and whether the stream has begun at all.
+    live: Arc<Live>,
+    lease: Box<dyn Lease>,
+    /// Entries that are not on the log yet.
+    batch: Batch,
+    /// Bytes of those that are.
+    size: usize,
+    /// What came of the last write, where nothing more can be written.
+    lost: Option<Written>,
+    /// Whether text of the answer has come, and whether the message has begun at all.
     answered: bool,
     begun: bool,
+    /// Whether thinking and answer are open.
+    thinking: bool,
+    answering: bool,
     /// Whether what comes is kept, and what was kept.
     holding: bool,
     held: Vec<Event<'static>>,
@@ -48,32 +45,18 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// An outlet nobody listens to.
-    pub(crate) fn closed() -> Outlet {
-        Outlet::new(None, &Envelope::new("", ""), false, false)
-    }
-
-    /// An outlet for a client, and what it gets.
-    pub(crate) fn open(turn: &str, request: &str, extensions: bool, findings: bool) -> (Outlet, Frames) {
-        let (sender, all) = watch::channel(Vec::new());
-        let outlet = Outlet::new(Some(sender), &Envelope::new(turn, request), extensions, findings);
-        (outlet, Frames { all, next: 0 })
-    }
-
-    fn new(
-        client: Option<watch::Sender<Vec<Bytes>>>,
-        envelope: &Envelope,
-        extensions: bool,
-        findings: bool,
-    ) -> Outlet {
+    /// The outlet of a turn that begins.
+    pub(crate) fn new(live: Arc<Live>, lease: Box<dyn Lease>) -> Outlet {
         Outlet {
-            client,
-            envelope: envelope.clone(),
-            number: 0,
-            extensions,
-            findings,
+            live,
+            batch: Batch::new(lease.next()),
+            lease,
+            size: 0,
+            lost: None,
             answered: false,
             begun: false,
+            thinking: false,
+            answering: false,
             holding: false,
             held: Vec::new(),
             ending: Vec::new(),
@@ -81,7 +64,49 @@ impl Outlet {
         }
     }
 
-    /// Keeps what comes from now on, unless the client has seen some of the answer; whether it has.
+    /// Waits until the turns before it are over.
+    pub(crate) fn turn(&self) -> BoxFuture<'static, ()> {
+        self.lease.turn()
+    }
+
+    /// Puts what has come on the log. A turn goes on only if it is there.
+    pub(crate) async fn flush(&mut self) -> Result<(), Written> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        if self.batch.is_empty() || self.over {
+            return Ok(());
+        }
+        let next = Batch::new(self.batch.last() + 1);
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.live.appending(&batch);
+        self.size += batch.body().len();
+        let written = self.lease.append(batch).await.stored();
+        self.lost = written.err();
+        written
+    }
+
+    /// Ends the log, which has got its end, together with what the turn makes of its dialogue: one step.
+    pub(crate) async fn finish(&mut self, status: &str, progress: Option<Progress>) -> Result<(), Written> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        // It is tried once: nobody knows what came of one that breaks off.
+        self.lost = Some(Written::Unknown);
+        let last = std::mem::replace(&mut self.batch, Batch::new(1));
+        self.live.appending(&last);
+        let outcome = outcome(self.size + last.body().len(), progress);
+        let written = self.lease.finish(RunEnd { last, status: status.to_owned(), outcome }).await;
+        self.lost = Some(written);
+        written.stored()
+    }
+
+    /// Whether a message has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Keeps what comes from now on, unless some of the answer is on the log; whether it is.
     pub(crate) fn hold(&mut self) -> bool {
         self.holding = !self.answered;
         self.answered
@@ -102,9 +127,9 @@ impl Outlet {
         self.ending.clear();
     }
 
-    /// Where the turn stands, for those who read now.
-    pub(crate) fn status(&mut self, data: &Value) {
-        self.frame("status", None, data);
+    /// Where the turn stands.
+    fn status(&mut self, data: &Value) {
+        self.batch.event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
     }
 
     /// The end of the turn.
@@ -112,8 +137,10 @@ impl Outlet {
         if self.over {
             return;
         }
-        match &turn.error {
-            Some(failure) if !self.begun => {
+        // A turn that was cancelled before there was a message is a message that was cut at once.
+        let failure = turn.error.as_ref().filter(|failure| self.begun || failure.code != CANCELLED);
+        match failure {
+            Some(failure) if !self.begun || self.ending.is_empty() => {
                 self.status(&json!({ "state": turn.status, "turn": turn }));
                 return self.fail(failure);
             }
@@ -136,29 +163,43 @@ impl Outlet {
 
     /// The turn did not take place.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
-        if !self.over {
-            self.fail(&Failure {
-                code: problem.code().into(),
-                message: problem.detail().to_owned(),
-                retryable: false,
-            });
+        if !self.over && self.lost.is_none() {
+            let failure = match problem.code() {
+                "closing" => interrupted(),
+                code => Failure {
+                    code: code.into(),
+                    message: problem.detail().to_owned(),
+                    retryable: problem.passes(),
+                },
+            };
+            self.fail(&failure);
         }
     }
 
+    /// Ends the stream with an error; what is open is closed before (J-035).
     fn fail(&mut self, failure: &Failure) {
+        if self.thinking {
+            self.send(&Event::ThinkingEnd);
+        }
+        if self.answering {
+            self.send(&Event::FinalEnd);
+        }
         self.send(&Event::Error(failure.clone()));
         self.over = true;
     }
 
     /// A turn in which the model said nothing still is a message, in a sentence of ours.
     fn message_of_ours(&mut self, turn: &Turn, requests: &[Extension], options: &Options) {
+        let cancelled = turn.error.is_some();
         let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
+            _ if cancelled => "",
             (_, Some(message), _) => message.as_str(),
             (Language::Zh, None, false) => "请看下面的内容。",
             (Language::En, None, false) => "Please look at this.",
             (Language::Zh, None, true) => "好的。",
             (Language::En, None, true) => "All right.",
         };
+        let end = if cancelled { End::Finished(FinishReason::Cancelled) } else { End::stop() };
         let Ok(pipeline) = Pipeline::new("plain", options) else { return };
         let mut pipeline = pipeline.with_extensions(true);
         pipeline.push_str(text, self);
@@ -167,7 +208,7 @@ impl Outlet {
             pipeline.insert(decision, self);
         }
         requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
-        pipeline.finish(&End::stop(), self);
+        pipeline.finish(&end, self);
         // What a model said before is named as it was then.
         let said = metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
         for event in &mut self.ending {
@@ -178,39 +219,54 @@ impl Outlet {
     }
 
     fn send(&mut self, event: &Event<'_>) {
-        let kind = event.kind();
-        let wanted = match event {
-            Event::Finding(_) => self.findings,
-            _ => kind != EventKind::Extension || self.extensions,
-        };
-        self.begun |= kind == EventKind::Contract;
-        if !wanted || self.client.is_none() {
-            return;
+        self.begun |= event.kind() == EventKind::Contract;
+        match event {
+            Event::ThinkingStart => self.thinking = true,
+            Event::ThinkingEnd => self.thinking = false,
+            Event::FinalDelta { .. } => self.answering = true,
+            Event::FinalEnd => self.answering = false,
+            _ => {}
         }
-        self.number += 1;
-        let mut out = Vec::new();
-        jsonseq::event(event, self.number, &self.envelope, &mut out);
-        self.put(out);
+        self.batch.event(event.name(), |out| tambour::encode::data(event, out));
     }
+}
 
-    fn frame(&mut self, name: &str, number: Option<u64>, data: &Value) {
-        if self.client.is_none() {
-            return;
+/// What is kept of a turn beside its log.
+fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
+    let progress = progress.map(Box::new);
+    Outcome { size: size as u64, summary: "{}".to_owned(), progress, ..Outcome::default() }
+}
+
+/// Ends a turn whose log breaks off: what is open is closed, then `error`. The dialogue stays as it was stored last. How it ended.
+pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'static str, Unfinished> {
+    let (mut last, mut size, mut thinking, mut answering) = (0, 0, false, false);
+    loop {
+        let batches = lease.read(last, PIECE).await?;
+        let Some(read) = batches.last() else { break };
+        last = read.last();
+        for batch in &batches {
+            size += batch.body().len();
+            for entry in batch.entries() {
+                match entry.kind {
+                    Kind::Event("thinking_start") => thinking = true,
+                    Kind::Event("thinking_end") => thinking = false,
+                    Kind::Event("final_delta") => answering = true,
+                    Kind::Event("final_end") => answering = false,
+                    _ => {}
+                }
+            }
         }
-        let mut out = Vec::new();
-        frame(name, number, &self.envelope, &mut out, |out| {
-            out.extend_from_slice(data.to_string().as_bytes())
-        });
-        self.put(out);
     }
-
-    /// A client that has gone away is no reason to stop; nothing is kept for nobody.
-    fn put(&mut self, out: Vec<u8>) {
-        match &self.client {
-            Some(client) if client.is_closed() => self.client = None,
-            Some(client) => client.send_modify(|all| all.push(out.into())),
-            None => {}
-        }
+    let mut batch = Batch::new(last + 1);
+    let open = [(thinking, Event::ThinkingEnd), (answering, Event::FinalEnd)];
+    let closing = open.into_iter().filter(|(open, _)| *open).map(|(_, event)| event);
+    for event in closing.chain([Event::Error(failure.clone())]) {
+        batch.event(event.name(), |out| tambour::encode::data(&event, out));
+    }
+    let outcome = outcome(size + batch.body().len(), None);
+    match lease.finish(RunEnd { last: batch, status: "failed".to_owned(), outcome }).await {
+        Written::Stored => Ok("failed"),
+        written => Err(Unfinished::Unwritten(written)),
     }
 }
 

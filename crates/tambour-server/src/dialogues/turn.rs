@@ -5,21 +5,26 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tambour::dialogue::{Call, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
-use tambour::event::{Extension, Failure};
+use tambour::event::{Extension, Failure, FinishReason};
 use tambour::script::{Script, load};
 use tambour::{End, Options};
 
 use super::outlet::Outlet;
 use super::templates::Prompts;
 use crate::app::App;
+use crate::aside::in_place;
+use crate::fail;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
+use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::store::{DialogueRow, Once, StoreError};
+use crate::store::{DialogueRow, Once, Progress, StoreError, Written};
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
+/// Bytes of a script that is read sooner than handed over.
+const SHORT: usize = 4 << 10;
 /// Milliseconds after which a round is slow (S-102).
 const SLOW_MS: u64 = 3000;
 
@@ -36,12 +41,21 @@ pub(crate) enum Input {
     },
 }
 
+/// Who asks, and what stops the turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) live: &'a Live,
+}
+
+/// Code of the failure of a turn that was cancelled.
+pub(super) const CANCELLED: &str = "cancelled";
+
 /// A turn under way.
 struct Running<'a> {
     app: &'a App,
     row: DialogueRow,
-    /// The key that asks.
-    key: &'a str,
+    asking: Asking<'a>,
     /// What is traced of the turn.
     span: &'a Span,
     script: Script,
@@ -69,7 +83,10 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
         let detail = format!("the {what} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let script = load(&row.script, &app.loaded().config.limits).script.ok_or_else(|| damaged("script"))?;
+    let read = || load(&row.script, &app.loaded().config.limits).script;
+    // Other tasks do not wait for a long one.
+    let script = if row.script.len() > SHORT { in_place(read) } else { read() };
+    let script = script.ok_or_else(|| damaged("script"))?;
     let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
     Ok((script, dialogue))
 }
@@ -79,13 +96,13 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
-    caller: &Caller,
+    asking: Asking<'_>,
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
-    let span = app.traces.turn(&caller.span, &row.id);
-    let turn = go(app, row, (&caller.key, &span), input, once, outlet).await;
+    let span = app.traces.turn(&asking.caller.span, &row.id);
+    let turn = go(app, row, (asking, &span), input, once, outlet).await;
     let failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -100,7 +117,7 @@ pub(crate) async fn run(
 async fn go(
     app: &App,
     row: DialogueRow,
-    (key, span): (&str, &Span),
+    (asking, span): (Asking<'_>, &Span),
     input: Option<Input>,
     once: Option<&Once>,
     outlet: &mut Outlet,
@@ -113,17 +130,33 @@ async fn go(
     let loaded = app.loaded();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = Running { app, row, key, span, script, prompts, settings, options, upstream, dialogue };
+    let mut running =
+        Running { app, row, asking, span, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
         running.keep(None, once.map(|once| (once, None))).await?;
     }
     let requests = running.go_on(outlet).await?;
     let turn = running.dialogue.turn(&running.script);
-    let answer = json!(turn).to_string();
-    running.keep(None, once.map(|once| (once, Some(answer.as_str())))).await?;
+    running.write();
+    let once = once.map(|once| (once.clone(), json!(turn).to_string()));
+    let DialogueRow { status, state, changed, .. } = running.row;
     outlet.close(&turn, &requests, &running.options);
+    let ended = match &turn.error {
+        None => "completed",
+        Some(failure) if failure.code == CANCELLED => "cancelled",
+        Some(_) => "failed",
+    };
+    outlet.finish(ended, Some(Progress { status, state, changed, once })).await.map_err(unwritten)?;
     Ok(turn)
+}
+
+/// The problem of a turn whose log cannot be written.
+pub(crate) fn unwritten(written: Written) -> Problem {
+    match written {
+        Written::Fenced => Problem::not_found("the dialogue is deleted"),
+        _ => StoreError::Closed.into(),
+    }
 }
 
 fn refused(refusal: &Refusal) -> Problem {
@@ -151,15 +184,20 @@ impl Running<'_> {
         taken.map_err(|refusal| refused(&refusal))
     }
 
+    /// Writes the state into the row.
+    fn write(&mut self) {
+        self.row.state = json!(self.dialogue).to_string();
+        self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
+        self.row.changed = ids::now();
+    }
+
     /// Stores the state, and the record of a call.
     async fn keep(
         &mut self,
         record: Option<&Value>,
         once: Option<(&Once, Option<&str>)>,
     ) -> Result<(), StoreError> {
-        self.row.state = json!(self.dialogue).to_string();
-        self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
-        self.row.changed = ids::now();
+        self.write();
         let record = record.map(Value::to_string);
         self.app.store.step_dialogue(&self.row, record.as_deref(), once).await
     }
@@ -173,6 +211,7 @@ impl Running<'_> {
                     // Before the model is asked: a crash meanwhile leaves a round that is asked again.
                     self.keep(None, None).await?;
                     let record = self.call(&call, outlet).await;
+                    outlet.flush().await.map_err(unwritten)?;
                     self.keep(Some(&record), None).await?;
                 }
                 Want::Event(event) => {
@@ -188,7 +227,8 @@ impl Running<'_> {
     /// Asks the model, and takes what it says. The record of it, for the trace.
     async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
         let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
-        self.app.spent(self.key, &self.row.owner, 0, &usage).await;
+        fail::point("turn");
+        self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
         if elapsed_ms > SLOW_MS {
             Metrics::count(&self.app.metrics.slow_rounds);
             tracing::warn!(
@@ -247,6 +287,7 @@ impl Running<'_> {
             messages: messages.collect(),
             span: self.span.clone(),
             dialect: call.kind.name().to_owned(),
+            input: Some(self.options.limits.input),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             ..Ask::default()
@@ -260,19 +301,22 @@ impl Running<'_> {
             elapsed_ms: 0,
         };
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
-        let halting = &self.app.halting;
+        let mut stop = std::pin::pin!(stopped(self.app, self.asking));
         let opened = tokio::select! {
-            opened = self.upstream.open(&ask) => opened,
-            () = halting.cancelled() => Err(interrupted()),
+            biased;
+            end = stop.as_mut() => Err(end),
+            opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
         };
         match opened {
             Ok(mut reply) => {
-                let mut items = Vec::new();
+                let (mut items, mut reasoning) = (Vec::new(), 0);
+                let limit = self.options.limits.input;
                 let end: End = 'reply: loop {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
+                        biased;
+                        end = stop.as_mut() => break 'reply end,
                         () = reply.next(&mut items) => {}
-                        () = halting.cancelled() => break 'reply End::Failed(interrupted()),
                     }
                     for item in items.drain(..) {
                         match item {
@@ -280,12 +324,17 @@ impl Running<'_> {
                                 called.first_text_ms.get_or_insert_with(|| millis(started));
                                 called.raw.push_str(&text);
                                 reader.push(&text, outlet);
-                                if called.raw.len() > self.options.limits.input {
-                                    let message = "the reply is longer than `limits.input`";
-                                    break 'reply End::Failed(failure("input_too_large", message, false));
+                                if called.raw.len() > limit {
+                                    break 'reply End::Failed(too_large("reply", limit));
                                 }
                             }
-                            Item::Reasoning(text) => reader.reasoning(&text, outlet),
+                            Item::Reasoning(text) => {
+                                reasoning += text.len();
+                                if reasoning > limit {
+                                    break 'reply End::Failed(too_large("reasoning", limit));
+                                }
+                                reader.reasoning(&text, outlet);
+                            }
                             // A round offers no tools.
                             Item::Call(_) => {}
                             Item::Usage(usage) => {
@@ -295,22 +344,58 @@ impl Running<'_> {
                             Item::End(end) => break 'reply end,
                         }
                     }
+                    if outlet.flush().await.is_err() {
+                        // Nobody would see what comes; the turn has no end of its own any more.
+                        break 'reply End::Failed(interrupted());
+                    }
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
                 called.delivered = outlet.hold();
-                called.reply = if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_))
-                {
+                called.reply = if end == CANCELS {
+                    // The round does not count (S-065); a message that has begun is closed.
+                    if outlet.has_begun() {
+                        let _ = reader.finish(&end, outlet);
+                    }
+                    Err(cancelled())
+                } else if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_)) {
                     // No round was answered (S-065).
                     Err(failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
                     reader.finish(&end, outlet)
                 };
             }
-            Err(failure) => called.reply = Err(failure),
+            Err(End::Failed(failure)) => called.reply = Err(failure),
+            Err(_) => called.reply = Err(cancelled()),
         }
         called.elapsed_ms = millis(started);
         called
     }
+}
+
+/// End of a reply that somebody cancels.
+const CANCELS: End = End::Finished(FinishReason::Cancelled);
+
+/// Waits until the turn has to end, and says how: it is cancelled, the key that asks is removed, or the server stops.
+async fn stopped(app: &App, asking: Asking<'_>) -> End {
+    tokio::select! {
+        () = app.halting.cancelled() => End::Failed(interrupted()),
+        () = asking.caller.removed.cancelled() => End::Failed(key_removed()),
+        () = asking.live.cancel.cancelled() => CANCELS,
+    }
+}
+
+/// The failure of a turn that was cancelled: the next input asks again.
+fn cancelled() -> Failure {
+    failure(CANCELLED, "the turn was cancelled", true)
+}
+
+/// The failure of a turn whose key is removed. Another key of the owner goes on from there.
+fn key_removed() -> Failure {
+    failure("unauthorized", "the key was removed", true)
+}
+
+fn too_large(what: &str, limit: usize) -> Failure {
+    failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit} bytes"), false)
 }
 
 fn interrupted() -> Failure {

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::outlet::Frames;
+use crate::live::Live;
+use crate::store::MessageRow;
 
 /// Whose turn it is: its owner, and the word under which it may come again.
 type Of = (String, String);
@@ -15,11 +17,15 @@ type Of = (String, String);
 #[derive(Default)]
 pub(crate) struct UnderWay(Mutex<HashMap<Of, Arc<Begun>>>);
 
+/// The run of a turn.
+pub(crate) type Run = (Arc<MessageRow>, Arc<Live>);
+
 /// One of them.
 pub(crate) struct Begun {
     /// What was asked for.
     pub(crate) request: String,
-    frames: Mutex<Option<Frames>>,
+    /// Its run, once it has one.
+    run: watch::Sender<Option<Run>>,
     over: CancellationToken,
 }
 
@@ -44,7 +50,7 @@ impl UnderWay {
             Entry::Vacant(place) => {
                 let begun = Begun {
                     request: request.to_owned(),
-                    frames: Mutex::default(),
+                    run: watch::Sender::default(),
                     over: CancellationToken::new(),
                 };
                 let begun = place.insert(Arc::new(begun)).clone();
@@ -59,9 +65,15 @@ impl UnderWay {
 }
 
 impl Begun {
-    /// Its stream, from the beginning on; none if it has none.
-    pub(crate) fn frames(&self) -> Option<Frames> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Waits for its run; none if it is over without one.
+    pub(crate) async fn run(&self) -> Option<Run> {
+        let mut run = self.run.subscribe();
+        let begun = tokio::select! {
+            biased;
+            begun = run.wait_for(Option::is_some) => begun.ok()?.clone(),
+            () = self.over() => None,
+        };
+        begun
     }
 
     /// Waits until it is over, however it ended.
@@ -71,9 +83,9 @@ impl Begun {
 }
 
 impl Guard {
-    /// Others may join this stream.
-    pub(crate) fn streams(&self, frames: &Frames) {
-        *self.begun.frames.lock().unwrap_or_else(PoisonError::into_inner) = Some(frames.clone());
+    /// Others may read this run.
+    pub(crate) fn runs(&self, run: Run) {
+        self.begun.run.send_replace(Some(run));
     }
 }
 

@@ -10,10 +10,11 @@ use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Choice, Log, Run, millis};
+use crate::aside;
 use crate::history::Again;
 use crate::record::{self, Timings};
 use crate::states::State;
-use crate::store::Batch;
+use crate::store::{Batch, Written};
 use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 
 /// One call of the model.
@@ -28,6 +29,9 @@ pub(super) struct Attempt {
     native: Vec<NativeCall>,
     /// Bytes of reasoning that may still come.
     room: usize,
+    /// Whether the reply is held against a schema at its end, and whether what it does to the state is as it comes.
+    has_schema: bool,
+    checks_state: bool,
     /// Position in the conversation of what the message applies first to its state, and how much of it is gathered.
     start: i64,
     applied: usize,
@@ -103,6 +107,8 @@ impl Attempt {
                 ended: false,
                 end: None,
             },
+            has_schema: choice.options.json_schema().is_some() || choice.options.tools.is_some(),
+            checks_state: attached.is_some_and(|state| state.attached.schema.is_some()),
             start: attached.map_or(0, |state| state.start),
             applied: 0,
             hold: choice.options.hold,
@@ -115,7 +121,7 @@ impl Attempt {
         }
     }
 
-    /// Reads the reply to its end, and says what that was.
+    /// Reads the reply to its end, and says what that was; or why nothing more can be written on the log.
     pub(super) async fn read(
         &mut self,
         run: &Run,
@@ -124,15 +130,15 @@ impl Attempt {
         log: &mut Log,
         (started, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = End>>,
-    ) -> End {
+    ) -> Result<End, Written> {
         // In a box of its own: what asking takes is given back before the reply comes.
         let opened = tokio::select! {
             opened = Box::pin(choice.upstream.open(ask)) => opened,
-            end = stop.as_mut() => return end,
+            end = stop.as_mut() => return Ok(end),
         };
         let mut reply = match opened {
             Ok(reply) => reply,
-            Err(failure) => return End::Failed(failure),
+            Err(failure) => return Ok(End::Failed(failure)),
         };
         let mut items = Vec::with_capacity(4);
         let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
@@ -143,9 +149,9 @@ impl Attempt {
                     // Dropping the reply ends the call of the model.
                     tokio::select! {
                         biased;
-                        end = stop.as_mut() => return end,
+                        end = stop.as_mut() => return Ok(end),
                         () = next.as_mut() => break,
-                        () = due.as_mut(), if self.waits => self.send(log).await,
+                        () = due.as_mut(), if self.waits => self.send(log).await?,
                     }
                 }
             }
@@ -158,7 +164,7 @@ impl Attempt {
                     Item::Reasoning(text) if text.len() > self.room => {
                         let limit = choice.options.limits.input;
                         let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
-                        return End::Failed(failure("input_too_large", message, false));
+                        return Ok(End::Failed(failure("input_too_large", message, false)));
                     }
                     Item::Reasoning(text) => {
                         self.room -= text.len();
@@ -175,17 +181,17 @@ impl Attempt {
                         self.keep();
                     }
                     Item::Usage(usage) => self.usage = Some(usage),
-                    Item::End(end) => return end,
+                    Item::End(end) => return Ok(end),
                 }
                 if self.gather.ended {
                     // The reply was too long. The end is made; the model is not listened to any more.
-                    return End::Finished(FinishReason::Length);
+                    return Ok(End::Finished(FinishReason::Length));
                 }
             }
             if self.may_go(run) {
                 let rested = self.last.is_none_or(|last| last.elapsed() >= PAUSE);
                 if rested || self.gather.batch.body().len() >= FULL {
-                    self.send(log).await;
+                    self.send(log).await?;
                 } else if let (false, Some(last)) = (self.waits, self.last) {
                     due.as_mut().reset((last + PAUSE).into());
                     self.waits = true;
@@ -200,7 +206,12 @@ impl Attempt {
         if self.gather.findings.is_some() || run.offer.is_some() {
             self.gather.raw.push_str(text);
         }
-        self.pipeline.push_str(text, &mut self.gather);
+        if self.checks_state {
+            // Each operation is a look at the whole state.
+            aside::in_place(|| self.pipeline.push_str(text, &mut self.gather));
+        } else {
+            self.pipeline.push_str(text, &mut self.gather);
+        }
         self.keep();
     }
 
@@ -214,6 +225,11 @@ impl Attempt {
         if let Some((name, data)) = self.gather.end.take() {
             self.gather.batch.event(name, |out| out.extend_from_slice(&data));
         }
+    }
+
+    /// Whether the end of the reply is held against a schema.
+    pub(super) fn has_schema(&self) -> bool {
+        self.has_schema
     }
 
     /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
@@ -234,17 +250,23 @@ impl Attempt {
         self.keep();
     }
 
-    pub(super) async fn send(&mut self, log: &mut Log) {
-        let next = self.gather.batch.last() + 1;
-        let batch = std::mem::replace(&mut self.gather.batch, Batch::new(next));
+    /// Puts what was gathered on the log.
+    pub(super) async fn send(&mut self, log: &mut Log) -> Result<(), Written> {
+        let batch = self.rest(log);
         if batch.is_empty() {
-            return;
+            return Ok(());
         }
         self.sent = true;
         self.last = Some(Instant::now());
         self.waits = false;
+        log.append(batch).await
+    }
+
+    /// What was gathered and is not on the log.
+    pub(super) fn rest(&mut self, log: &mut Log) -> Batch {
         log.seq = self.gather.seq;
-        log.append(batch).await;
+        let next = self.gather.batch.last() + 1;
+        std::mem::replace(&mut self.gather.batch, Batch::new(next))
     }
 
     /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
@@ -285,8 +307,13 @@ impl Attempt {
 
     /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
     /// Readers are told that the model is asked again.
-    pub(super) async fn throw_away(&mut self, finish_reason: FinishReason, reask: u32, log: &mut Log) {
-        let mut batch = Batch::new(log.next);
+    pub(super) async fn throw_away(
+        &mut self,
+        finish_reason: FinishReason,
+        reask: u32,
+        log: &mut Log,
+    ) -> Result<(), Written> {
+        let mut batch = Batch::new(log.next());
         let kept = json!({
             "raw": self.gather.raw,
             "findings": self.gather.findings,
@@ -295,7 +322,7 @@ impl Attempt {
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
         let status = json!({"state": "reasking", "reask": reask});
         batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
-        log.append(batch).await;
+        log.append(batch).await
     }
 
     /// The calls that the reply waits for.

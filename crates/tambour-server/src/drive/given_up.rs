@@ -7,7 +7,7 @@ use tambour::event::{Failure, FinishReason};
 use super::attempt::Attempt;
 use super::{Choice, Log};
 use crate::record;
-use crate::store::Batch;
+use crate::store::{Batch, Written};
 
 impl Attempt {
     /// Whether somebody else may be asked: the model gave nothing that can be used, and none of what it gave was delivered.
@@ -23,7 +23,13 @@ impl Attempt {
     }
 
     /// Keeps what came of one who was asked in the record, and puts down that another one is asked.
-    pub(super) async fn give_up(&mut self, end: &End, choice: &Choice, next: &Choice, log: &mut Log) {
+    pub(super) async fn give_up(
+        &mut self,
+        end: &End,
+        choice: &Choice,
+        next: &Choice,
+        log: &mut Log,
+    ) -> Result<(), Written> {
         let (upstream, other) = (choice.upstream.name(), next.upstream.name());
         tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
         let mut kept = json!({
@@ -36,9 +42,9 @@ impl Attempt {
             End::Finished(reason) => kept["finish_reason"] = json!(reason),
             _ => {}
         }
-        let mut batch = Batch::new(log.next);
+        let mut batch = Batch::new(log.next());
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
         record::choice(&next.fields(), &mut batch);
-        log.append(batch).await;
+        log.append(batch).await
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::event::{Failure, FinishReason};
 use tambour::{End, Options};
@@ -19,14 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::apart::Apart;
 use crate::app::App;
+use crate::aside;
 use crate::ask::Prompt;
 use crate::fail;
 use crate::history::{Again, Sent};
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::record::{self, Timings};
+use crate::record::{self, Counts, Timings, Unfinished};
 use crate::states::{self, State};
-use crate::store::{Batch, MessageRow, StoreError};
+use crate::store::{Batch, Lease, MessageRow, StoreError, Written};
 use crate::telemetry::Span;
 use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
@@ -35,7 +37,7 @@ use tool_loop::ToolLoop;
 
 /// Everything a run needs.
 pub(crate) struct Run {
-    pub(crate) row: MessageRow,
+    pub(crate) row: Arc<MessageRow>,
     pub(crate) live: Arc<Live>,
     /// What is traced of it.
     pub(crate) span: Span,
@@ -114,56 +116,141 @@ pub(crate) struct Offer {
 ///
 /// What a run keeps is in boxes: thousands of them wait for their models at a time, and a future that moves large values has room
 /// for each move.
-pub(crate) async fn run(app: Arc<App>, run: Box<Run>, choices: Vec<Choice>, prompt: Prompt) {
-    let Run { row, live, key, .. } = &*run;
+pub(crate) async fn run(
+    app: Arc<App>,
+    run: Box<Run>,
+    lease: Box<dyn Lease>,
+    choices: Vec<Choice>,
+    prompt: Prompt,
+) {
+    let leaving = Leaving { app: app.clone(), live: run.live.clone() };
     let (mut timings, mut usage) = (Timings::default(), Value::Null);
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
+    let mut log = Log { live: run.live.clone(), lease, seq: 0 };
     let counts = (&mut timings, &mut usage);
-    let reading =
-        AssertUnwindSafe(read(&app, &run, &choices, prompt, &mut turn, counts)).catch_unwind().await;
-    app.spent(key, &row.owner, 1, &usage).await;
-    let mut closed = Ok(());
-    if reading.is_err() {
-        let failure = failure("internal_error", "the server failed while it read the reply", true);
-        tracing::error!(message_id = live.id, "a run has panicked; its message is closed");
-        run.span.fail(&failure.code);
-        closed = Box::pin(record::close(&*app.store, row, failure, &app.own())).await;
-    }
-    let stored = match closed {
-        Ok(()) => Box::pin(record::materialise(&*app.store, row, timings, &app.own())).await,
-        Err(error) => Err(error),
-    };
-    match &stored {
-        Ok(status) => {
-            if *status == "failed" {
+    let reading = read(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
+    let reading = AssertUnwindSafe(reading).catch_unwind().await;
+    drop(choices);
+    let ended =
+        Box::pin(AssertUnwindSafe(end(&app, &run, log, reading.ok(), timings, &usage)).catch_unwind());
+    match ended.await {
+        Ok(Ok(status)) => {
+            if status == "failed" {
                 Metrics::count(&app.metrics.failed);
             }
             run.span.end(status);
         }
-        Err(error) => {
-            tracing::error!(%error, message_id = live.id, "not all was written; the next start does it");
+        Ok(Err(Unfinished::Unwritten(Written::Fenced))) => {
+            tracing::info!(
+                message_id = run.live.id,
+                "a run ends without an end, since its message was deleted"
+            );
+            run.span.end("deleted");
+        }
+        unfinished => {
+            let why = match &unfinished {
+                Ok(Err(why)) => format!("{why:?}"),
+                _ => "it has panicked".to_owned(),
+            };
+            tracing::error!(
+                message_id = run.live.id,
+                why,
+                "the end of a message could not be written; it is tried again"
+            );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
+            // Nobody waits for it: what comes behind it goes on.
+            drop((turn, leaving));
+            Box::pin(close_in_time(&app, &run.live.id)).await;
         }
     }
-    app.desks.remove(&live.id);
-    app.store.end(&live.id).await;
-    live.end();
-    app.live.remove(&live.id);
 }
 
-/// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls.
+/// Takes a message off what is running, whatever became of its run.
+struct Leaving {
+    app: Arc<App>,
+    live: Arc<Live>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.app.desks.remove(&self.live.id);
+        self.live.end();
+        self.app.live.remove(&self.live.id);
+    }
+}
+
+/// Writes the end of a message, with what came of it: `last`, or where reading it has panicked what closes its log.
+async fn end(
+    app: &App,
+    run: &Run,
+    mut log: Log,
+    last: Option<Result<Batch, Written>>,
+    timings: Timings,
+    usage: &Value,
+) -> Result<&'static str, Unfinished> {
+    let usage = app.usage(&run.key, &run.row.owner, 1, usage);
+    let counts = Counts { timings, usage: Some(usage) };
+    fail::point("run.end");
+    match last {
+        Some(Ok(last)) => {
+            log.live.appending(&last);
+            record::finish(&mut *log.lease, last, counts, &app.own()).await
+        }
+        Some(Err(written)) => Err(Unfinished::Unwritten(written)),
+        None => {
+            let failure = failure("internal_error", "the server failed while it read the reply", true);
+            tracing::error!(message_id = run.live.id, "a run has panicked; its message is closed");
+            run.span.fail(&failure.code);
+            record::close(&mut *log.lease, failure, counts, &app.own()).await
+        }
+    }
+}
+
+/// Longest pause between two tries to write the end of a message.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Claims a message or turn whose run has left it without an end, and ends it: again and again, until that is done or the server stops.
+pub(crate) async fn close_in_time(app: &App, id: &str) {
+    let mut wait = Duration::from_millis(50);
+    loop {
+        let closing = AssertUnwindSafe(Box::pin(close_now(app, id))).catch_unwind();
+        match closing.await {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => tracing::warn!(message_id = id, ?why, "a message is still without its end"),
+            Err(_) => tracing::error!(message_id = id, "closing a message has panicked"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            // The next start does it.
+            () = app.closing.cancelled() => return,
+        }
+        wait = (wait * 2).min(PATIENCE);
+    }
+}
+
+async fn close_now(app: &App, id: &str) -> Result<(), Unfinished> {
+    let Some(mut lease) = app.store.claim(id).await? else { return Ok(()) };
+    let failure = failure("internal_error", "the server failed while it ended the message", true);
+    match record::close(&mut *lease, failure, Counts::default(), &app.own()).await {
+        Ok(_) | Err(Unfinished::Unwritten(Written::Fenced)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls. Gives the last entries,
+/// which are not on the log yet, or why nothing more can be written on it.
 async fn read(
     app: &Arc<App>,
     run: &Run,
     choices: &[Choice],
     prompt: Prompt,
     turn: &mut Option<OwnedMutexGuard<()>>,
+    log: &mut Log,
     (timings, usage): (&mut Timings, &mut Value),
-) {
+) -> Result<Batch, Written> {
     let started = Instant::now();
-    let mut log = Log { app: app.clone(), live: run.live.clone(), next: 1, seq: 0 };
     let mut others = choices.iter();
     let mut choice = others.next().expect("somebody is asked");
     let mut ask = choice.ask(run, others.len());
@@ -177,13 +264,11 @@ async fn read(
     let reached = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        reached = Box::pin(reached(app, run, prompt, &ask.dialect, turn)) => reached.map_err(|error| {
-            End::Failed(failure("store_unavailable", error.to_string(), true))
-        }),
+        reached = Box::pin(reached(app, run, prompt, &ask.dialect, log.lease.turn(), turn)) => reached,
     };
     let (mut not_asked, mut told, mut state) = match reached {
         Ok((sent, messages, state)) => {
-            log.append(record::prompt(log.next, &sent)).await;
+            log.append(record::prompt(log.next(), &sent)).await?;
             let told = (others.len() > 0).then(|| (sent, messages.clone()));
             ask.messages = messages;
             (None, told, state)
@@ -191,17 +276,23 @@ async fn read(
         Err(end) => (Some(end), None, None),
     };
     loop {
-        let place = (log.next, log.seq);
+        let place = (log.next(), log.seq);
         let before_it = before.as_deref();
         let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, (reasks, keeps), place);
         let mut attempt = Box::new(attempt);
         let end = match not_asked.take() {
             Some(end) => end,
-            None => attempt.read(run, choice, &ask, &mut log, (started, timings), stop.as_mut()).await,
+            None => attempt.read(run, choice, &ask, log, (started, timings), stop.as_mut()).await?,
         };
         fail::point("run");
         add_usage(usage, attempt.usage.take());
-        attempt.finish(&end, usage.clone());
+        if attempt.has_schema() {
+            // A check may take long: those of one owner take turns, and the other tasks of this thread go on elsewhere.
+            let _turn = app.aside.turn(&run.row.owner).await;
+            aside::in_place(|| attempt.finish(&end, usage.clone()));
+        } else {
+            attempt.finish(&end, usage.clone());
+        }
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
         if again
@@ -209,17 +300,17 @@ async fn read(
             && !run.live.cancel.is_cancelled()
         {
             reasks += 1;
-            attempt.throw_away(reason, reasks, &mut log).await;
+            attempt.throw_away(reason, reasks, log).await?;
             ask.messages.extend(attempt.complaint(&choice.options));
             continue;
         }
         let given_up = before.is_none() && attempt.may_be_given_up(&end) && !run.live.cancel.is_cancelled();
         if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
-            attempt.give_up(&end, choice, next, &mut log).await;
+            attempt.give_up(&end, choice, next, log).await?;
             choice = next;
             ask = choice.ask(run, others.len());
             ask.messages = choice.said(sent, messages);
-            log.append(record::prompt(log.next, sent)).await;
+            log.append(record::prompt(log.next(), sent)).await?;
             state = states::attached(app, &run.row, known, &ask.dialect).await.unwrap_or_else(|error| {
                 not_asked = Some(End::Failed(failure("store_unavailable", error.to_string(), true)));
                 None
@@ -232,12 +323,12 @@ async fn read(
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.failed(&end);
-            return attempt.send(&mut log).await;
+            return Ok(attempt.rest(log));
         };
         // In a place of its own: most messages call nothing, and would carry the room for it.
-        let Some(said) = Box::pin(tools.carry_out(&mut attempt, &mut log)).await else {
+        let Some(said) = Box::pin(tools.carry_out(&mut attempt, log)).await? else {
             timings.total_ms = millis(started);
-            return;
+            return Ok(attempt.rest(log));
         };
         ask.messages.extend(said);
         before = Some(Box::new(attempt.into_pipeline()));
@@ -246,37 +337,57 @@ async fn read(
     }
 }
 
-/// Waits for the message's turn: what is sent then, and the state of the conversation where replies may change it.
+/// Waits for the message's turn: what is sent then, and the state of the conversation where replies may change it. The end when
+/// there is nothing to be sent.
 async fn reached(
     app: &App,
     run: &Run,
-    prompt: Prompt,
+    mut prompt: Prompt,
     dialect: &str,
+    before: BoxFuture<'static, ()>,
     turn: &mut Option<OwnedMutexGuard<()>>,
-) -> Result<(Sent, Vec<Message>, Option<State>), StoreError> {
+) -> Result<(Sent, Vec<Message>, Option<State>), End> {
+    {
+        let mut place = std::pin::pin!(async {
+            before.await;
+            prompt.turn(app, &run.row).await
+        });
+        *turn = Some(match place.as_mut().now_or_never() {
+            Some(turn) => turn,
+            None => tokio::select! {
+                biased;
+                // A server that stops lets none that waits begin.
+                () = app.closing.cancelled() => return Err(End::Failed(interrupted())),
+                turn = place => turn,
+            },
+        });
+    }
     let known = prompt.known;
-    let (sent, messages) = prompt.reached(app, &run.row, turn).await?;
-    let state = states::attached(app, &run.row, known, dialect).await?;
-    Ok((sent, messages, state))
+    let sent = async {
+        let (sent, messages) = prompt.sent(app, &run.row).await?;
+        let state = states::attached(app, &run.row, known, dialect).await?;
+        Ok::<_, StoreError>((sent, messages, state))
+    };
+    sent.await.map_err(|error| End::Failed(failure("store_unavailable", error.to_string(), true)))
 }
 
 /// The log of the message, as far as this run has written it.
 struct Log {
-    app: Arc<App>,
     live: Arc<Live>,
-    next: u64,
+    lease: Box<dyn Lease>,
     seq: u64,
 }
 
 impl Log {
-    async fn append(&mut self, batch: Batch) {
-        self.next = batch.last() + 1;
+    /// Number of the next entry.
+    fn next(&self) -> u64 {
+        self.lease.next()
+    }
+
+    /// Puts a batch on the log. What cannot be written there must not be gone on with.
+    async fn append(&mut self, batch: Batch) -> Result<(), Written> {
         self.live.appending(&batch);
-        let Log { app, live, .. } = self;
-        if app.store.append(&live.id, app.store.own().epoch, batch).await.is_err() {
-            // The server is stopping; the next start closes what is open.
-            tracing::warn!(message_id = self.live.id, "the log is closed");
-        }
+        self.lease.append(batch).await.stored()
     }
 }
 

@@ -23,9 +23,30 @@ use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
 use crate::metrics::Metrics;
+use crate::store::Written;
 use crate::telemetry::{Span, ToolCalled};
 use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told, told_one};
 use crate::upstream::{Message, NativeCall, failure};
+
+/// Why the calls of a reply stop.
+enum Halt {
+    /// The message ends.
+    End(End),
+    /// Nothing more can be written on its log.
+    Lost(Written),
+}
+
+impl From<End> for Halt {
+    fn from(end: End) -> Halt {
+        Halt::End(end)
+    }
+}
+
+impl From<Written> for Halt {
+    fn from(written: Written) -> Halt {
+        Halt::Lost(written)
+    }
+}
 
 /// Calls of one reply: each one may take its time, and its result is kept until the model is told.
 const MOST_CALLS: usize = 128;
@@ -56,8 +77,12 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Runs the calls of a reply, and gives that reply and what the model is to be told of them. `None` when the message has
-    /// ended.
-    pub(super) async fn carry_out(&mut self, attempt: &mut Attempt, log: &mut Log) -> Option<Vec<Message>> {
+    /// ended: its last entries are still with the attempt.
+    pub(super) async fn carry_out(
+        &mut self,
+        attempt: &mut Attempt,
+        log: &mut Log,
+    ) -> Result<Option<Vec<Message>>, Written> {
         let calls = attempt.calls().to_vec();
         let loaded = self.app.loaded();
         let language = self.language;
@@ -76,7 +101,11 @@ impl<'a> ToolLoop<'a> {
                 Metrics::count(&self.app.metrics.tool_loops);
                 Err(End::Failed(failure))
             }
-            None => self.all(&loaded, &mut round).await,
+            None => match self.all(&loaded, &mut round).await {
+                Ok(()) => Ok(()),
+                Err(Halt::End(end)) => Err(end),
+                Err(Halt::Lost(written)) => return Err(written),
+            },
         };
         if let Err(end) = &ended {
             round.abandon(end, &self.app.metrics);
@@ -92,10 +121,11 @@ impl<'a> ToolLoop<'a> {
         if let Err(end) = &ended {
             self.run.failed(end);
             attempt.end(end);
+            return Ok(None);
         }
-        attempt.send(log).await;
-        let said = said.filter(|_| ended.is_ok())?;
-        Some(told_of(said, told, attempt, &done, language, loaded.config.tools.max_shown))
+        attempt.send(log).await?;
+        let shown = loaded.config.tools.max_shown;
+        Ok(said.map(|said| told_of(said, told, attempt, &done, language, shown)))
     }
 
     /// Why these calls must not run, if the message calls tools without end.
@@ -115,7 +145,7 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Looks at all calls, asks for what needs asking, and runs them. The end when the run must stop.
-    async fn all(&self, loaded: &Loaded, round: &mut Round<'_>) -> Result<(), End> {
+    async fn all(&self, loaded: &Loaded, round: &mut Round<'_>) -> Result<(), Halt> {
         let calls = round.calls;
         let barred: Vec<Option<Trouble>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
         if barred.iter().any(Option::is_some) {
@@ -174,13 +204,13 @@ impl<'a> ToolLoop<'a> {
         loaded: &Loaded,
         round: &mut Round<'_>,
         asks: impl Fn(&ToolCall) -> bool,
-    ) -> Result<Option<Vec<Option<Trouble>>>, End> {
+    ) -> Result<Option<Vec<Option<Trouble>>>, Halt> {
         let asked: Vec<ToolCall> = round.calls.iter().filter(|call| asks(call)).cloned().collect();
         if asked.is_empty() {
             return Ok(None);
         }
         let ms = loaded.config.tools.confirmations_ms;
-        round.status("awaiting_confirmation", &asked, Some(ms)).await;
+        round.status("awaiting_confirmation", &asked, Some(ms)).await?;
         let given: Vec<Option<Decision>> = match self.wait(ms, self.desk.decisions(&asked)).await? {
             Some(all) => all.into_iter().map(Some).collect(),
             None => self.desk.close(&asked).0,
@@ -203,7 +233,7 @@ impl<'a> ToolLoop<'a> {
         loaded: &Loaded,
         round: &mut Round<'_>,
         group: std::ops::Range<usize>,
-    ) -> Result<(), End> {
+    ) -> Result<(), Halt> {
         let calls = &round.calls[group.clone()];
         self.desk.want_results(calls);
         let ms = loaded.config.tools.results_ms;
@@ -220,7 +250,7 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// A call that a webhook or an MCP server runs.
-    async fn by_server(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), End> {
+    async fn by_server(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), Halt> {
         let call = &round.calls[place];
         let Some(Offered { executor, .. }) = self.offered(call) else {
             round.trouble(place, &Trouble::Nobody, &self.app.metrics);
@@ -247,7 +277,7 @@ impl<'a> ToolLoop<'a> {
         };
         let answer = tokio::select! {
             biased;
-            end = self.halted() => return Err(end),
+            end = self.halted() => return Err(end.into()),
             answer = answered => answer,
         };
         fail::point("tool.answered");
@@ -263,10 +293,10 @@ impl<'a> ToolLoop<'a> {
         group: std::ops::Range<usize>,
         state: &str,
         ms: Option<u64>,
-    ) -> Result<(), End> {
+    ) -> Result<(), Halt> {
         // Not begun is better than begun and broken off.
         if let Some(end) = self.halted().now_or_never() {
-            return Err(end);
+            return Err(end.into());
         }
         let calls = &round.calls[group.clone()];
         for (place, call) in group.zip(calls) {
@@ -281,9 +311,9 @@ impl<'a> ToolLoop<'a> {
             let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };
             round.attempt.extension(start);
         }
-        round.status(state, calls, ms).await;
+        round.status(state, calls, ms).await?;
         // A call whose start could be forgotten must not be sent.
-        self.app.store.shown(&self.run.live.id).await.map_err(|_| End::Failed(interrupted()))?;
+        round.log.lease.settled().await.stored()?;
         fail::point("tool.started");
         Ok(())
     }

@@ -43,6 +43,11 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("unknown_cursor", 400, "nothing in the list has the id that the page was to follow"),
     ("unauthorized", 401, "no key, or one that is not valid"),
     ("model_forbidden", 403, "the key may ask other models, or none by this route"),
+    (
+        "field_forbidden",
+        403,
+        "the key is limited to aliases, and this field could choose another model; `field` names it",
+    ),
     ("forbidden", 403, "it needs a key with the `admin` right"),
     ("behind_proxy", 403, "no key exists, and the request came through a proxy"),
     (
@@ -73,6 +78,11 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("not_published", 409, "no version of the script is published"),
     ("tool_of_server", 409, "the tool is one of an MCP server in the configuration, which no key changes"),
     ("own_key", 409, "a key cannot remove itself"),
+    (
+        "settings_changed",
+        409,
+        "the settings are not those of `version` any more; `version` of the answer is the present one",
+    ),
     ("too_large", 413, "the body is longer than it may be"),
     ("unknown_field", 422, "a field that does not exist; `field` names it"),
     ("missing_field", 422, "a field that has to be there; `field` names it"),
@@ -83,6 +93,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("too_many", 422, "the owner has as many of these as there may be"),
     ("invalid_schema", 422, "the JSON Schema cannot be used"),
     ("schema_limit", 422, "the JSON Schema is larger than it may be"),
+    ("schema_too_complex", 422, "checking a value against the JSON Schema takes more steps than it may"),
     ("unknown_dialect", 422, "there is no such dialect"),
     ("unknown_contract", 422, "there is no such contract"),
     ("unknown_protocol", 422, "there is no such output protocol"),
@@ -98,7 +109,11 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("first_key_admin", 422, "the first key needs the `admin` right"),
     ("invalid_idempotency_key", 422, "`Idempotency-Key` is empty, too long or not ASCII"),
     ("idempotency_key_reused", 422, "this `Idempotency-Key` was sent with another request"),
-    ("too_many_running", 429, "as many messages of the owner run as may"),
+    (
+        "too_many_running",
+        429,
+        "as many messages of the owner run as may, or as many of its requests that take long wait",
+    ),
     ("rate_limited", 429, "the key asks more often than it may in a minute"),
     ("tokens_used_up", 429, "the key has used the tokens that it has in a day"),
     ("too_many_streams", 429, "as many event streams of the owner are open as may be"),
@@ -123,11 +138,14 @@ const LISTED: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
 const NAMED: Codes = &["not_found"];
 const ADMIN: Codes = &["forbidden"];
 const STREAMED: Codes = &["too_many_streams", "server_full", "damaged"];
-const SCHEMA: Codes = &["invalid_schema", "schema_limit"];
+const SCHEMA: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
+/// Work that may take long, and waits for its turn.
+const LONG: Codes = &["too_many_running"];
 const ASKED: Codes = &[
     "closing",
     "conversation_busy",
     "damaged",
+    "field_forbidden",
     "forbidden",
     "invalid_option",
     "invalid_skein",
@@ -175,30 +193,30 @@ const ABOUT: &[About] = about! {
     post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [ASKED, SCHEMA, GONE];
     post "/api/v1/messages/{id}/tool_results" "postToolResults" "messages" [POSTED];
     post "/api/v1/messages/{id}/tool_confirmations" "postToolConfirmations" "messages" [POSTED];
-    post "/api/v1/decode" "decodeReply" "replies" [&["invalid_option", "unknown_dialect"]];
-    post "/api/v1/check" "checkReply" "replies" [&["invalid_option", "unknown_contract"]];
+    post "/api/v1/decode" "decodeReply" "replies" [SCHEMA, LONG, &["invalid_option", "unknown_dialect"]];
+    post "/api/v1/check" "checkReply" "replies" [SCHEMA, LONG, &["invalid_option", "unknown_contract"]];
     get "/api/v1/settings" "getSettings" "settings" [];
-    put "/api/v1/settings" "changeSettings" "settings" [ADMIN];
+    put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"]];
     get "/api/v1/conversations" "listConversations" "conversations" [LISTED];
     post "/api/v1/conversations" "createConversation" "conversations" [];
     get "/api/v1/conversations/{id}" "getConversation" "conversations" [LISTED];
     patch "/api/v1/conversations/{id}" "changeConversation" "conversations" [];
     delete "/api/v1/conversations/{id}" "deleteConversation" "conversations" [];
     get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
-    get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, QUERY];
-    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, QUERY];
-    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY];
-    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY];
+    get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, QUERY, LONG];
+    get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, QUERY, LONG];
+    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY, LONG];
+    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY, LONG];
     post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
     get "/api/v1/tools" "listTools" "tools" [LISTED];
     get "/api/v1/tools/{name}" "getTool" "tools" [];
-    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];
+    put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, LONG, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];
     delete "/api/v1/tools/{name}" "deleteTool" "tools" [&["tool_of_server"]];
     get "/api/v1/scripts" "listScripts" "scripts" [LISTED];
-    post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, &["malformed_request"]];
-    post "/api/v1/scripts/validate" "validateScript" "scripts" [];
+    post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, LONG, &["malformed_request"]];
+    post "/api/v1/scripts/validate" "validateScript" "scripts" [LONG];
     get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY, OTHER];
-    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER];
+    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER, LONG];
     delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
     post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
     get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
@@ -214,16 +232,18 @@ const ABOUT: &[About] = about! {
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
     post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
+    get "/api/v1/dialogues/{id}/turns/{turn}/events" "followTurn" "dialogues" [STREAMED, QUERY, &["malformed_cursor"]];
+    post "/api/v1/dialogues/{id}/cancel" "cancelDialogue" "dialogues" [];
     get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [QUERY];
-    post "/api/v1/imports" "createImports" "prompts" [&["broken_file", "too_many_imports"]];
+    post "/api/v1/imports" "createImports" "prompts" [LONG, &["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];
-    get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY, &["damaged"]];
+    get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY, LONG, &["damaged"]];
     delete "/api/v1/cards/{id}" "deleteCard" "prompts" [];
     get "/api/v1/lorebooks" "listLorebooks" "prompts" [LISTED];
-    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [QUERY, &["damaged"]];
+    get "/api/v1/lorebooks/{id}" "getLorebook" "prompts" [QUERY, LONG, &["damaged"]];
     delete "/api/v1/lorebooks/{id}" "deleteLorebook" "prompts" [];
-    post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDERED, NAMED];
-    post "/api/v1/macros/migrate" "migrateMacros" "prompts" [];
+    post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDERED, NAMED, LONG];
+    post "/api/v1/macros/migrate" "migrateMacros" "prompts" [LONG];
     get "/api/v1/keys" "listKeys" "keys" [ADMIN, LISTED];
     post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin"]];
     delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];

@@ -86,7 +86,7 @@ async fn show(
         return Ok((headers, bytes).into_response());
     }
     app.aside
-        .run(move || {
+        .run(&caller.owner, move || {
             let imported = again(&found.file, &bytes)?;
             if format == Format::V3 {
                 return Ok(Json(imported.export()).into_response());

@@ -122,12 +122,14 @@ pub(super) async fn show(
     Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(&app, &caller, &id).await?;
-    if let Some(after) = query.after()
-        && app.store.message(after).await?.is_none_or(|row| row.conversation_id != id)
-    {
-        return Err(page::unknown(after));
-    }
-    let page = app.store.messages_of(&id, query.after(), query.limit()?, PAGE).await?;
+    let after = match query.after() {
+        None => 0,
+        Some(after) => {
+            let number = app.store.message_number(&id, after).await?;
+            number.ok_or_else(|| page::unknown(after))?
+        }
+    };
+    let page = app.store.messages_of(&id, after, query.limit()?, PAGE).await?;
     let mut conversation = shown(&row);
     conversation["messages"] = page.rows.iter().map(listed).collect();
     conversation["has_more"] = page.more.into();
@@ -162,6 +164,8 @@ pub(super) async fn remove(
     owned(&app, &caller, &id).await?;
     let work = app.clone();
     app.undisturbed(async move {
+        // From here on nothing begins in it.
+        work.store.close_conversation(&id);
         work.end_all(|row| row.conversation_id == id).await?;
         work.store.delete_conversation(&id).await?;
         work.claims.forget(Some(&id));
@@ -179,8 +183,7 @@ pub(super) async fn export(
 ) -> Result<Response, Problem> {
     let row = owned(&app, &caller, &id).await?;
     let first = format!("{}\n", shown(&row));
-    let lines =
-        futures_util::stream::unfold(Export { app, id, first: Some(first), after: None }, Export::next);
+    let lines = futures_util::stream::unfold(Export { app, id, first: Some(first), after: 0 }, Export::next);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl; charset=utf-8")),
         (
@@ -196,8 +199,8 @@ struct Export {
     app: Arc<App>,
     id: String,
     first: Option<String>,
-    /// The message that was written last.
-    after: Option<String>,
+    /// Number of the message that was written last; one that is deleted meanwhile keeps its place.
+    after: i64,
 }
 
 impl Export {
@@ -213,9 +216,9 @@ impl Export {
     }
 
     async fn line(&mut self) -> Result<Option<String>, StoreError> {
-        let page = self.app.store.messages_of(&self.id, self.after.as_deref(), 1, 0).await?;
+        let page = self.app.store.messages_of(&self.id, self.after, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
-        self.after = Some(row.id.clone());
+        self.after = row.number.unwrap_or(i64::MAX);
         let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };
         let record = record::of(&self.app, &row).await?;
         Ok(Some(format!("{record}\n")))

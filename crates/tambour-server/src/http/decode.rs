@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::event::{Collected, FinishReason};
 use tambour::verdict::Contract as Held;
-use tambour::{End, Pipeline};
+use tambour::{End, Options, Pipeline};
 
+use super::keys::Caller;
 use super::new_message::options;
 use super::problem::{Problem, body};
 use crate::app::App;
@@ -40,32 +41,36 @@ pub(crate) struct Decode {
     extensions: bool,
 }
 
-/// Does what a request asks for: here, or beside the workers when it is long.
+/// Does the work of a request: here, or beside the workers when the request is long or has a schema.
 async fn done(
-    app: Arc<App>,
-    bytes: Bytes,
-    work: fn(&App, &Bytes) -> Result<Value, Problem>,
+    app: &App,
+    caller: &Caller,
+    (bytes, options): (usize, &Options),
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let long = bytes.len() > LONG;
-    let worker = app.clone();
+    let long = bytes > LONG || options.json_schema().is_some();
     let done = move || {
         fail::point("decode");
         // Writing the answer takes its time too.
-        work(&worker, &bytes).map(|answer| Json(answer).into_response())
+        work().map(|answer| Json(answer).into_response())
     };
-    if long { app.aside.run(done).await? } else { done() }
+    if long { app.aside.run(&caller.owner, done).await? } else { done() }
 }
 
 /// `POST /api/v1/decode`: `events` with neighbouring deltas joined, and `findings`.
-pub(super) async fn decode(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Response, Problem> {
-    done(app, bytes, decoded).await
+pub(super) async fn decode(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let asked: Decode = body(&bytes)?;
+    let options = options(&app, &caller.owner, asked.contract.as_ref()).await?;
+    done(&app, &caller, (bytes.len(), &options.clone()), move || decoded(&asked, &options)).await
 }
 
-fn decoded(app: &App, bytes: &Bytes) -> Result<Value, Problem> {
-    let asked: Decode = body(bytes)?;
-    let options = options(app, asked.contract.as_ref())?;
+fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = asked.dialect.as_deref().unwrap_or("auto");
-    let pipeline = Pipeline::new(dialect, &options)
+    let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
     let mut sink = Collected::default();
     let mut pipeline = pipeline.with_extensions(asked.extensions);
@@ -92,20 +97,26 @@ pub(crate) struct Check {
 }
 
 /// `POST /api/v1/check`: `verdict` is `pass` or `fail`.
-pub(super) async fn check(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Response, Problem> {
-    done(app, bytes, checked).await
-}
-
-fn checked(app: &App, bytes: &Bytes) -> Result<Value, Problem> {
-    let asked: Check = body(bytes)?;
+pub(super) async fn check(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
+    let asked: Check = body(&bytes)?;
     let contract = Contract {
         profile: Some(asked.profile.unwrap_or_else(|| "strict".to_owned())),
         options: asked.options,
     };
-    let options = options(app, Some(&contract))?;
-    let held = Held::named(asked.contract.as_deref().unwrap_or("auto"))
+    let options = options(&app, &caller.owner, Some(&contract)).await?;
+    let (name, reply) = (asked.contract, asked.reply);
+    done(&app, &caller, (bytes.len(), &options.clone()), move || checked(name.as_deref(), &reply, &options))
+        .await
+}
+
+fn checked(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
+    let held = Held::named(name.unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;
-    let verdict = held.check(asked.reply.as_bytes(), &options);
+    let verdict = held.check(reply.as_bytes(), options);
     let word = if verdict.passed() { "pass" } else { "fail" };
     Ok(json!({ "contract": verdict.contract, "verdict": word, "findings": verdict.findings }))
 }

@@ -1,35 +1,39 @@
 //! Dialogues: runs of scripts.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
 use tambour::script::load;
+use tokio::sync::oneshot;
 
-use super::events;
-use super::idempotency::{claim, reused, since};
-use super::keys::Caller;
+use super::events::{self, Reader, TurnEvents};
+use super::idempotency::{reused, since};
+use super::keys::{Caller, gone};
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body, object};
-use super::repeats::{Repeated, once, repeated, word};
+use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Frames, Guard, Input, Outlet};
+use crate::dialogues::{self, Asking, Guard, Input, Outlet, Run};
+use crate::drive::close_in_time;
 use crate::ids;
+use crate::live::Reading;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
-use crate::store::{DialogueRow, Once, StoreError};
-use crate::streams::Opened;
+use crate::store::{Acquired, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written};
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
 const LONGEST: usize = 64 << 10;
@@ -102,49 +106,45 @@ async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Prob
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewDialogue = body(&bytes)?;
     if json!(new.variables).to_string().len() > LONGEST {
         return Err(too_long("variables"));
     }
-    once(&app, &caller, &headers, None, ("POST dialogues", &bytes), StatusCode::CREATED, async || {
-        let script = document(&app, &caller.owner, Script, &new.script_id).await?;
-        if new.version.is_none() && script.published.is_none() {
-            let detail = format!("no version of `{}` is published; name one with `version`", script.id);
-            return Err(Problem::conflict("not_published", detail));
-        }
-        let version = text(&app, &caller.owner, Script, &script, new.version).await?;
-        let found = load(&version.text, &app.loaded().config.limits).script;
-        let parsed = found.ok_or_else(|| {
-            Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
-        })?;
-        let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables).map_err(|error| {
-            Problem::invalid("unknown_session", error.to_string()).with("field", "session")
-        })?;
-        let now = ids::now();
-        let row = DialogueRow {
-            id: ids::new("dlg"),
-            owner: caller.owner.clone(),
-            created: now.clone(),
-            changed: now,
-            script_id: script.id,
-            version: version.version,
-            script: version.text,
-            status: "active".to_owned(),
-            state: json!(dialogue).to_string(),
-        };
-        app.store.insert_dialogue(&row).await?;
-        Ok(json!({
-            "dialogue_id": row.id,
-            "script_id": row.script_id,
-            "version": row.version,
-            "status": dialogue.status(),
-            "position": dialogue.position(&parsed),
-        }))
-    })
-    .await
+    let script = document(&app, &caller.owner, Script, &new.script_id).await?;
+    if new.version.is_none() && script.published.is_none() {
+        let detail = format!("no version of `{}` is published; name one with `version`", script.id);
+        return Err(Problem::conflict("not_published", detail));
+    }
+    let version = text(&app, &caller.owner, Script, &script, new.version).await?;
+    let found = load(&version.text, &app.loaded().config.limits).script;
+    let parsed = found.ok_or_else(|| {
+        Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
+    })?;
+    let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables)
+        .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
+    let now = ids::now();
+    let row = DialogueRow {
+        id: ids::new("dlg"),
+        owner: caller.owner.clone(),
+        created: now.clone(),
+        changed: now,
+        script_id: script.id,
+        version: version.version,
+        script: version.text,
+        status: "active".to_owned(),
+        state: json!(dialogue).to_string(),
+    };
+    app.store.insert_dialogue(&row).await?;
+    let made = json!({
+        "dialogue_id": row.id,
+        "script_id": row.script_id,
+        "version": row.version,
+        "status": dialogue.status(),
+        "position": dialogue.position(&parsed),
+    });
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 fn listed(row: &DialogueRow) -> Value {
@@ -195,12 +195,37 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    // What runs has its turn first.
-    let _turn = app.turns.queue(&id).reached().await;
-    app.store.delete_dialogue(&row.id).await?;
-    app.deleted.notify_one();
-    Ok(StatusCode::NO_CONTENT)
+    owned(&app, &caller, &id).await?;
+    let work = app.clone();
+    app.undisturbed(async move {
+        // From here on nothing begins in it; what runs is cancelled, and so is what waits.
+        work.store.close_conversation(&id);
+        let turns = work.live.turns(&id);
+        turns.iter().for_each(|live| live.cancel.cancel());
+        for live in turns {
+            live.ended().await;
+        }
+        work.store.delete_dialogue(&id).await?;
+        work.deleted.notify_one();
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// `POST /api/v1/dialogues/{id}/cancel`: the turn that runs ends, and the call of its model too. Where none runs, nothing changes.
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    owned(&app, &caller, &id).await?;
+    let Some(live) = app.live.turn(&id) else {
+        // Read now: a turn may have ended a moment ago.
+        let status = owned(&app, &caller, &id).await?.status;
+        return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
+    };
+    live.cancel.cancel();
+    Ok((StatusCode::ACCEPTED, Json(json!({"dialogue_id": id, "status": "cancelling"}))))
 }
 
 /// `GET /api/v1/dialogues/{id}/trace`: each call of a model, oldest first.
@@ -242,8 +267,7 @@ pub(super) async fn input(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     if app.closing.is_cancelled() {
-        let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
-        return Err(closing.retry_after(5));
+        return Err(closing());
     }
     let new: NewInput = body(&bytes)?;
     caller.limits.only(None)?;
@@ -252,42 +276,134 @@ pub(super) async fn input(
     let repeat = word(&headers, new.request_id.as_deref())?;
     // How it is answered is not what is asked for.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
+    let events = TurnEvents { extensions: new.extensions, findings: new.findings };
     let begun = match &repeat {
         Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
-            Begun::First(guard) => Some((claim(&app, &caller, repeat)?, guard)),
-            Begun::Joined(frames) => return Ok(stream(frames, events::open(&app, &caller)?)),
+            Begun::First(guard) => Some(guard),
+            Begun::Joined((row, live)) => {
+                let opened = events::open(&app, &caller)?;
+                let reader = Reader::turn(&row, events, Some(live.read()), 0);
+                return Ok(events::response(app, reader, opened));
+            }
         },
         None => None,
     };
-    let (owner, created, since) = (caller.owner.clone(), ids::now(), since());
-    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since });
-    let running = running(&app, &caller)?;
-    if !new.stream {
-        let work = app.clone();
-        let turn = app.undisturbed(async move {
-            let (_begun, _running) = (begun, running);
-            turn(&work, &caller, &id, input, once.as_ref(), &mut Outlet::closed()).await
-        });
-        return Ok(Json(turn.await?).into_response());
+    if let Some(repeat) = &repeat
+        && let Some(answered) =
+            answered(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
+    {
+        return Ok(answered);
     }
-    let opened = events::open(&app, &caller)?;
-    if let Some(once) = &once {
-        // Refused before the stream begins.
-        repeated(&app, &caller, &once.repeat, &once.request).await?;
-    }
-    let (mut outlet, frames) = Outlet::open(&ids::new("turn"), &request_id, new.extensions, new.findings);
-    if let Some((_, guard)) = &begun {
-        guard.streams(&frames);
-    }
-    outlet.status(&json!({ "state": "running" }));
+    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
+    let running = running(&app, &caller, &id)?;
+    let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live().id.clone());
+    let row = MessageRow {
+        id: turn.clone(),
+        conversation_id: id,
+        request_id,
+        owner: owner.clone(),
+        created: created.clone(),
+        status: "running".to_owned(),
+        request: json!(events).to_string(),
+        kind: RunKind::Turn,
+        ..MessageRow::default()
+    };
+    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since: since(), turn });
+    let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
-    app.runs.spawn(async move {
-        let (_begun, _running) = (begun, running);
-        if let Err(problem) = turn(&work, &caller, &id, input, once.as_ref(), &mut outlet).await {
-            outlet.refuse(&problem);
-        }
+    // Who asked may go away: what has begun comes to its end.
+    let run =
+        app.runs.spawn(async move { drive(&work, (caller, begun, running), row, input, once, begins).await });
+    if let Some(opened) = opened
+        && let Ok((row, reading)) = begun_now.await
+    {
+        return Ok(events::response(app, Reader::turn(&row, events, Some(reading), 0), opened));
+    }
+    let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
+    Ok(Json(turn).into_response())
+}
+
+/// The answer to an input that has come before, if its turn is over and may not be asked for again: as it was, or with the stream of
+/// that turn.
+async fn answered(
+    app: &Arc<App>,
+    caller: &Caller,
+    (repeat, request): (&str, &str),
+    stream: Option<TurnEvents>,
+) -> Result<Option<Response>, Problem> {
+    let Some(Repeated { answer: Some(answer), turn }) = repeated(app, caller, repeat, request).await? else {
+        return Ok(None);
+    };
+    let passing = serde_json::from_value(answer.clone()).map(|turn: Turn| asks_again(&turn));
+    let (Some(turn), Ok(false)) = (turn, passing) else { return Ok(None) };
+    let Some(events) = stream else { return Ok(Some(Json(answer).into_response())) };
+    let Some(row) = app.store.message(&turn).await? else { return Ok(None) };
+    let opened = events::open(app, caller)?;
+    Ok(Some(events::response(app.clone(), Reader::turn(&row, events, None, 0), opened)))
+}
+
+/// Whether the same input again asks the model again (S-065).
+fn asks_again(turn: &Turn) -> bool {
+    turn.error.as_ref().is_some_and(|failure| failure.retryable)
+}
+
+/// Runs a turn to its end; whatever happens, its log ends with one `completed` or `error`.
+async fn drive(
+    app: &Arc<App>,
+    (caller, begun, running): (Caller, Option<Guard>, RunningTurn),
+    row: MessageRow,
+    input: Input,
+    once: Option<Once>,
+    begins: oneshot::Sender<(Arc<MessageRow>, Reading)>,
+) -> Result<Turn, Problem> {
+    let id = row.conversation_id.clone();
+    let lease = acquired(app, row).await?;
+    let (row, live) = (lease.row().clone(), running.live().clone());
+    if let Some(begun) = &begun {
+        begun.runs((row.clone(), live.clone()));
+    }
+    // The client may have gone.
+    let _ = begins.send((row, live.read()));
+    let mut outlet = Outlet::new(live.clone(), lease);
+    let turn = turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
+    let came = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
+        Err(Problem::internal())
     });
-    Ok(stream(frames, opened))
+    let Err(problem) = came else { return came };
+    outlet.refuse(&problem);
+    match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
+        // It was deleted, or has its end.
+        Ok(Ok(()) | Err(Written::Stored | Written::Fenced)) => {}
+        unfinished => {
+            tracing::error!(
+                dialogue = id,
+                ?unfinished,
+                "the end of a turn could not be written; it is tried again"
+            );
+            // Nobody waits for it: what comes behind it goes on.
+            drop((outlet, begun, running));
+            Box::pin(close_in_time(app, &live.id)).await;
+        }
+    }
+    Err(problem)
+}
+
+/// Begins the run of a turn.
+async fn acquired(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
+    let id = row.conversation_id.clone();
+    match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
+        Acquired::Begun { lease, kept } => match kept.await {
+            Written::Stored => Ok(lease),
+            _ => Err(StoreError::Closed.into()),
+        },
+        _ => Err(Problem::not_found(format!("there is no dialogue `{id}`"))),
+    }
+}
+
+/// The server takes no inputs any more.
+fn closing() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping").retry_after(5)
 }
 
 /// What becomes of an input that may have come before.
@@ -295,7 +411,7 @@ enum Begun {
     /// No other is under way.
     First(Guard),
     /// It is under way, and its stream is joined from the beginning on.
-    Joined(Frames),
+    Joined(Run),
 }
 
 /// Begins an input under a word. One that is under way is waited for, unless its stream can be joined.
@@ -310,10 +426,11 @@ async fn begin(
         match app.under_way.begin(&caller.owner, repeat, request) {
             Ok(guard) => return Ok(Begun::First(guard)),
             Err(other) if other.request != request => return Err(reused()),
-            Err(other) => match other.frames().filter(|_| stream) {
-                Some(frames) => return Ok(Begun::Joined(frames)),
+            Err(other) if stream => match other.run().await {
+                Some(run) => return Ok(Begun::Joined(run)),
                 None => other.over().await,
             },
+            Err(other) => other.over().await,
         }
     }
 }
@@ -335,8 +452,8 @@ fn what(new: &NewInput) -> Result<Input, Problem> {
 }
 
 /// Counts a turn among what the caller has running, those that wait in the line of their dialogue too.
-fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
-    RunningTurn::begin(app, &caller.owner).ok_or_else(|| {
+fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
+    RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::count(&app.metrics.limited);
         let detail = "as many messages and turns of this key run as may; wait until one has ended";
         Problem::too_many("too_many_running", detail)
@@ -347,13 +464,30 @@ fn running(app: &Arc<App>, caller: &Caller) -> Result<RunningTurn, Problem> {
 /// what it had begun is gone on with.
 async fn turn(
     app: &App,
-    caller: &Caller,
+    (caller, running): (&Caller, &RunningTurn),
     id: &str,
     input: Input,
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
-    let _turn = app.turns.queue(id).reached().await;
+    let live = running.live();
+    let asking = Asking { caller, live };
+    let before = outlet.turn();
+    let place = async {
+        before.await;
+        // A dialogue whose time is over is deleted between two turns.
+        app.turns.queue(id).reached().await
+    };
+    let _turn = tokio::select! {
+        biased;
+        () = caller.removed.cancelled() => return Err(gone()),
+        // Who deletes the dialogue cancels what waits.
+        () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
+        // A server that stops lets none that waits begin.
+        () = app.closing.cancelled() => return Err(closing()),
+        turn = place => turn,
+    };
+    running.reached();
     let row = owned(app, caller, id).await?;
     let found = match once {
         Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
@@ -362,35 +496,22 @@ async fn turn(
     match found {
         Some(Repeated { answer: Some(answer), .. }) => {
             let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            let failed = turn.error.as_ref().is_some_and(|failure| failure.retryable);
-            if failed && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
+            if asks_again(&turn) && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
                 // Nothing came of it, and who asks again wants the model asked again (S-065).
                 let again = Some(Input::Text(None));
-                return dialogues::run(app, row, caller, again, once, outlet).await;
+                return dialogues::run(app, row, asking, again, once, outlet).await;
             }
             // What was said is said again, in one piece.
             let requests = turn.request.clone().map(Into::into);
             outlet.close(&turn, requests.as_slice(), &app.own().options);
+            outlet.finish("completed", None).await.map_err(dialogues::unwritten)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, caller, None, once, outlet).await,
+        Some(_) => dialogues::run(app, row, asking, None, once, outlet).await,
         None => {
             app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
             app.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
-            dialogues::run(app, row, caller, Some(input), once, outlet).await
+            dialogues::run(app, row, asking, Some(input), once, outlet).await
         }
     }
-}
-
-/// Frames as they come.
-fn stream(frames: Frames, opened: Opened) -> Response {
-    let frames = futures_util::stream::unfold((frames, opened), |(mut frames, opened)| async move {
-        let frame = frames.next().await?;
-        Some((Ok::<Bytes, StoreError>(frame), (frames, opened)))
-    });
-    let mut response = Response::new(Body::from_stream(frames));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
@@ -26,11 +26,11 @@ use super::problem::Problem;
 use crate::apart::Apart;
 use crate::app::App;
 use crate::ids;
-use crate::live::Reading;
+use crate::live::{Live, Reading};
 use crate::metrics::Metrics;
 use crate::record;
 use crate::store::batch::Place;
-use crate::store::{Batch, MessageRow, StoreError};
+use crate::store::{Batch, MessageRow, RunKind, StoreError};
 use crate::streams::{Full, Opened};
 use crate::upstream::failure;
 
@@ -62,6 +62,13 @@ pub(super) struct Reader {
     out: Vec<u8>,
 }
 
+/// What the stream of a turn has beside the contract.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct TurnEvents {
+    pub(super) extensions: bool,
+    pub(super) findings: bool,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct After {
@@ -87,22 +94,75 @@ pub(super) async fn follow(
     let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let after = cursor(&headers, query.after.as_deref())?;
-    let nothing_left = match &live {
-        // What a client has seen is committed; a number beyond that is nobody's.
-        Some(live) => after > live.last(),
-        None => app.store.read(&id, after, 1).await?.is_empty(),
-    };
-    if nothing_left {
-        return Ok(StatusCode::NO_CONTENT.into_response());
+    let resumed = Resumed { caller, live, method, after: cursor(&headers, query.after.as_deref())? };
+    resumed.answer(app, &id, |reading, seen| Reader::native(&row, &asked, reading, seen)).await
+}
+
+/// `GET /api/v1/dialogues/{id}/turns/{turn}/events`
+pub(super) async fn follow_turn(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, turn)): Path<(String, String)>,
+    Params(query): Params<After>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let live = app.live.get_turn(&turn);
+    let row =
+        app.store.message(&turn).await?.filter(|row| {
+            row.kind == RunKind::Turn && row.conversation_id == id && row.owner == caller.owner
+        });
+    let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
+    let asked = serde_json::from_str(&row.request).unwrap_or_default();
+    let resumed = Resumed { caller, live, method, after: cursor(&headers, query.after.as_deref())? };
+    resumed.answer(app, &turn, |reading, seen| Reader::turn(&row, asked, reading, seen)).await
+}
+
+/// Who comes for the events behind a number.
+struct Resumed {
+    caller: Caller,
+    /// Present while the run is going on.
+    live: Option<Arc<Live>>,
+    method: Method,
+    after: u64,
+}
+
+impl Resumed {
+    async fn answer(
+        self,
+        app: Arc<App>,
+        id: &str,
+        reader: impl FnOnce(Option<Reading>, u64) -> Reader,
+    ) -> Result<Response, Problem> {
+        let Resumed { caller, live, method, after } = self;
+        let seen = match &live {
+            // What a client has seen is committed; a number beyond that is nobody's.
+            Some(live) => (after <= live.last()).then_some(after),
+            None => unsent(&app, id, after).await?,
+        };
+        let Some(seen) = seen else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+        let opened = open(&app, &caller)?;
+        if method == Method::HEAD {
+            return Ok(stream_headers(Body::empty()));
+        }
+        // Only now does the client count as one who reads.
+        let reading = live.map(|live| live.read());
+        Ok(response(app, reader(reading, seen), opened))
     }
-    let opened = open(&app, &caller)?;
-    if method == Method::HEAD {
-        return Ok(stream_headers(Body::empty()));
+}
+
+/// The number behind which a client that has seen the events up to `after` is sent those of a message that is over; `None` if it
+/// has seen its end. A client that has seen more than there is lost the rest with a part of the store: it is told by the end of
+/// the log, if that is an `error`, which it has not seen.
+async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
+    if !app.store.read(id, after, 1).await?.0.is_empty() {
+        return Ok(Some(after));
     }
-    // Only now does the client count as one who reads.
-    let reading = live.map(|live| live.read());
-    Ok(response(app, Reader::native(&row, &asked, reading, after), opened))
+    if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
+        return Ok(None);
+    }
+    let end = record::fold(&*app.store, id).await?.error_number();
+    Ok(end.map(|number| number.saturating_sub(1)))
 }
 
 /// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
@@ -271,6 +331,13 @@ impl Reader {
         let protocol = asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default();
         let envelope = Envelope::new(&row.id, &row.request_id);
         let native = Native::new(envelope, protocol, asked.extensions, asked.findings);
+        Reader::new(&row.id, Box::new(native), reading, seen)
+    }
+
+    /// Reads a turn of a dialogue.
+    pub(super) fn turn(row: &MessageRow, asked: TurnEvents, reading: Option<Reading>, seen: u64) -> Reader {
+        let envelope = Envelope::new(&row.id, &row.request_id);
+        let native = Native::new(envelope, Protocol::JsonSeqV1, asked.extensions, asked.findings);
         Reader::new(&row.id, Box::new(native), reading, seen)
     }
 

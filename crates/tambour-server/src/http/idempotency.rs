@@ -1,10 +1,10 @@
 //! `Idempotency-Key`: the same request of the same owner is answered once, and the answer given again for a day.
 //!
-//! A message is found again by its own row ([`key`], [`claim`]). For any other operation that makes something, [`once`] stands
+//! A message is found again by its own row ([`key`]). For any other operation that makes something, [`once`] stands
 //! before the handler; the table of operations says which, and whether its answer may be on the disk.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -20,7 +20,7 @@ use super::keys::{Caller, TOKEN};
 use super::problem::Problem;
 use crate::app::{App, AppState};
 use crate::ids;
-use crate::store::{Kept, Sent};
+use crate::store::{Claim, Kept, Sent};
 
 /// Bytes of a key.
 pub(super) const MOST: usize = 255;
@@ -43,10 +43,9 @@ pub(super) const SECRET: Keep = Keep::Secret(Duration::from_secs(HOURS.unsigned_
 /// The answer has a token of an event stream.
 pub(super) const OF_STREAM: Keep = Keep::Secret(TOKEN);
 
-/// Requests with a key that are under way, and answers that are in memory only.
+/// Answers that are in memory only.
 #[derive(Default)]
 pub(crate) struct Claims {
-    taken: Mutex<HashSet<(String, String)>>,
     memory: Mutex<HashMap<String, VecDeque<InMemory>>>,
 }
 
@@ -56,10 +55,10 @@ struct InMemory {
     until: Instant,
 }
 
-/// A key that no other request may use, as long as this lives.
-pub(super) struct Claim {
-    claims: Arc<Claims>,
-    of: (String, String),
+/// A request that nobody else carries out, as long as this lives.
+pub(super) struct Held {
+    app: AppState,
+    sent: Sent,
 }
 
 /// The key of a request, if it has one.
@@ -74,16 +73,20 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Takes the key for this request.
-pub(super) fn claim(app: &App, caller: &Caller, key: &str) -> Result<Claim, Problem> {
-    let of = (caller.owner.clone(), key.to_owned());
-    if !app.claims.taken().insert(of.clone()) {
-        return Err(Problem::conflict(
-            "request_under_way",
-            "a request with this `Idempotency-Key` is under way",
-        ));
+/// Takes a request to carry it out: nobody else does meanwhile. Its answer if it was carried out before.
+pub(super) async fn claim(app: &AppState, sent: Sent) -> Result<Result<Held, Kept>, Problem> {
+    match app.store.claim_answer(&sent, &since()).await? {
+        Claim::Taken => {}
+        Claim::Answered(kept) => return Ok(Err(kept)),
+        Claim::UnderWay => return Err(under_way()),
     }
-    Ok(Claim { claims: app.claims.clone(), of })
+    let held = Held { app: app.clone(), sent };
+    Ok(app.claims.found(&held.sent).map_or(Ok(held), Err))
+}
+
+/// The same request is being carried out.
+pub(crate) fn under_way() -> Problem {
+    Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
 /// Another request came with the same key before.
@@ -107,15 +110,18 @@ pub(super) async fn once(
     let Some(word) = key(request.headers())? else { return Ok(next.run(request).await) };
     let caller = request.extensions().get::<Caller>().cloned().ok_or_else(Problem::internal)?;
     let route = format!("{} {}", request.method(), request.uri().path());
+    let query = request.uri().query().unwrap_or_default().to_owned();
     let (parts, body) = request.into_parts();
     // It was read whole before, and is as long as it may be.
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
-    let digest = Sha256::digest(&body).to_vec();
-    let claim = claim(&app, &caller, &format!("{route}\n{word}"))?;
+    // What the query says is a part of what is asked for.
+    let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
     let sent = Sent { owner: caller.owner, route, word };
-    if let Some(kept) = app.claims.found(&sent).or(app.store.kept(&sent, &since()).await?) {
-        return if kept.digest == digest { Ok(again(kept)) } else { Err(reused()) };
-    }
+    let held = match claim(&app, sent.clone()).await? {
+        Ok(held) => held,
+        Err(kept) if kept.digest == digest => return Ok(again(kept)),
+        Err(_) => return Err(reused()),
+    };
     let request = Request::from_parts(parts, Body::from(body));
     let work = app.clone();
     // Who asked may go away in between and come again.
@@ -132,7 +138,7 @@ pub(super) async fn once(
         } else {
             answer
         };
-        drop(claim);
+        drop(held);
         Ok(answer)
     })
     .await
@@ -174,10 +180,6 @@ fn names(body: &Bytes) -> Vec<String> {
 }
 
 impl Claims {
-    fn taken(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn memory(&self) -> MutexGuard<'_, HashMap<String, VecDeque<InMemory>>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -210,8 +212,8 @@ impl Claims {
     }
 }
 
-impl Drop for Claim {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.claims.taken().remove(&self.of);
+        self.app.store.release(&self.sent);
     }
 }

@@ -79,7 +79,7 @@ pub(super) async fn create(
     let files = match multer::parse_boundary(kind) {
         Ok(boundary) => parts(bytes, boundary).await?,
         Err(multer::Error::NoBoundary) => return Err(malformed("the multipart body has no `boundary`")),
-        Err(_) => app.aside.run(move || members(&bytes)).await??,
+        Err(_) => app.aside.run(&caller.owner, move || members(&bytes)).await??,
     };
     if !(1..=FILES).contains(&files.len()) {
         let detail = format!("a request imports 1 to {FILES} files, not {}", files.len());
@@ -90,8 +90,8 @@ pub(super) async fn create(
         let detail = format!("the name of a file has 1 to {NAME} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
-    let found = app.aside.run(move || read(files)).await??;
-    let (rows, told) = app.aside.run(move || kept(found)).await?;
+    let found = app.aside.run(&caller.owner, move || read(files)).await??;
+    let (rows, told) = app.aside.run(&caller.owner, move || kept(found)).await?;
     let (work, owner) = (app.clone(), caller.owner);
     app.undisturbed(async move {
         if !work.store.insert_imports(&owner, &rows, ROOM).await? {

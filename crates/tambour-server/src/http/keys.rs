@@ -1,5 +1,6 @@
 //! API keys over HTTP: who is let in, and how keys are made and removed.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Json;
@@ -46,7 +47,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         return response;
     };
     if caller.key == LOCAL
-        && let Err(problem) = from_here(request.version(), headers, &app.loaded().config.cors_origins)
+        && let Err(problem) = from_here(&request, &app.loaded().config.cors_origins)
     {
         return problem.into_response();
     }
@@ -70,8 +71,8 @@ const OF_PROXIES: [&str; 6] =
 
 /// Without a key, only the local user is let in: a page of another site that the user's browser shows is not the user, and
 /// neither is one whose name was made to point here, nor whoever comes through a proxy of this machine.
-fn from_here(version: Version, headers: &HeaderMap, allowed: &[String]) -> Result<(), Problem> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+fn from_here(request: &Request, allowed: &[String]) -> Result<(), Problem> {
+    let (version, headers) = (request.version(), request.headers());
     let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     let proxied = OF_PROXIES.into_iter().find(|name| headers.contains_key(*name));
     // What proxies speak that are not told to do better, and nobody else any more.
@@ -83,13 +84,14 @@ fn from_here(version: Version, headers: &HeaderMap, allowed: &[String]) -> Resul
         );
         return refused("behind_proxy", &detail);
     }
-    let host = text(header::HOST);
-    if headers.contains_key(header::HOST) && !host.is_some_and(is_local) {
-        return refused("foreign_origin", "without a key only requests to a local address are answered");
-    }
+    let Some(host) = local_host(request.uri(), headers) else {
+        let detail = "without a key only requests to a local address are answered: one `Host` header that is `localhost`, \
+                      `127.0.0.1` or `[::1]`, with or without a port, and a target that begins with `/`";
+        return refused("foreign_origin", detail);
+    };
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let own = |host: &str| origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
-    if host.is_some_and(own) || allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()) {
+    let own = origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
+    if own || allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()) {
         return Ok(());
     }
     let detail = "without a key pages of other sites are not answered, and another port is another site; \
@@ -97,14 +99,30 @@ fn from_here(version: Version, headers: &HeaderMap, allowed: &[String]) -> Resul
     refused("foreign_origin", detail)
 }
 
-/// Whether a host, with or without a port, is this machine.
+/// The one host that a request names, if it is this machine. A target that names a host itself (`GET http://HOST/...`) is one that
+/// proxies are sent; what its `Host` says decides nothing.
+fn local_host<'a>(target: &Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (host, None) = (hosts.next()?.to_str().ok()?, hosts.next()) else { return None };
+    (target.authority().is_none() && target.scheme().is_none() && is_local(host)).then_some(host)
+}
+
+/// Whether a host, with or without a port, is exactly a name or an address of this machine.
 fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => host.split(':').next().unwrap_or(""),
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let Some((address, rest)) = rest.split_once(']') else { return false };
+            let is_loopback = address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
+            return is_loopback && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+        }
+        None => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    let is_loopback = name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    (name.eq_ignore_ascii_case("localhost") || is_loopback) && port.is_none_or(is_port)
 }
 
 /// Refuses callers without the `admin` right.
@@ -240,7 +258,7 @@ pub(super) fn known(app: &App, caller: &Caller) -> Result<(), Problem> {
     if app.keys.knows(caller) { Ok(()) } else { Err(gone()) }
 }
 
-fn gone() -> Problem {
+pub(super) fn gone() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 

@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::events::{self, Reader};
-use super::idempotency::{claim, key as idempotency, reused, since};
+use super::idempotency::{key as idempotency, reused, since};
 use super::keys::Caller;
 use super::new_message::NewMessage;
 use super::problem::{Problem, body};
@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::ask::{self, Started};
 use crate::live::Reading;
 use crate::states;
-use crate::store::MessageRow;
+use crate::store::{MessageRow, RunKind};
 use crate::streams::Opened;
 
 /// `POST /api/v1/messages`
@@ -34,34 +34,37 @@ pub(super) async fn create(
     let mut new: NewMessage = body(&bytes)?;
     new.settle(&app)?;
     let repeat = idempotency(&headers)?;
-    let _claim = repeat.as_deref().map(|repeat| claim(&app, &caller, repeat)).transpose()?;
     if let Some(repeat) = &repeat
-        && let Some(row) = repeated(&app, &caller, &new, repeat).await?
+        && let Some(row) = app.store.repeated(&caller.owner, repeat, &since()).await?
     {
-        let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
-        let live = app.live.get(&row.id).filter(|_| new.stream || new.wait);
-        let reading = live.map(|live| live.read());
-        return answer(app, row, &new, reading, opened).await;
+        return again(app, &caller, row, &new).await;
     }
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
     let asked = new.asked(&app, &caller, request_id, repeat).await?;
-    let Started { row, reading } = ask::start(&app, asked).await?;
+    let Started { row, reading, repeated } = ask::start(&app, asked).await?;
+    let row = MessageRow::clone(&row);
+    if repeated {
+        drop(opened);
+        return again(app, &caller, row, &new).await;
+    }
     answer(app, row, &new, reading, opened).await
 }
 
-/// The message that the same request made before, within a day; the word of another request is refused.
-async fn repeated(
-    app: &App,
+/// What the caller is told of a message that the same request made before, within a day; the word of another request is refused.
+async fn again(
+    app: Arc<App>,
     caller: &Caller,
+    row: MessageRow,
     new: &NewMessage,
-    repeat: &str,
-) -> Result<Option<MessageRow>, Problem> {
-    let Some(row) = app.store.repeated(&caller.owner, repeat, &since()).await? else { return Ok(None) };
+) -> Result<Response, Problem> {
     let (before, now): (Value, Value) = (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
     if before != now {
         return Err(reused());
     }
-    Ok(Some(row))
+    let opened = new.stream.then(|| events::open(&app, caller)).transpose()?;
+    let live = app.live.get(&row.id).filter(|_| new.stream || new.wait);
+    let reading = live.map(|live| live.read());
+    answer(app, row, new, reading, opened).await
 }
 
 /// What the caller is told of a message: its events, its record, or its id.
@@ -105,15 +108,15 @@ pub(super) async fn regenerate(
     let mut asked = new.asked(&app, &caller, request_id, None).await?;
     // What runs from there on is given up.
     let work = app.clone();
-    let (conversation, since) = (old.conversation_id.clone(), old.created.clone());
+    let (conversation, number) = (old.conversation_id.clone(), old.number);
     app.undisturbed(async move {
-        work.end_all(|row| row.conversation_id == conversation && row.created >= since).await
+        work.end_all(|row| row.conversation_id == conversation && row.number >= number).await
     })
     .await?;
     let turn = states::turn(&app, &old.conversation_id).await?;
-    asked.instead = Some((old, turn));
-    let Started { row, reading } = ask::start(&app, asked).await?;
-    answer(app, row, &new, reading, None).await
+    asked.instead = Some((old.id, turn));
+    let Started { row, reading, .. } = ask::start(&app, asked).await?;
+    answer(app, MessageRow::clone(&row), &new, reading, None).await
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.
@@ -136,6 +139,6 @@ pub(super) async fn cancel(
 /// The message of that id, if it is the caller's.
 pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let row = app.store.message(id).await?;
-    row.filter(|row| row.owner == caller.owner)
+    row.filter(|row| row.owner == caller.owner && row.kind == RunKind::Message)
         .ok_or_else(|| Problem::not_found(format!("there is no message `{id}`")))
 }

@@ -25,7 +25,7 @@ use crate::history::Sent;
 use crate::reading::Contract;
 use crate::skeins;
 use crate::store::MessageRow;
-use crate::tools::{self, Offered};
+use crate::tools::{self, DEFINITION, Offered};
 use crate::upstream::{Ask, Message};
 
 /// What is asked of `POST /api/v1/messages`.
@@ -203,11 +203,25 @@ pub(super) struct Foreign {
     pub(super) ends_with_client: bool,
     /// Whether it says itself who is asked, in the place of the model that it names.
     pub(super) elsewhere: bool,
+    /// Fields that the alias fixes, and that the object `tambour` has too.
+    pub(super) overrides: Vec<String>,
 }
 
-/// The options of a request: what the server brings, then the contract.
-pub(super) fn options(app: &App, contract: Option<&Contract>) -> Result<Options, Problem> {
-    app.own().with(contract).map_err(|error| Problem::invalid("invalid_option", error))
+/// The options of a request: what the server brings, then the contract. A schema among them is of somebody who is not trusted: it is
+/// compiled within limits, and beside the workers.
+pub(super) async fn options(app: &App, owner: &str, contract: Option<&Contract>) -> Result<Options, Problem> {
+    let schema = contract.and_then(|contract| contract.options.get("json_value.schema"));
+    if let Some(length) = schema.map(|schema| schema.to_string().len()).filter(|length| *length > DEFINITION)
+    {
+        let detail = format!("a schema takes at most {DEFINITION} bytes, not {length}");
+        return Err(Problem::invalid("schema_limit", detail).with("field", "json_value.schema"));
+    }
+    let mut options = app.own().with(contract).map_err(|error| Problem::invalid("invalid_option", error))?;
+    if let Some(schema) = options.json_schema() {
+        let limits = &app.loaded().config.tools;
+        options.set_json_schema(app.schemas.get((&app.aside, owner), schema.value(), limits).await?);
+    }
+    Ok(options)
 }
 
 impl NewMessage {
@@ -280,6 +294,8 @@ impl NewMessage {
     ) -> Result<Asked, Problem> {
         let alias = self.foreign.as_ref().filter(|foreign| !foreign.elsewhere);
         caller.limits.only(alias.and(self.named_model.as_deref()))?;
+        let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
+        caller.limits.fields(overrides, self.upstream_fields.keys())?;
         let offer = offer(app, caller, self).await?;
         let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
         let brought = match foreign {
@@ -293,7 +309,7 @@ impl NewMessage {
         };
         let mut choices = Vec::with_capacity(1 + self.others.len());
         for new in [self].into_iter().chain(&self.others) {
-            choices.push(new.choice(app, offer.as_ref(), brought.as_deref()).await?);
+            choices.push(new.choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
         }
         let (said, timed) = match self.has_skein() {
             true => rendered(app, caller, self).await?,
@@ -327,22 +343,19 @@ impl NewMessage {
     async fn choice(
         &self,
         app: &App,
+        owner: &str,
         offer: Option<&Offer>,
         brought: Option<&[Offered]>,
     ) -> Result<Choice, Problem> {
-        let mut options = options(app, self.contract.as_ref())?;
+        let mut options = options(app, owner, self.contract.as_ref()).await?;
         self.expected(&mut options)?;
-        if let Some(schema) = options.json_schema() {
-            // Of somebody who is not trusted: within limits, and beside the workers.
-            let limits = &app.loaded().config.tools;
-            options.set_json_schema(app.schemas.get(&app.aside, schema.value(), limits).await?);
-        }
         if self.dialect == JSON && self.max_reasks.is_some_and(|reasks| reasks > 0) {
             // Nothing is shown before the value is good: it could not be asked for again.
             options.hold = Hold::All;
         }
         options.caller.clone_from(&self.caller);
         let mut ask = self.ask();
+        ask.input = Some(options.limits.input);
         if let Some(offer) = offer {
             if !CALLING.contains(&self.dialect.as_str()) {
                 ask.tools = tools::functions(&offer.tools, options.texts.language);

@@ -134,7 +134,7 @@ fn described(operation: &Operation) -> Value {
         }
     }
     let mut parameters = Vec::new();
-    for name in ["id", "name"] {
+    for name in ["id", "name", "turn"] {
         if ["{", "{*"].iter().any(|open| operation.path.contains(&format!("{open}{name}}}"))) {
             parameters
                 .push(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
@@ -202,7 +202,13 @@ fn described(operation: &Operation) -> Value {
                 "content": {"application/json": {"schema": reference("Cancelled")}},
             });
         }
-        "/api/v1/messages/{id}/events" => {
+        "/api/v1/dialogues/{id}/cancel" => {
+            described["responses"]["200"] = json!({
+                "description": "no turn runs",
+                "content": {"application/json": {"schema": reference("CancelledTurn")}},
+            });
+        }
+        "/api/v1/messages/{id}/events" | "/api/v1/dialogues/{id}/turns/{turn}/events" => {
             described["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
             for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {
                 let about = "number of the last event that was seen";

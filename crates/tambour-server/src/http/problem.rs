@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
+use crate::aside::{LONG, in_place};
 use crate::store::StoreError;
 
 /// What went wrong with a request.
@@ -55,6 +56,13 @@ impl Problem {
     /// What it says.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn passes(&self) -> bool {
+        let Document { status, code, .. } = &*self.0;
+        let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        passing.contains(status) || *code == "internal_error"
     }
 
     /// Adds a member to the document.
@@ -145,8 +153,12 @@ fn plain(said: &str) -> String {
     said
 }
 
-/// Reads a JSON body. Fields that do not exist are refused by name.
+/// Reads a JSON body. Fields that do not exist are refused by name. Other tasks do not wait for a long one.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    if bytes.len() > LONG { in_place(|| read(bytes)) } else { read(bytes) }
+}
+
+fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     // A list would be read as the fields in their order.
     if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));

@@ -86,7 +86,11 @@ pub(crate) struct MigrateMacros {
 }
 
 /// `POST /api/v1/macros/migrate`: the text as a template, what was noticed, and what was translated.
-pub(super) async fn macros(State(app): State<Arc<App>>, bytes: Bytes) -> Result<Response, Problem> {
+pub(super) async fn macros(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    bytes: Bytes,
+) -> Result<Response, Problem> {
     let MigrateMacros { text } = body(&bytes)?;
-    app.aside.run(move || Json(migrate(&text)).into_response()).await
+    app.aside.run(&caller.owner, move || Json(migrate(&text)).into_response()).await
 }

@@ -110,7 +110,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;
     delete "/api/v1/tools/{name}" "Remove a tool" None, "204" Empty, tools::remove;
     get "/api/v1/scripts" "Scripts, by id" None, "200" Json("Scripts"), scripts::list;
-    post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create;
+    post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create, Keep::Stored;
     post "/api/v1/scripts/validate" "What is wrong with a script" Some("ScriptText"), "200" Json("Validated"), scripts::validate;
     get "/api/v1/scripts/{id}" "A script: its published version, or `?version=`" None, "200" Json("Script"), scripts::show;
     put "/api/v1/scripts/{id}" "The next version of a script" Some("NewScript"), "200" Json("StoredScript"), scripts::put;
@@ -125,10 +125,12 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/templates/{name}/versions" "Versions of a template, the last one first" None, "200" Json("Versions"), versions::template_versions;
     get "/api/v1/templates/{name}/diff" "What differs between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::template_diff;
     get "/api/v1/dialogues" "Dialogues, newest first" None, "200" Json("Dialogues"), dialogues::list;
-    post "/api/v1/dialogues" "Begin a dialogue" Some("NewDialogue"), "201" Json("Dialogue"), dialogues::create;
+    post "/api/v1/dialogues" "Begin a dialogue" Some("NewDialogue"), "201" Json("Dialogue"), dialogues::create, Keep::Stored;
     get "/api/v1/dialogues/{id}" "Where a dialogue stands" None, "200" Json("Dialogue"), dialogues::show;
     delete "/api/v1/dialogues/{id}" "Delete a dialogue with its trace" None, "204" Empty, dialogues::remove;
     post "/api/v1/dialogues/{id}/input" "What the user says, or what the client answers" Some("NewInput"), "200" Json("Turn"), dialogues::input;
+    get "/api/v1/dialogues/{id}/turns/{turn}/events" "Follow a turn" None, "200" Events, events::follow_turn;
+    post "/api/v1/dialogues/{id}/cancel" "Stop the turn that runs, and the call of its model" None, "202" Json("CancelledTurn"), dialogues::cancel;
     get "/api/v1/dialogues/{id}/trace" "Each call of a model, oldest first" None, "200" Json("Trace"), dialogues::trace;
     post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, Keep::Stored;
     get "/api/v1/cards" "Imported cards, newest first" None, "200" Json("Cards"), cards::cards;

@@ -5,7 +5,7 @@ mod events;
 use serde_json::{Value, json};
 
 use self::events::{events, metadata};
-use crate::app::SETTINGS;
+use crate::app::{SETTINGS, VERSION};
 
 /// A shape of an object: its fields, of which those that end with `?` may be absent.
 fn object(fields: &[(&str, Value)]) -> Value {
@@ -133,6 +133,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Accepted", ids),
         ("Record", object(&message)),
         ("Cancelled", object(&[("message_id", text.clone()), ("status", text.clone())])),
+        ("CancelledTurn", object(&[("dialogue_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object(&decoded)),
         ("Checked", object(&checked)),
         ("Settings", any.clone()),
@@ -157,6 +158,12 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
             object(&[
                 ("update_id", json!({"type": ["string", "null"]})),
                 ("results", list(&any)),
+                (
+                    "counts",
+                    object(
+                        &["operations", "applied", "refused", "left_out"].map(|name| (name, number.clone())),
+                    ),
+                ),
                 ("notices", list(&notice(&text))),
                 ("state", json!({})),
             ]),
@@ -374,6 +381,7 @@ fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
 /// What can be changed, with dotted names or as nested objects.
 fn settings() -> Value {
     let mut properties = serde_json::Map::new();
+    properties.insert(VERSION.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
     for (name, _) in SETTINGS {
         properties.insert((*name).to_owned(), json!({"type": "string"}));
         if let Some((group, field)) = name.split_once('.') {

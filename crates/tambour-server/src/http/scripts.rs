@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +15,6 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::repeats::once;
 use super::versions::{Draft, Which, fits, name, none, owned, shown, store, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
@@ -42,6 +40,9 @@ pub(crate) struct ScriptText {
     yaml: String,
 }
 
+/// Bytes of a script that is checked sooner than handed over: a check takes many times as long as reading as much of anything else.
+const SHORT: usize = 4 << 10;
+
 /// What is wrong with a script: what it cannot run with, and the rest.
 struct Judged {
     errors: Vec<Value>,
@@ -50,9 +51,11 @@ struct Judged {
 
 async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
     fits(yaml, "yaml")?;
-    let loaded = load(yaml, &app.loaded().config.limits);
     let prompts = Prompts::of(app, owner).await?;
-    let problems = check_all(loaded, &prompts, app.settings().texts().language);
+    let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
+    let text = yaml.to_owned();
+    let check = move || check_all(load(&text, &limits), &prompts, language);
+    let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
     // A template can still be put there before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
@@ -88,21 +91,17 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Params(draft): Params<Draft>,
-    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
-    let place = if draft.draft { "POST scripts?draft=true" } else { "POST scripts" };
-    once(&app, &caller, &headers, None, (place, &bytes), StatusCode::CREATED, async || {
-        let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-        let named = new.name.ok_or_else(missing)?;
-        name(&named)?;
-        let warnings = valid(&app, &caller.owner, &new.yaml).await?;
-        let id = ids::new("script");
-        let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
-        Ok(json!({ "script_id": id, "version": version, "warnings": warnings }))
-    })
-    .await
+    let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
+    let named = new.name.ok_or_else(missing)?;
+    name(&named)?;
+    let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+    let id = ids::new("script");
+    let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    let made = json!({ "script_id": id, "version": version, "warnings": warnings });
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// `PUT /api/v1/scripts/{id}`: the next version.

@@ -1,6 +1,6 @@
 //! `GET` and `PUT /settings`. Reading needs any key, writing one with the `admin` right.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{Caller, admin};
 use super::problem::{Problem, body};
-use crate::app::{App, SETTINGS};
+use crate::app::{App, SETTINGS, Settings, VERSION};
 
 /// `GET /api/v1/settings`
 pub(super) async fn show(State(app): State<Arc<App>>) -> Json<Value> {
@@ -27,6 +27,7 @@ fn shown(app: &App) -> Value {
         .map(|(name, upstream)| json!({"name": name, "kind": upstream.kind, "model": upstream.model}))
         .collect();
     json!({
+        "version": settings.version(),
         "llm_app_settings": {
             "app_output_protocol": value("llm_app_settings.app_output_protocol", json!("legacy")),
         },
@@ -48,7 +49,12 @@ pub(super) async fn change(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     admin(&caller)?;
-    let given: Map<String, Value> = body(&bytes)?;
+    let mut given: Map<String, Value> = body(&bytes)?;
+    let seen = given.shift_remove("version").filter(|version| !version.is_null());
+    if let Some(version) = seen.as_ref().filter(|version| !version.is_u64()) {
+        let detail = format!("`version` is the number that `GET /api/v1/settings` shows, not {version}");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "version"));
+    }
     let mut changes = Vec::new();
     for (name, value) in given {
         flatten(name, value, &mut changes);
@@ -67,8 +73,25 @@ pub(super) async fn change(
     }
     let work = app.clone();
     app.undisturbed(async move {
-        work.store.set(&changes).await?;
-        work.settings.write().unwrap_or_else(PoisonError::into_inner).values.extend(changes);
+        // One change at a time: memory and database get them in the same order.
+        let _changing = work.settings_change.lock().await;
+        let now = work.settings().version();
+        if let Some(seen) = seen.filter(|seen| *seen != now) {
+            let detail =
+                format!("the settings are at version {now}, not {seen}: read them again, and change those");
+            return Err(Problem::conflict("settings_changed", detail).with("version", now));
+        }
+        changes.push((VERSION.to_owned(), json!(now + 1)));
+        if let Err(error) = work.store.set(&changes).await {
+            // Whether it was stored is not known: what the database has counts.
+            if let Ok(stored) = Settings::load(&*work.store).await {
+                work.replace_settings(stored);
+            }
+            return Err(error.into());
+        }
+        let mut settings = work.settings();
+        settings.values.extend(changes);
+        work.replace_settings(settings);
         Ok(())
     })
     .await?;

@@ -1,13 +1,17 @@
 //! The state of a conversation: what it is, what was applied to it, changes by clients, its schema, and the way back.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-use tambour::state::{self, Applied, Operation};
+use tambour::limits::StateLimits;
+use tambour::state::{self, Applied, Operation, Reason};
 
 use super::conversations::owned;
 use super::keys::Caller;
@@ -15,7 +19,7 @@ use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
 use crate::app::App;
-use crate::states::{self, Changed, settled, turn};
+use crate::states::{self, Changed, turn};
 use crate::store::{Back, StateChange, StateUpdates, UpdateRow, is_own_update};
 
 /// Ways in which a state does not fit its schema that are told.
@@ -35,18 +39,75 @@ pub(crate) struct NewStateSchema {
 }
 
 /// What is asked of `POST /api/v1/conversations/{id}/state/operations`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOperations {
-    /// Operations in order, each `[OP, path, value]`.
+    /// Operations in order, each `[OP, path, value]`; at most 10000 are carried out.
     #[schema(value_type = Vec<Vec<Value>>)]
-    operations: Vec<Value>,
+    operations: BoundedOperations,
     /// Why, for the history; at most 16 KiB.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     analysis: String,
     /// All of them or none.
     #[serde(default)]
     atomic: bool,
+    /// Which results are in the answer.
+    #[serde(default)]
+    results: ShownResults,
+}
+
+/// Which results of operations an answer has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ShownResults {
+    /// The first 50 and the last 50.
+    #[default]
+    Ends,
+    /// All.
+    All,
+}
+
+/// Results at either end of a list that are shown of a long one.
+const ENDS: usize = 50;
+
+/// Operations of a request: those that may be carried out, and one more, which is refused; the rest is counted and not kept.
+#[derive(Debug)]
+struct BoundedOperations {
+    kept: Vec<Operation>,
+    count: usize,
+}
+
+impl<'de> Deserialize<'de> for BoundedOperations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BoundedOperations, D::Error> {
+        deserializer.deserialize_seq(OperationsVisitor)
+    }
+}
+
+struct OperationsVisitor;
+
+impl<'de> Visitor<'de> for OperationsVisitor {
+    type Value = BoundedOperations;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BoundedOperations, A::Error> {
+        let most = StateLimits::default().operations + 1;
+        let (mut kept, mut count) = (Vec::new(), 0);
+        while kept.len() < most
+            && let Some(value) = list.next_element::<Value>()?
+        {
+            // One at a time: values take many times the bytes of their text.
+            kept.push(Operation::from_value(&value));
+            count += 1;
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        kept.shrink_to_fit();
+        Ok(BoundedOperations { kept, count })
+    }
 }
 
 /// What is asked of `POST /api/v1/conversations/{id}/state/rollback`.
@@ -83,14 +144,13 @@ pub(super) async fn show(
     Params(query): Params<At>,
 ) -> Result<Json<Value>, Problem> {
     owned(&app, &caller, &id).await?;
-    settled(&app, &id).await?;
     let row = app.store.state(&id).await?.unwrap_or_default();
     let state = match &query.at {
         None => row.state,
         Some(at) => {
             let point = point(&app, &id, "at", at).await?;
             let updates = app.store.state_updates(&id).await?;
-            told(app.aside.run(move || updates.at(point.back())).await?, "at")?.0
+            told(app.aside.run(&caller.owner, move || updates.at(point.back())).await?, "at")?.0
         }
     };
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
@@ -105,7 +165,6 @@ pub(super) async fn history(
     Params(query): Params<Between>,
 ) -> Result<Json<Value>, Problem> {
     owned(&app, &caller, &id).await?;
-    settled(&app, &id).await?;
     let Between { limit, after, from, to } = query;
     let limit = usize::try_from(page::checked(limit)?).unwrap_or(usize::MAX);
     let after: i64 = match after.as_deref().map(str::parse) {
@@ -129,7 +188,8 @@ pub(super) async fn history(
             Some(to) => Some(point(&app, &id, "to", to).await?),
             None => None,
         };
-        answer["diff"] = app.aside.run(move || differences(&updates, &from, to.as_ref())).await??;
+        answer["diff"] =
+            app.aside.run(&caller.owner, move || differences(&updates, &from, to.as_ref())).await??;
     }
     Ok(Json(answer))
 }
@@ -174,7 +234,9 @@ pub(super) async fn schema(
     owned(&app, &caller, &id).await?;
     let compiled = match &schema {
         Value::Null => None,
-        schema => Some(app.schemas.get(&app.aside, schema, &app.loaded().config.tools).await?),
+        schema => {
+            Some(app.schemas.get((&app.aside, &caller.owner), schema, &app.loaded().config.tools).await?)
+        }
     };
     let _turn = turn(&app, &id).await?;
     let text = (!schema.is_null()).then(|| schema.to_string());
@@ -184,7 +246,7 @@ pub(super) async fn schema(
     let mut mismatches = Vec::new();
     if let Some(compiled) = compiled {
         let state = app.store.state(&id).await?.unwrap_or_default().state;
-        mismatches = app.aside.run(move || compiled.check(&state, MISMATCHES)).await?;
+        mismatches = app.aside.run(&caller.owner, move || compiled.check(&state, MISMATCHES)).await?;
     }
     let mismatches: Vec<Value> = mismatches
         .into_iter()
@@ -200,20 +262,44 @@ pub(super) async fn operations(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let NewOperations { operations, analysis, atomic } = body(&bytes)?;
+    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes).or_else(|problem| {
+        // A number that no double holds refuses its operation alone.
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        match state::bounded(text) {
+            Cow::Owned(text) => body(&Bytes::from(text)).map_err(|_| problem),
+            Cow::Borrowed(_) => Err(problem),
+        }
+    })?;
+    let BoundedOperations { kept, count } = operations;
+    drop(bytes);
     owned(&app, &caller, &id).await?;
     if analysis.len() > ANALYSIS {
         let detail = "`analysis` has at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let operations = operations.iter().map(Operation::from_value).collect();
-    let Changed { update, applied, state } = states::change(&app, &id, operations, analysis, atomic).await?;
+    let change = states::change(&app, (&caller.owner, &id), kept, analysis, atomic);
+    let Changed { update, applied, state } = change.await?;
     // F-113
     let refused = state::refused(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice(REFUSED).to_owned();
+    let known = applied.results.len();
+    let beyond = (count > known).then(|| format!("{known} to {}: {}", count - 1, Reason::LimitExceeded));
+    let about = refused.into_iter().chain(beyond);
     let notices: Vec<Value> =
-        refused.into_iter().map(|about| json!({"code": REFUSED, "message": message, "ref": about})).collect();
-    Ok(Json(json!({"update_id": update, "results": applied.results, "notices": notices, "state": state})))
+        about.map(|about| json!({"code": REFUSED, "message": message, "ref": about})).collect();
+    let mut results = applied.results;
+    let carried_out = results.iter().filter(|result| result.ok).count();
+    if shown == ShownResults::Ends && known > 2 * ENDS {
+        results.drain(ENDS..known - ENDS);
+    }
+    let counts = json!({
+        "operations": count, "applied": carried_out, "refused": count - carried_out, "left_out": count - results.len(),
+    });
+    let mut answer =
+        json!({"update_id": update, "results": results, "counts": counts, "notices": notices, "state": null});
+    // Moved and not copied: it may be large.
+    answer["state"] = state;
+    Ok(Json(answer))
 }
 
 /// `POST /api/v1/conversations/{id}/state/rollback`

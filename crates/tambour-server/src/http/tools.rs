@@ -83,7 +83,7 @@ pub(super) async fn put(
     if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
         not_of_a_server(&loaded.mcp, &name)?;
     }
-    check(&app, &definition).await?;
+    check(&app, &caller.owner, &definition).await?;
     secret_of_the_server(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
     let now = ids::now();
@@ -179,7 +179,7 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
 }
 
 /// What holds for every tool, whoever runs it. Gives its schema, compiled.
-async fn check(app: &App, definition: &Definition) -> Result<Arc<Schema>, Problem> {
+async fn check(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
         return Err(
             Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
@@ -196,7 +196,7 @@ async fn check(app: &App, definition: &Definition) -> Result<Arc<Schema>, Proble
     if definition.callers.iter().flatten().any(blank) {
         return Err(refused("callers", "a caller is a name of at most 200 bytes"));
     }
-    app.schemas.get(&app.aside, &definition.schema, &app.loaded().config.tools).await
+    app.schemas.get((&app.aside, owner), &definition.schema, &app.loaded().config.tools).await
 }
 
 /// Secrets of the environment are the operator's: whoever may name one has it sign what they like.
@@ -303,7 +303,7 @@ pub(super) async fn offered(
                     confirm: inline.confirm,
                     executor: Executor::Client {},
                 };
-                let schema = check(app, &definition).await?;
+                let schema = check(app, &caller.owner, &definition).await?;
                 definition.offered(&inline.name, &schema)
             }
         };
@@ -325,11 +325,16 @@ pub(super) async fn offered(
 }
 
 /// The tool of an MCP server, if the name is one of those.
-async fn of_a_server(app: &App, mcp: &Servers, found: Found) -> Result<Option<Offered>, Problem> {
+async fn of_a_server(
+    app: &App,
+    caller: &Caller,
+    mcp: &Servers,
+    found: Found,
+) -> Result<Option<Offered>, Problem> {
     match found {
         Found::No => Ok(None),
         Found::Tool(listed) => {
-            let schema = check(app, &listed.definition).await?;
+            let schema = check(app, &caller.owner, &listed.definition).await?;
             Ok(Some(listed.definition.offered(&listed.name, &schema)))
         }
         Found::Kept(server) if mcp.is_known(&server) => {
@@ -355,12 +360,12 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
     };
     let row = app.store.tool(&caller.owner, name).await?;
     let kept = row.is_some() && matches!(&found, Found::Tool(listed) if !listed.named);
-    if !kept && let Some(offered) = of_a_server(app, mcp, found).await? {
+    if !kept && let Some(offered) = of_a_server(app, caller, mcp, found).await? {
         return Ok(offered);
     }
     let Some(row) = row else {
         // A server of which all tools join may not have been asked yet.
-        if let Some(offered) = of_a_server(app, mcp, mcp.wait_for(name).await).await? {
+        if let Some(offered) = of_a_server(app, caller, mcp, mcp.wait_for(name).await).await? {
             return Ok(offered);
         }
         let rows = app.store.tools(&caller.owner).await?;
@@ -381,7 +386,7 @@ async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, P
     };
     let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
     secret_of_the_server(caller, &definition.executor)?;
-    let schema = check(app, &definition).await?;
+    let schema = check(app, &caller.owner, &definition).await?;
     let mut offered = definition.offered(name, &schema);
     if let Executor::Http { secret, .. } = &mut offered.executor {
         *secret = row.secret.map(Secret);

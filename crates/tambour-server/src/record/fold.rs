@@ -10,7 +10,8 @@ use tambour::event::{ToolCall, ToolResult};
 use super::{ATTEMPT, Applied, Between, CHOICE, PROMPT, STATE, TURN, Timings};
 use crate::history::Again;
 use crate::reading::Own;
-use crate::store::{Batch, Kind, Store, StoreError, Update};
+use crate::store::batch::LOST;
+use crate::store::{Batch, Kind, Lease, Store, StoreError, Update};
 
 /// Bytes of a log read at once.
 const PIECE: usize = 1 << 20;
@@ -75,7 +76,21 @@ struct Turn {
 pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError> {
     let mut fold = Fold::default();
     loop {
-        let batches = store.read(id, fold.last, PIECE).await?;
+        let (batches, _) = store.read(id, fold.last, PIECE).await?;
+        if batches.is_empty() {
+            return Ok(fold);
+        }
+        for batch in &batches {
+            fold.add(batch);
+        }
+    }
+}
+
+/// Reads and folds the whole log of a run, also what readers may not see yet.
+pub(crate) async fn fold_own(lease: &dyn Lease) -> Result<Fold, StoreError> {
+    let mut fold = Fold::default();
+    loop {
+        let batches = lease.read(fold.last, PIECE).await?;
         if batches.is_empty() {
             return Ok(fold);
         }
@@ -146,8 +161,8 @@ impl Fold {
                 return self.turns.push(Turn { end: self.reply.len(), told, history });
             }
             "tool_call" => self.calls.extend(serde_json::from_value::<ToolCall>(data.clone())),
-            // A word for those who read at that moment.
-            "status" => return,
+            // A word for those who read at that moment, and what nobody has any more.
+            "status" | LOST => return,
             "completed" | "error" => {
                 self.end = Some((name.to_owned(), data));
                 return;
@@ -181,6 +196,11 @@ impl Fold {
             Some((_, data)) if data["finish_reason"] == "cancelled" => "cancelled",
             Some(_) => "completed",
         }
+    }
+
+    /// Number of the entry that ended the message, if that was an `error`.
+    pub(crate) fn error_number(&self) -> Option<u64> {
+        self.end.as_ref().filter(|(name, _)| name == "error").map(|_| self.last)
     }
 
     /// Whether the message has ended.

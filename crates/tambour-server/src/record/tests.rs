@@ -48,8 +48,8 @@ fn what_closes_a_log_is_in_the_language_of_who_was_asked() {
     let row = MessageRow { request: json!({"tools": ["lint"]}).to_string(), ..MessageRow::default() };
     let closed = |chosen: Option<Value>| {
         let call = json!({"id": 1, "call_id": "a", "name": "lint", "args": {}});
-        let fold = folded(chosen, |batch| event(batch, "tool_call", &call));
-        let batch = closing(fold, &row, &own(), interrupted());
+        let mut fold = folded(chosen, |batch| event(batch, "tool_call", &call));
+        let batch = closing(&mut fold, &row, &own(), interrupted());
         batch.entries().map(|entry| entry.json.to_owned()).collect::<String>()
     };
     let english = closed(Some(json!({"contract": {"options": {"text_language": "en"}}})));

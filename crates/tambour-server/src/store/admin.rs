@@ -1,6 +1,7 @@
 //! Settings and keys.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::StoreError;
@@ -25,7 +26,7 @@ pub struct Key {
 }
 
 /// What was asked with one key on one day.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The day, in UTC.
     pub day: String,

@@ -38,6 +38,10 @@ pub struct Entry<'a> {
     pub json: &'a str,
 }
 
+/// Name of the entries that stand for those that were lost with a part of the store, so that numbers that clients have seen are
+/// not given again. No client is sent them.
+pub(crate) const LOST: &str = "lost";
+
 /// Bytes around the text of a chunk: its raw entry, and its event.
 const FIRST: usize = 160;
 
@@ -60,13 +64,21 @@ impl Batch {
 
     /// A batch as the store has it.
     #[must_use]
-    pub(super) fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
+    pub fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
         Batch { first, last, body, ends: false }
+    }
+
+    /// Entries that stand for the lost ones from `first` to `last`.
+    #[must_use]
+    pub(super) fn lost(first: u64, last: u64) -> Batch {
+        let mut batch = Batch::new(first);
+        (first..=last).for_each(|_| batch.event(LOST, |out| out.extend_from_slice(b"{}")));
+        batch
     }
 
     /// What of it is behind entry `after`.
     #[must_use]
-    pub(super) fn behind(mut self, after: u64) -> Batch {
+    pub fn behind(mut self, after: u64) -> Batch {
         let passed = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         if passed > 0 {
             let at = memchr::memchr_iter(b'\n', &self.body).nth(passed - 1);
@@ -139,7 +151,8 @@ impl Batch {
     }
 
     /// Whether the end of the message is in it.
-    pub(crate) fn ends(&self) -> bool {
+    #[must_use]
+    pub fn ends(&self) -> bool {
         self.ends
     }
 

@@ -4,6 +4,7 @@
 //! database until it gets the change from there. [`Store::sweep`] brings both to an end.
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::StoreError;
 
@@ -19,13 +20,17 @@ pub struct Retention<'a> {
 /// Deletion of a store.
 #[async_trait]
 pub trait Deletion: Send + Sync {
-    /// Deletes messages that have ended, with their logs and records.
+    /// Deletes messages with their logs and records. A lease of one that still runs is fenced.
     ///
     /// # Errors
     /// The database failed; some may be gone.
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError>;
 
-    /// Deletes a conversation with all its messages, which have ended.
+    /// Lets no message begin in a conversation, or turn in a dialogue, from now on, until it is deleted.
+    fn close_conversation(&self, id: &str);
+
+    /// Deletes a conversation with all its messages. What begins in it meanwhile is refused, and what still runs is fenced: it
+    /// does not come back. When it fails, messages may begin in it again.
     ///
     /// # Errors
     /// The database failed; some may be gone.
@@ -37,9 +42,10 @@ pub trait Deletion: Send + Sync {
     /// The database failed.
     async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
 
-    /// Takes what was deleted out of the files. Whether all of it is; readers may be in the way.
+    /// Takes what was deleted out of the files, a few pages at a time, so that others write meanwhile. Whether all of it is; readers
+    /// may be in the way. Ends early, between two steps of some milliseconds, when `stop` is cancelled.
     ///
     /// # Errors
     /// The database failed.
-    async fn sweep(&self) -> Result<bool, StoreError>;
+    async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError>;
 }

@@ -1,6 +1,7 @@
 //! Dialogues in the database: the state of each, and the record of each call of a model.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::{Once, Page, Retention, StoreError};
 
@@ -25,6 +26,19 @@ pub struct DialogueRow {
     pub status: String,
     /// The state of the machine, as JSON.
     pub state: String,
+}
+
+/// What a turn makes of its dialogue: stored with the end of the turn, in one step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where the dialogue stands, as a word.
+    pub status: String,
+    /// The state of the machine, as JSON.
+    pub state: String,
+    /// RFC 3339 time.
+    pub changed: String,
+    /// The answer to an input that is taken once.
+    pub once: Option<(Once, String)>,
 }
 
 /// Dialogues of a store.
@@ -71,7 +85,8 @@ pub trait Dialogues: Send + Sync {
     /// The database failed.
     async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
 
-    /// Deletes a dialogue with its records, and the answers to its inputs that were kept for the same input again. All or nothing.
+    /// Deletes a dialogue with its records and turns, and the answers to its inputs that were kept for the same input again. A turn
+    /// that begins meanwhile is refused, and one that still runs is fenced.
     ///
     /// # Errors
     /// The database failed.

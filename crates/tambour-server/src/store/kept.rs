@@ -30,20 +30,35 @@ pub struct Sent {
     pub word: String,
 }
 
+/// Result of [`Answers::claim_answer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It is the caller's to carry out, until [`Answers::release`].
+    Taken,
+    /// It was carried out, and answered like this.
+    Answered(Kept),
+    /// It is being carried out.
+    UnderWay,
+}
+
 /// Answers of a store.
 #[async_trait]
 pub trait Answers: Send + Sync {
-    /// Keeps the answer of a request, in the place of one that is too old to be given.
+    /// Takes a request to carry it out, in one step: of all who ask for the same at once, one has it, and once it is answered,
+    /// since an RFC 3339 time, nobody has it again.
     ///
     /// # Errors
-    /// The database failed.
+    /// The database failed; it is not taken.
+    async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError>;
+
+    /// Keeps the answer of a request that was taken, in the place of one that is too old to be given.
+    ///
+    /// # Errors
+    /// The database failed; the request is still taken.
     async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError>;
 
-    /// The answer of a request, if one has been kept since an RFC 3339 time.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn kept(&self, sent: &Sent, since: &str) -> Result<Option<Kept>, StoreError>;
+    /// Lets go of a request that was taken: it may be carried out again, unless its answer was kept.
+    fn release(&self, sent: &Sent);
 
     /// Deletes the answers kept before an RFC 3339 time; whether there were some.
     ///

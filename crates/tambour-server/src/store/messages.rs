@@ -1,14 +1,33 @@
 //! Messages: their rows, and what came of them.
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use super::{StoreError, Update};
+use super::{Progress, StoreError, Update, Usage};
 
-/// A message as it is stored.
+/// What a run is one of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// A message of a conversation.
+    #[default]
+    Message,
+    /// A turn of a dialogue, whose id stands in the place of that of a conversation.
+    Turn,
+}
+
+impl RunKind {
+    fn is_message(&self) -> bool {
+        *self == RunKind::Message
+    }
+}
+
+/// A message as it is stored, or a turn of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MessageRow {
+    /// Its place in the order of all messages; given by the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<i64>,
     /// Its id.
     pub id: String,
     /// Conversation it belongs to.
@@ -23,6 +42,9 @@ pub struct MessageRow {
     pub status: String,
     /// What was asked for, as JSON.
     pub request: String,
+    /// Which of the two it is.
+    #[serde(default, skip_serializing_if = "RunKind::is_message")]
+    pub kind: RunKind,
     /// The client's own word for the request (`Idempotency-Key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
@@ -38,7 +60,7 @@ pub struct MessageRow {
 }
 
 /// What came of a message that has ended, made from its log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Bytes of all that is kept of the message.
     pub size: u64,
@@ -49,7 +71,14 @@ pub struct Outcome {
     /// Events and findings, as JSON; not read for a listing.
     pub details: Option<String>,
     /// What it applied to the state of its conversation; only on the way to the database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<Update>,
+    /// What it adds to the usage of its key; only on the way to the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What a turn makes of its dialogue; only on the way to the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Box<Progress>>,
 }
 
 /// What a message adds to its conversation.
@@ -89,17 +118,7 @@ impl Turn {
 /// Messages of a store.
 #[async_trait]
 pub trait Messages: Send + Sync {
-    /// Accepts a new message, which this server runs, and its conversation if that is new. Its log may be written from this call on. What it gives is
-    /// ready when the message would survive what the journal is to survive.
-    ///
-    /// # Errors
-    /// The journal cannot be written, or the database could not be a moment ago.
-    fn insert_message(
-        &self,
-        row: &MessageRow,
-    ) -> Result<BoxFuture<'static, Result<(), StoreError>>, StoreError>;
-
-    /// The message of that id.
+    /// The message or turn of that id.
     ///
     /// # Errors
     /// The database failed.
@@ -116,14 +135,7 @@ pub trait Messages: Send + Sync {
         since: &str,
     ) -> Result<Option<MessageRow>, StoreError>;
 
-    /// Messages that were running when this server stopped last: its own, and those of nobody. What another one runs is left
-    /// to it.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn running(&self) -> Result<Vec<MessageRow>, StoreError>;
-
-    /// Messages of a conversation behind the one called `after`, oldest first, without their details: `limit` of them, and no
+    /// Messages of a conversation with a number above `after`, oldest first, without their details: `limit` of them, and no
     /// more than about `bytes`, but for one.
     ///
     /// # Errors
@@ -131,7 +143,7 @@ pub trait Messages: Send + Sync {
     async fn messages_of(
         &self,
         conversation: &str,
-        after: Option<&str>,
+        after: i64,
         limit: u32,
         bytes: usize,
     ) -> Result<Page<MessageRow>, StoreError>;
@@ -147,10 +159,4 @@ pub trait Messages: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError>;
-
-    /// Keeps what came of a message. The database gets it later; it can be made again from the log.
-    ///
-    /// # Errors
-    /// The store is closed.
-    fn finish_message(&self, row: &MessageRow, status: &str, outcome: Outcome) -> Result<(), StoreError>;
 }

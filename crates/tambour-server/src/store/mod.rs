@@ -27,15 +27,15 @@ pub use admin::{Admin, Key, Usage};
 pub use batch::{Batch, Entry, Kind};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
-pub use dialogues::{DialogueRow, Dialogues};
+pub use dialogues::{DialogueRow, Dialogues, Progress};
 pub use documents::{Document, DocumentKind, Documents, OfKind, Version};
 pub use imports::{ImportKind, ImportRow, Imports, Room};
-pub use kept::{Answers, Kept, Sent};
-pub use log::{Appending, Log};
-pub use messages::{MessageRow, Messages, Outcome, Page, Turn};
+pub use kept::{Answers, Claim, Kept, Sent};
+pub use log::{Acquired, Appending, Lease, Log, LogState, NewRun, RunEnd, Written};
+pub use messages::{MessageRow, Messages, Outcome, Page, RunKind, Turn};
 pub use own::Own;
 pub use repeats::{Once, Repeat, Repeats};
-pub use sqlite::SqliteStore;
+pub use sqlite::{DamagedFile, JournalLoss, JournalReport, ShortFile, SqliteStore, StoreOptions};
 pub use states::{
     Back, OWN_UPDATE, StateChange, StateRow, StateUpdates, States, Update, UpdateRow, is_own_update,
 };
@@ -59,6 +59,9 @@ pub enum StoreError {
     /// Nothing can be written on the journal.
     #[error("the journal cannot be written: {0}")]
     Journal(std::io::Error),
+    /// Messages are gone with a part of the journal.
+    #[error("{0}")]
+    Loss(Box<JournalLoss>),
     /// Something could not be written a moment ago.
     #[error("the disk cannot be written")]
     Full,

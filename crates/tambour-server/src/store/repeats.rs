@@ -1,6 +1,7 @@
 //! Answers to requests that may come again, kept for a day.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
@@ -13,6 +14,8 @@ pub struct Repeat {
     pub status: u16,
     /// Its body.
     pub answer: String,
+    /// The turn whose answer it is; absent in those of versions that did not say.
+    pub turn: Option<String>,
 }
 
 impl Repeat {
@@ -21,7 +24,7 @@ impl Repeat {
 }
 
 /// An input of a dialogue that is taken once, whatever becomes of the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Once {
     /// Whose it is.
     pub owner: String,
@@ -33,6 +36,8 @@ pub struct Once {
     pub created: String,
     /// What came before is forgotten.
     pub since: String,
+    /// The turn in which it is taken.
+    pub turn: String,
 }
 
 /// Repeats of a store.
@@ -43,15 +48,4 @@ pub trait Repeats: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError>;
-
-    /// Keeps an answer, and forgets those of before `since`.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn keep_repeat(
-        &self,
-        owner_repeat: (&str, &str),
-        kept: &Repeat,
-        now_since: (&str, &str),
-    ) -> Result<(), StoreError>;
 }

@@ -4,13 +4,14 @@
 //! the state is worked out when it is read.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tambour::state::Applied;
 
-use super::{MessageRow, StoreError};
+use super::StoreError;
 
 /// One update of a message on its way to the database.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Update {
     /// Its order within the conversation.
     pub position: i64,
@@ -222,11 +223,4 @@ pub trait States: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn roll_state_back(&self, conversation: &str, to: Back<'_>) -> Result<StateChange, StoreError>;
-
-    /// Another message is to be made in the place of this one: it and all later ones that have ended are superseded, and what they applied to
-    /// the state is taken back. False when that cannot be taken back any more; nothing has changed then.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn supersede(&self, row: &MessageRow) -> Result<bool, StoreError>;
 }

@@ -52,7 +52,7 @@ impl Schemas {
     /// It is none, or over a limit.
     pub(crate) async fn get(
         &self,
-        aside: &Aside,
+        (aside, owner): (&Aside, &str),
         schema: &Value,
         limits: &ToolLimits,
     ) -> Result<Arc<Schema>, Problem> {
@@ -69,7 +69,7 @@ impl Schemas {
         hash.update(&text);
         let compile = async {
             let schema = schema.clone();
-            let compiled = aside.run(move || {
+            let compiled = aside.run(owner, move || {
                 fail::point("schema");
                 Schema::limited(schema, &limits)
             });
@@ -87,8 +87,7 @@ impl Schemas {
 }
 
 fn refused(unfit: &Unfit) -> Problem {
-    let code = if unfit.over_limit { "schema_limit" } else { "invalid_schema" };
-    Problem::invalid(code, unfit.message.as_str())
+    Problem::invalid(unfit.code, unfit.message.as_str())
         .with("field", "schema")
         .with("pointer", unfit.pointer.as_str())
 }
@@ -105,16 +104,16 @@ mod tests {
     async fn what_was_compiled_is_kept_and_failures_are_not() {
         let (schemas, aside, limits) = (Schemas::new(), Aside::new(), ToolLimits::default());
         let schema = json!({"properties": {"a": {"pattern": "^a+b$"}}});
-        let first = schemas.get(&aside, &schema, &limits).await.unwrap();
-        assert!(Arc::ptr_eq(&first, &schemas.get(&aside, &schema, &limits).await.unwrap()));
+        let first = schemas.get((&aside, "a"), &schema, &limits).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &schemas.get((&aside, "a"), &schema, &limits).await.unwrap()));
         let strict = ToolLimits { max_patterns: 0, ..limits.clone() };
-        assert!(schemas.get(&aside, &schema, &strict).await.is_err());
+        assert!(schemas.get((&aside, "a"), &schema, &strict).await.is_err());
         // Many large ones push each other out.
         for at in 0..20 {
             let fields: serde_json::Map<_, _> =
                 (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{at}$")}))).collect();
             let large = json!({ "properties": fields });
-            schemas.get(&aside, &large, &limits).await.unwrap();
+            schemas.get((&aside, "a"), &large, &limits).await.unwrap();
             assert!((1..=super::KEPT).contains(&schemas.0.weight()));
         }
     }

@@ -162,6 +162,11 @@ impl Decoder {
         }
     }
 
+    /// Bytes of calls that have come; those are handed on at the end alone.
+    pub(super) fn call_bytes(&mut self) -> usize {
+        self.reader.reading.progress().length
+    }
+
     /// The bytes have ended well.
     pub fn finish(&mut self, items: &mut Vec<Item>) {
         let Decoder { form, reader, .. } = self;

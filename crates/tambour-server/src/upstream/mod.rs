@@ -94,6 +94,8 @@ pub struct Ask {
     pub more: Map<String, Value>,
     /// Whether somebody else can be asked instead, so that long waits are not worth it.
     pub hurry: bool,
+    /// Bytes of the reply, `limits.input` of who reads it; its default when absent.
+    pub input: Option<usize>,
 }
 
 /// How long to wait for an upstream.
@@ -106,6 +108,11 @@ pub struct Timeouts {
     pub first_byte_ms: u64,
     /// Milliseconds without any byte.
     pub silence_ms: u64,
+    /// Milliseconds without any content: bytes may come (comments that keep a connection open, deltas without text), but no text, reasoning
+    /// or call.
+    pub content_ms: u64,
+    /// Milliseconds from the request to the end of the reply.
+    pub total_ms: u64,
     /// Attempts in all, while nothing has come.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
@@ -118,6 +125,8 @@ impl Default for Timeouts {
             connect_ms: 10_000,
             first_byte_ms: 120_000,
             silence_ms: 60_000,
+            content_ms: 300_000,
+            total_ms: 3_600_000,
             attempts: 3,
             retry_ms: 250,
         }
@@ -131,6 +140,14 @@ impl Timeouts {
 
     fn silence(&self) -> Duration {
         Duration::from_millis(self.silence_ms)
+    }
+
+    fn content(&self) -> Duration {
+        Duration::from_millis(self.content_ms)
+    }
+
+    fn total(&self) -> Duration {
+        Duration::from_millis(self.total_ms)
     }
 }
 

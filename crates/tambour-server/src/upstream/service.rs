@@ -60,12 +60,13 @@ impl Service {
         let model = ask.model.as_deref().or(self.model.as_deref());
         let request =
             self.kind.request(self.client.base(), model, ask).inspect_err(|failure| failed(failure, None))?;
+        let asked = Instant::now();
         let mut attempt = 1;
         loop {
-            let deadline = Instant::now() + self.timeouts.first_byte();
+            let deadline = (Instant::now() + self.timeouts.first_byte()).min(asked + self.timeouts.total());
             let (failure, wait) = match self.send(&request, &headers, deadline).await {
                 Ok(response) if response.status().is_success() => {
-                    return Ok(Stream::new(self.kind, response, self.timeouts, deadline, &ask.message));
+                    return Ok(Stream::new(self.kind, response, self.timeouts, (asked, deadline), ask));
                 }
                 Ok(response) => {
                     let status = response.status();

@@ -19,11 +19,26 @@ pub(crate) struct Apart {
 impl Apart {
     /// One that logs to the file `log` of its folder, with content if wanted.
     pub(crate) fn start(mock: &Mock, content: bool) -> Apart {
+        Apart::in_folder(Folder::new(), mock, content, false)
+    }
+
+    /// One that syncs what it writes.
+    pub(crate) fn durable(mock: &Mock) -> Apart {
+        Apart::in_folder(Folder::new(), mock, false, true)
+    }
+
+    /// A durable one, whose journal takes its time with each sync.
+    pub(crate) fn slow(mock: &Mock) -> Apart {
         let folder = Folder::new();
+        folder.file("slow", "");
+        Apart::in_folder(folder, mock, false, true)
+    }
+
+    fn in_folder(folder: Folder, mock: &Mock, content: bool, durable: bool) -> Apart {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["apart::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("TAMBOUR_APART", format!("{};{content};{}", mock.url(), folder.0.display()))
+            .env("TAMBOUR_APART", format!("{};{content};{durable};{}", mock.url(), folder.0.display()))
             // How many arenas an allocator opens depends on the load of the machine, and what it keeps of them is not held by us.
             .env("MALLOC_ARENA_MAX", "1")
             .env("MALLOC_TRIM_THRESHOLD_", "65536")
@@ -37,19 +52,26 @@ impl Apart {
         Apart { server: Tambour::remote(folder, address.expect("it listens")), child }
     }
 
-    /// No record of a message is made from now on, until the file is removed.
-    pub(crate) fn hold_records(&self) -> PathBuf {
-        self.server.folder.file("hold.record.before", "")
-    }
-
     /// No conversation is made from now on, until the file is removed.
     pub(crate) fn hold_conversations(&self) -> PathBuf {
         self.server.folder.file("hold.conversation.before", "")
     }
 
+    /// Whatever comes to that fail point panics from now on, until the file is removed.
+    pub(crate) fn panic_at(&self, point: &str) -> PathBuf {
+        self.server.folder.file(&format!("panic.{point}"), "")
+    }
+
     /// The writer of the database dies at its next commit.
     pub(crate) fn kill_writer(&self) {
         self.server.folder.file("die.writer", "");
+    }
+
+    /// Kills it: nothing is flushed, nothing is closed. Gives its folder.
+    pub(crate) fn killed(mut self) -> Folder {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.server.folder, Folder::new())
     }
 
     /// Waits until it ends by itself: its exit code, its folder and its log.
@@ -87,7 +109,7 @@ static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 fn hold(point: &'static str) {
     let folder = FOLDER.get().expect("it is set before anything runs");
-    if matches!(point, "record.before" | "conversation.before") {
+    if point == "conversation.before" {
         let file = folder.join(format!("hold.{point}"));
         // Other tasks of this thread go on in another one.
         tokio::task::block_in_place(|| {
@@ -95,6 +117,15 @@ fn hold(point: &'static str) {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         });
+    }
+    if point == "sync.before" && folder.join("slow").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    if matches!(
+        point,
+        "run.end" | "record.before" | "turn" | "sweep" | "watch" | "checkpoint" | "sync.before"
+    ) {
+        assert!(!folder.join(format!("panic.{point}")).exists(), "`{point}` panics");
     }
     assert!(point != "database.before" || !folder.join("die.writer").exists(), "the writer dies");
 }
@@ -104,14 +135,15 @@ fn hold(point: &'static str) {
 #[ignore = "other tests run it"]
 fn child() {
     let given = std::env::var("TAMBOUR_APART").expect("the parent says what to serve");
-    let parts: Vec<&str> = given.splitn(3, ';').collect();
-    let folder = Folder(parts[2].into());
+    let parts: Vec<&str> = given.splitn(4, ';').collect();
+    let folder = Folder(parts[3].into());
     let mut config = crate::server::config(&folder);
     FOLDER.set(folder.0.clone()).unwrap();
     tambour_server::fail::arm(hold);
     std::mem::forget(folder);
     config.add_upstream(parts[0], None).unwrap();
     config.log_content = parts[1] == "true";
+    config.durable = parts[2] == "true";
     config.log_json = true;
     tambour_server::logs::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Event, Stream, names, text};
+use crate::client::{Event, Stream, names, numbered, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
 use crate::server::{Tambour, config};
 
@@ -25,9 +25,9 @@ pub(crate) fn answer(level: u32, exit: bool, message: &str) -> String {
     .to_string()
 }
 
-const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
+pub(crate) const SAY: &str = "{type: ai_say, content: \"Hi {用户名}\", max_rounds: 3}";
 
-async fn started(server: &Tambour, actions: &[&str]) -> String {
+pub(crate) async fn started(server: &Tambour, actions: &[&str]) -> String {
     let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(actions)})).await;
     assert_eq!(made.status, 201, "{}", made.text);
     let new = json!({"script_id": made.json["script_id"], "variables": {"given": 1}});
@@ -37,7 +37,7 @@ async fn started(server: &Tambour, actions: &[&str]) -> String {
     dialogue.json["dialogue_id"].as_str().unwrap().to_owned()
 }
 
-async fn say(server: &Tambour, id: &str, text: &str) -> Value {
+pub(crate) async fn say(server: &Tambour, id: &str, text: &str) -> Value {
     let answer = server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({"text": text})).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json
@@ -51,7 +51,7 @@ async fn streamed(server: &Tambour, id: &str, body: &Value) -> Vec<Event> {
 }
 
 /// The turn that a stream tells of.
-fn turn(events: &[Event]) -> &Value {
+pub(crate) fn turn(events: &[Event]) -> &Value {
     &events.iter().rfind(|event| event.name == "status").unwrap().data["turn"]
 }
 
@@ -346,7 +346,7 @@ async fn what_failed_is_tried_again_under_the_same_word() {
 }
 
 /// A reply that stops in the middle of its message until the gate is open.
-fn halting(message: &str, gate: &Gate) -> Vec<Step> {
+pub(crate) fn halting(message: &str, gate: &Gate) -> Vec<Step> {
     let said = answer(30, false, message);
     let at = said.find(message).unwrap() + message.chars().next().unwrap().len_utf8();
     let mut steps = vec![delta(&said[..at]), Step::Wait(gate.clone()), delta(&said[at..])];
@@ -368,7 +368,7 @@ async fn who_loses_a_stream_joins_its_turn_again() {
     drop(lost);
     let mut joined = open().await;
     let mut events = joined.until("final_delta").await;
-    assert_eq!(events, seen);
+    assert_eq!(numbered(&events), numbered(&seen));
     // Another input under the same word is refused at once.
     let other = server.post(&path, &json!({"text": "别的", "stream": true, "request_id": "r"})).await;
     assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));

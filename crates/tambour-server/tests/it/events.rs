@@ -1,7 +1,7 @@
 //! Following a message: from any number, while it runs and afterwards, without loss or repetition.
 
 use serde_json::{Value, json};
-use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
+use tambour_server::store::{Batch, MessageRow, SqliteStore, Store as _};
 
 use crate::client::{Event, check, message, names, numbered};
 use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
@@ -216,10 +216,11 @@ async fn a_log_without_an_end_is_no_quiet_success() {
         request: request.to_string(),
         ..MessageRow::default()
     };
-    store.insert_message(&row).unwrap().await.unwrap();
+    let mut lease = crate::journal::begin(&store, &row).await;
     let mut batch = Batch::new(1);
     batch.event("final_delta", |out| out.extend_from_slice(b"{\"text\":\"half\"}"));
-    store.append(&row.id, store.own().epoch, batch).await.unwrap();
+    lease.append(batch).await.stored().unwrap();
+    drop(lease);
     store.close().await;
     let server = Tambour::serve(folder, config).await;
     let mut stream = server.follow(&row.id, &[]).await;

@@ -71,7 +71,7 @@ impl Stage {
             path if path.contains("lorebooks") => &self.book,
             _ => &self.message,
         };
-        path.replace("{id}", id).replace("{name}", "a-tool")
+        path.replace("{id}", id).replace("{name}", "a-tool").replace("{turn}", "turn_x")
     }
 }
 

@@ -509,3 +509,32 @@ async fn an_alias_has_a_prompt_of_blocks() {
         assert!(refused.contains("aliases.sums.skein") && refused.contains(word), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn hostile_templates_end_soon_and_hold_up_nobody() {
+    let server = server().await;
+    let render = async |body: &str| {
+        let skein = json!({"blocks": [{"tag": "a", "text": body}]});
+        server.post(RENDER, &json!({"skein": skein})).await
+    };
+    for hostile in [
+        "{{ (['x'*1000000]*100000)|join }}",
+        "{{ [1]*100000000 }}",
+        "{{ ('a\n'*1000)|indent(10000000) }}",
+        "{{ format('{}'*10000, *(['b'*1000000]*10000)) }}",
+        "{{ [[[1]]]|tojson(indent=3000000000) }}",
+        "{{ [[1]*10000]*10000 }}",
+        "{{ ([[1]*10000]*10000)|tojson|length }}",
+    ] {
+        let answers = async { (render(hostile).await, render("{{ 1 + 1 }}").await) };
+        let (answer, other) =
+            tokio::time::timeout(std::time::Duration::from_secs(20), answers).await.unwrap();
+        assert_eq!(
+            (answer.status, answer.json["code"].as_str()),
+            (422, Some("prompt_not_rendered")),
+            "{}",
+            answer.text
+        );
+        assert_eq!(other.status, 200, "{}", other.text);
+    }
+}

@@ -3,7 +3,9 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
+use tambour_server::store::{
+    Acquired, Batch, Lease, Log, MessageRow, Messages as _, NewRun, SqliteStore, Store as _, Written,
+};
 
 use crate::server::Folder;
 
@@ -30,6 +32,14 @@ fn row(n: u64) -> MessageRow {
     }
 }
 
+/// Begins a message in a conversation of its own, or of another test's.
+pub(crate) async fn begin(store: &dyn Log, row: &MessageRow) -> Box<dyn Lease> {
+    let new = NewRun { row: row.clone(), opens: true, ..NewRun::default() };
+    let Acquired::Begun { lease, kept } = store.acquire(new).await.unwrap() else { panic!("it begins") };
+    assert_eq!(kept.await, Written::Stored);
+    lease
+}
+
 fn batch(first: u64) -> Batch {
     let mut batch = Batch::new(first);
     (first..first + ENTRIES).for_each(|number| batch.raw(number, &format!("entry {number}")));
@@ -40,7 +50,7 @@ fn batch(first: u64) -> Batch {
 async fn read(store: &SqliteStore, id: &str) -> u64 {
     let mut last = 0;
     loop {
-        let batches = store.read(id, last, 1 << 20).await.unwrap();
+        let (batches, _) = store.read(id, last, 1 << 20).await.unwrap();
         if batches.is_empty() {
             return last;
         }
@@ -62,13 +72,13 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
-        let (ids, epoch) = ((0..MESSAGES).map(|n| format!("msg_{n}")).collect::<Vec<_>>(), store.own().epoch);
+        let mut leases = Vec::new();
         for n in 0..MESSAGES {
-            store.insert_message(&row(n)).unwrap().await.unwrap();
+            leases.push(begin(&store, &row(n)).await);
         }
         for at in 0..BATCHES {
-            for id in &ids {
-                store.append(id, epoch, batch(at * ENTRIES + 1)).await.unwrap();
+            for lease in &mut leases {
+                lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
             }
         }
     });
@@ -107,9 +117,9 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let folder = Folder::new();
     let file = folder.0.join("tambour.db");
     let store = SqliteStore::open(&file, false).await.unwrap();
-    store.insert_message(&row(0)).unwrap().await.unwrap();
-    store.append("msg_0", store.own().epoch, batch(1)).await.unwrap();
-    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
+    let mut lease = begin(&store, &row(0)).await;
+    lease.append(batch(1)).await.stored().unwrap();
+    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
     // The journal as it is now, with a byte of the last record turned, in the place of a database that has nothing.
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
@@ -125,7 +135,9 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
     assert_eq!(read(&store, "msg_0").await, ENTRIES);
     // It goes on behind that.
-    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
+    let mut lease = store.claim("msg_0").await.unwrap().unwrap();
+    assert_eq!(lease.next(), ENTRIES + 1);
+    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
     // Once more, and nothing twice.
@@ -139,13 +151,13 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     let journal = |folder: &Folder| folder.0.join("tambour.journal");
     let file = |folder: &Folder| folder.0.join("tambour.db");
     let store = SqliteStore::open(&file(&folder), false).await.unwrap();
-    store.insert_message(&row(0)).unwrap().await.unwrap();
-    store.append("msg_0", store.own().epoch, batch(1)).await.unwrap();
-    store.append("msg_0", store.own().epoch, batch(ENTRIES + 1)).await.unwrap();
+    let mut lease = begin(&store, &row(0)).await;
+    lease.append(batch(1)).await.stored().unwrap();
+    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
     // The journal is kept aside before it goes.
     let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
     let kept = std::fs::read(segment.path()).unwrap();
-    store.append("msg_0", store.own().epoch, batch(2 * ENTRIES + 1)).await.unwrap();
+    lease.append(batch(2 * ENTRIES + 1)).await.stored().unwrap();
     store.close().await;
     // A database that has more than the journal.
     std::fs::write(journal(&folder).join("0000000000000009.log"), &kept).unwrap();
@@ -154,10 +166,10 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     store.close().await;
     // One that ends in the middle of a record.
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
-    store.insert_message(&row(0)).unwrap().await.unwrap();
+    let mut lease = begin(&store, &row(0)).await;
     let mut begun = Batch::new(1);
     (1..=ENTRIES + 3).for_each(|number| begun.raw(number, &format!("entry {number}")));
-    store.append("msg_0", store.own().epoch, begun).await.unwrap();
+    lease.append(begun).await.stored().unwrap();
     store.close().await;
     std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
@@ -195,15 +207,16 @@ fn refused_child() {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         // Who asks for a message is told, and the next one is taken.
         REFUSED.store(1, Ordering::SeqCst);
-        assert!(store.insert_message(&row(0)).is_err());
+        let new = NewRun { row: row(0), opens: true, ..NewRun::default() };
+        assert!(store.acquire(new).await.is_err());
         assert!(store.message("msg_0").await.unwrap().is_none(), "it was not taken");
-        store.insert_message(&row(0)).unwrap().await.unwrap();
+        let mut lease = begin(&store, &row(0)).await;
         // A run waits, and goes on by itself.
         for (at, refused, cut) in [(0, 0, false), (1, 1, false), (2, 1, true), (3, 3, true), (4, 0, false)] {
             REFUSED.store(refused, Ordering::SeqCst);
             CUT.store(cut, Ordering::SeqCst);
             let before = TOLD.load(Ordering::SeqCst);
-            store.append("msg_0", store.own().epoch, batch(at * ENTRIES + 1)).await.unwrap();
+            lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
             assert_eq!(TOLD.load(Ordering::SeqCst) - before, refused + u64::from(cut));
             assert_eq!(read(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
         }

@@ -159,6 +159,97 @@ async fn pages_of_other_sites_are_not_the_local_user() {
     assert_eq!(server.call_with("get", path, None, &[("origin", "https://evil.example")]).await.status, 200);
 }
 
+/// The status of a request as it is written here.
+async fn raw(server: &Tambour, target: &str, headers: &str) -> String {
+    let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let request = format!("GET {target} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    within(socket.read_to_end(&mut answer)).await.unwrap();
+    String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn only_one_exact_loopback_host_is_the_local_user() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let path = "/api/v1/settings";
+    let port = server.address.port();
+    for host in [
+        "localhost".to_owned(),
+        format!("localhost:{port}"),
+        format!("127.0.0.1:{port}"),
+        "127.8.9.10".to_owned(),
+        "[::1]".to_owned(),
+        format!("[::1]:{port}"),
+    ] {
+        assert_eq!(raw(&server, path, &format!("host: {host}\r\n")).await, "200", "{host}");
+    }
+    for host in [
+        "[::1].evil.example",
+        "[::1]evil.example:80",
+        "[::1]:80.evil.example",
+        "[::1]:",
+        "[::1",
+        "[localhost]",
+        "[::2]",
+        "::1",
+        "localhost.",
+        "localhost.evil.example",
+        "localhost:evil.example",
+        "localhost:80:80",
+        "localhost:99999",
+        "localhost:+80",
+        "127.0.0.1.evil.example",
+        "127.0.0.1:80@evil.example",
+        "0.0.0.0",
+        "0x7f.0.0.1",
+        "2130706433",
+        "evil.example",
+    ] {
+        let status = raw(&server, path, &format!("host: {host}\r\n")).await;
+        assert!(matches!(status.as_str(), "403" | "400"), "{host}: {status}");
+    }
+    for (target, headers) in [
+        (path, ""),
+        (path, "host:\r\n"),
+        (path, "host: localhost\r\nhost: evil.example\r\n"),
+        (path, "host: evil.example\r\nhost: localhost\r\n"),
+        (path, "host: localhost\r\nhost: localhost\r\n"),
+        ("http://evil.example/api/v1/settings", "host: localhost\r\n"),
+        ("http://localhost/api/v1/settings", "host: localhost\r\n"),
+    ] {
+        let status = raw(&server, target, headers).await;
+        assert!(matches!(status.as_str(), "403" | "400"), "{target} {headers:?}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn ids_of_templates_are_no_paths() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let body = json!({"text": "x"}).to_string();
+    for id in ["..", ".", "...", "%2e%2e", "%2E", "a%2Fb", "..%2Fa", "%5C..", "a%5Cb"] {
+        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let request = format!(
+            "PUT /api/v1/templates/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(socket.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 422"), "{id}: {answer}");
+    }
+    for id in ["a", "..a", "a.b-c_d", "ai-say-1"] {
+        assert_eq!(
+            server.put(&format!("/api/v1/templates/{id}"), &json!({"text": "x"})).await.status,
+            200,
+            "{id}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn nobody_behind_a_proxy_is_the_local_user() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
@@ -195,6 +286,48 @@ async fn nobody_behind_a_proxy_is_the_local_user() {
     server.key(Some(&secret));
     for header in headers {
         assert_eq!(server.call_with("get", path, None, &[header]).await.status, 200, "{header:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_removed_key_ends_its_turns_of_dialogues() {
+    let gate = Gate::new();
+    let script = vec![delta("{\"response\": "), Step::Wait(gate.clone())];
+    let mock = Mock::start(vec![script]).await;
+    let mut server = Tambour::with(&mock).await;
+    let (_, admin) = key(&server, "admin", "admin").await;
+    server.key(Some(&admin));
+    for stream in [true, false] {
+        let (id, secret) = key(&server, "other", "plain").await;
+        server.key(Some(&secret));
+        let dialogue = crate::dialogues::started(&server, &["{type: ai_say, content: x}"]).await;
+        let path = format!("/api/v1/dialogues/{dialogue}/input");
+        let headers = vec![("authorization".to_owned(), format!("Bearer {secret}"))];
+        let calls = mock.calls().begun;
+        let open = |body: &serde_json::Value| {
+            let (address, path, headers, body) =
+                (server.address, path.clone(), headers.clone(), body.to_string());
+            tokio::spawn(async move {
+                let mut stream =
+                    crate::client::Stream::open(address, "POST", &path, &headers, Some(&body)).await;
+                (stream.status, stream.rest_text().await)
+            })
+        };
+        let first = open(&json!({ "stream": stream }));
+        mock.until(|now| now.begun == calls + 1).await;
+        // Another one waits in line behind it.
+        let second = open(&json!({ "stream": stream }));
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        server.key(Some(&admin));
+        assert_eq!(server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+        let (_, text) = within(first).await.unwrap();
+        assert!(text.contains("the key was removed"), "{text}");
+        let (_, text) = within(second).await.unwrap();
+        assert!(text.contains("unauthorized"), "{text}");
+        // The model is asked no more, and nothing runs.
+        mock.until(|now| now.over == calls + 1).await;
+        server.until_metric("tambour_running", 0).await;
+        assert_eq!(mock.calls().begun, calls + 1);
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Waits for the signal, or until the client has gone.
     Wait(Gate),
+    /// Waits so many milliseconds, and then does that.
+    Tick(u64, Box<Step>),
     /// Ends the body well.
     End,
     /// Closes the connection without ending the body.
@@ -170,11 +172,11 @@ async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
                 begun = true;
                 head(socket, *status, headers).await
             }
-            Step::Send(bytes) => {
-                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                chunk.extend_from_slice(bytes);
-                chunk.extend_from_slice(b"\r\n");
-                write(socket, &chunk).await
+            Step::Send(bytes) => send(socket, bytes).await,
+            Step::Tick(millis, then) => {
+                tokio::time::sleep(std::time::Duration::from_millis(*millis)).await;
+                let Step::Send(bytes) = &**then else { panic!("what follows a pause is sent") };
+                send(socket, bytes).await
             }
             Step::Wait(gate) => tokio::select! {
                 () = gate.opened() => true,
@@ -205,6 +207,14 @@ async fn head(socket: &mut TcpStream, status: u16, headers: &[(&'static str, Str
     }
     head.push_str("\r\n");
     write(socket, head.as_bytes()).await
+}
+
+/// A chunk of the body.
+async fn send(socket: &mut TcpStream, bytes: &[u8]) -> bool {
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    write(socket, &chunk).await
 }
 
 /// Writes, unless the client goes away first.

@@ -84,6 +84,7 @@ fn names_in_the_page_of_operations_exist() {
         "drive/mod.rs",
         "drive/given_up.rs",
         "serve.rs",
+        "supervise.rs",
         "ask.rs",
         "store/sqlite/commit.rs",
         "telemetry/collector.rs",

@@ -6,6 +6,8 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 use tambour_server::store::{Batch, Log as _, MessageRow, Messages as _, SqliteStore, Store as _};
 
+use crate::journal::begin;
+
 use crate::client::{check, numbered};
 use crate::server::{Folder, Tambour, config};
 
@@ -26,10 +28,10 @@ async fn begun(store: &SqliteStore, id: &str) {
         request: r#"{"text":"x","dialect":"plain","output_protocol":"jsonseq_v1"}"#.to_owned(),
         ..MessageRow::default()
     };
-    store.insert_message(&row).unwrap().await.unwrap();
+    let mut lease = begin(store, &row).await;
     let mut batch = Batch::new(1);
     batch.raw(1, "four");
-    store.append(id, store.own().epoch, batch).await.unwrap();
+    lease.append(batch).await.stored().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,7 +83,7 @@ async fn a_start_closes_what_is_its_own_or_nobodys() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_says_who_runs_it_also_behind_a_crash() {
+async fn what_a_journal_has_without_its_database_is_closed() {
     let folder = Folder::new();
     let file = folder.0.join("tambour.db");
     let store = SqliteStore::open(&file, false).await.unwrap();
@@ -96,9 +98,10 @@ async fn a_message_says_who_runs_it_also_behind_a_crash() {
     std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     std::fs::write(other.0.join("tambour.journal/0000000000000001.log"), kept).unwrap();
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
-    let row = store.message("msg_1").await.unwrap().unwrap();
-    assert_eq!((row.server.as_deref(), row.epoch), (Some(own.server.as_str()), Some(1)));
+    assert_eq!(store.message("msg_1").await.unwrap().unwrap().status, "running");
     assert_ne!(store.own().server, own.server);
-    assert!(store.running().await.unwrap().is_empty(), "it is of the other database's server");
+    // Whoever ran it is dead, whatever its database was called.
+    let abandoned = store.abandoned().await.unwrap();
+    assert_eq!(abandoned.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["msg_1"]);
     store.close().await;
 }

@@ -74,6 +74,20 @@ fn event<'a>(record: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_out_of_range_is_refused_alone() {
+    // R-81: also one that no double holds.
+    let mock = Mock::start(Vec::new()).await;
+    let chat = Chat::with(&mock).await;
+    let body = r#"{"operations": [["SET","a",1e400],["SET","b",12345678901234567890123],["SET","d",1]]}"#;
+    let answer = chat.server.call("post", &chat.path("/operations"), Some(body)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json["state"], json!({"d": 1}));
+    assert_eq!(answer.json["notices"][0]["ref"], "0: number_out_of_range, 1: number_out_of_range");
+    let wrong = chat.server.call("post", &chat.path("/operations"), Some("{\"operations\": [1e400")).await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_and_clients_change_the_state() {
     let first =
         said("a", &[json!([["SET", "纯田真奈.好感度", 5], ["PUSH", "bag", "rope"], ["POP", "name"]])]);
@@ -431,4 +445,73 @@ async fn a_thread_begins_with_the_state_of_its_client() {
     assert_eq!(told[1]["data"]["ops"], json!([["ADD", "nothing", 1]]));
     assert_eq!((&told[1]["id"], &told[1]["data"]["applied"]), (&json!("state-2"), &json!(false)));
     assert!(told[1]["data"]["error"].as_str().is_some_and(|error| !error.is_empty()));
+}
+
+#[tokio::test]
+async fn many_operations_have_results_at_both_ends_and_counts() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let chat = Chat::with(&mock).await;
+    let sets: Vec<Value> = (0..300).map(|at| json!(["SET", "a", at])).collect();
+    let changed = chat.operate(Value::from(sets.clone())).await;
+    let counts = |operations: u32, applied: u32, left_out: u32| json!({"operations": operations, "applied": applied, "refused": operations - applied, "left_out": left_out});
+    assert_eq!(changed["counts"], counts(300, 300, 200));
+    let indexes: Vec<u64> = changed["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["index"].as_u64().unwrap())
+        .collect();
+    assert_eq!(indexes, (0..50).chain(250..300).collect::<Vec<u64>>());
+    assert_eq!(changed["state"], json!({"a": 299}));
+    let body = json!({"operations": sets, "results": "all"});
+    let all = chat.server.post(&chat.path("/operations"), &body).await.json;
+    assert_eq!((all["results"].as_array().unwrap().len(), &all["counts"]), (300, &counts(300, 300, 0)));
+    let few = chat.operate(json!([["SET", "b", 1], ["POP", "b"]])).await;
+    assert_eq!((few["results"].as_array().unwrap().len(), &few["counts"]), (2, &counts(2, 1, 0)));
+    let odd =
+        chat.server.post(&chat.path("/operations"), &json!({"operations": [], "results": "some"})).await;
+    assert_eq!((odd.status, odd.problem()), (422, "invalid_field"));
+}
+
+/// 150,000 operations, a dozen requests at once: what is beyond the limit is counted and not kept.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let apart = crate::apart::Apart::start(&mock, false);
+    let body = format!(r#"{{"operations": [{}]}}"#, vec![r#"["SET", "a", 1]"#; 150_000].join(", "));
+    let mut paths = Vec::new();
+    for _ in 0..12 {
+        let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+        let id = made["conversation_id"].as_str().unwrap();
+        paths.push(format!("/api/v1/conversations/{id}/state/operations"));
+    }
+    let before = apart.memory().unwrap();
+    let peak = std::sync::atomic::AtomicU64::new(before);
+    let asked =
+        futures_util::future::join_all(paths.iter().map(|path| apart.server.call("post", path, Some(&body))));
+    let watched = async {
+        loop {
+            peak.fetch_max(apart.memory().unwrap(), std::sync::atomic::Ordering::Relaxed);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let answers = tokio::select! {
+        answers = asked => answers,
+        () = watched => unreachable!(),
+    };
+    for answer in &answers {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert!(answer.text.len() < 64 << 10, "{}", answer.text.len());
+        let counts = &answer.json["counts"];
+        assert_eq!((&counts["operations"], &counts["applied"]), (&json!(150_000), &json!(10_000)));
+        let told = answer.json["notices"].to_string();
+        assert!(told.contains("10001 to 149999: limit_exceeded"), "{told}");
+    }
+    // Twelve bodies of 2.5 MB at most 16 times, and what stays of them once.
+    let bodies = (12 * body.len() as u64) >> 10;
+    let peak = peak.into_inner() - before;
+    assert!(peak < 16 * bodies, "{peak} KiB for {bodies} KiB of bodies");
+    let kept = apart.memory().unwrap() - before;
+    assert!(kept < 4 * bodies, "{kept} KiB are kept of {bodies} KiB of bodies");
 }

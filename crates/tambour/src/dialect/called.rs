@@ -1,9 +1,11 @@
-//! A call that a reply wrote, held against the registered tools.
+//! A call that a reply wrote, held against the registered tools, and against what was mended in it.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::finding::clip;
+use crate::finding::{Doubt, Report, Rule, clip};
 use crate::options::Options;
+use crate::repair::json::ValueDoubt;
+use crate::span::Place;
 
 /// The notice of a call that is not carried out.
 pub(super) const REFUSED: &str = "tool_call_refused";
@@ -23,13 +25,76 @@ pub(super) enum Fault {
     Forbidden,
     /// The arguments do not satisfy its schema.
     Arguments,
+    /// There are no arguments, and its schema wants some.
+    NoArguments,
+    /// A value of the call may not be the one that was meant.
+    Doubtful(Doubt),
+}
+
+/// What a call may break, in the table of its dialect.
+pub(super) struct Rules {
+    pub(super) unknown: &'static Rule,
+    pub(super) forbidden: &'static Rule,
+    pub(super) arguments: &'static Rule,
+    pub(super) no_arguments: &'static Rule,
+    pub(super) guessed: &'static Rule,
+    pub(super) range: &'static Rule,
+    pub(super) invalid: &'static Rule,
+}
+
+impl Rules {
+    /// The report on a call that may not run.
+    pub(super) fn report(&self, fault: Fault, place: Place, end: usize, message: String) -> Report {
+        let rule = match fault {
+            Fault::Unknown => self.unknown,
+            Fault::Forbidden => self.forbidden,
+            Fault::Arguments => self.arguments,
+            Fault::NoArguments => self.no_arguments,
+            Fault::Doubtful(Doubt::Guess) => self.guessed,
+            Fault::Doubtful(Doubt::Range) => self.range,
+            // The key itself is told by `duplicate_key`, with its place.
+            Fault::Doubtful(Doubt::DuplicateKey) => self.invalid,
+        };
+        Report::new(rule, place, end, message)
+    }
+}
+
+/// Why a call runs not, and in words.
+pub(super) type Refusal = (Fault, String);
+
+/// Refuses a call with such a doubt about one of its values.
+pub(super) fn certain(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), Refusal> {
+    let Some(doubt) = doubt else { return Ok(()) };
+    let message = format!("`{}` is not called: {}", clip(name, 60), doubt.message);
+    Err((Fault::Doubtful(doubt.doubt), message))
+}
+
+/// The arguments of a call that has none: `{}` for a tool whose schema allows that.
+pub(super) fn no_arguments(name: &str, options: &Options) -> Result<Value, Refusal> {
+    let args = Value::Object(Map::new());
+    match check(name, &args, options) {
+        Err((Fault::Arguments, _)) => {
+            Err((Fault::NoArguments, format!("`{}` has no arguments, and needs some", clip(name, 60))))
+        }
+        checked => checked.map(|()| args),
+    }
+}
+
+/// Refuses every call where no tools are registered.
+pub(super) fn registered(name: &str, options: &Options) -> Result<(), Refusal> {
+    match options.tools {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("there is no tool `{}`, since none is registered", clip(name, 60));
+            Err((Fault::Unknown, message))
+        }
+    }
 }
 
 /// Whether the call may run; why not, in words. Without registered tools nobody can say, and nobody runs it.
-pub(super) fn check(name: &str, args: &Value, options: &Options) -> Result<(), (Fault, String)> {
+pub(super) fn check(name: &str, args: &Value, options: &Options) -> Result<(), Refusal> {
     let Some(tools) = &options.tools else {
-        let message = || format!("there is no tool `{}`, since none is registered", clip(name, 60));
-        return if options.tool_loop { Err((Fault::Unknown, message())) } else { Ok(()) };
+        return if options.tool_loop { registered(name, options) } else { Ok(()) };
     };
     let Some(tool) = tools.get(name) else {
         let close = tools.close(name);

@@ -228,6 +228,9 @@ pub struct StateOperation {
     /// Its value, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
     pub value: Option<Value>,
+    /// Why nobody carries it out, whatever the state is: a stable word. Its value is left out then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refused: Option<String>,
 }
 
 /// What came of one operation (F-113).

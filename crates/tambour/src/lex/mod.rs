@@ -8,6 +8,7 @@ pub mod fence;
 pub mod json;
 pub mod marks;
 pub mod markup;
+pub mod prose;
 pub mod scan;
 pub mod seam;
 pub mod signs;

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::dialect::{Action, Call};
 use crate::event::Notice;
-use crate::finding::clip;
+use crate::finding::{Doubt, clip};
 use crate::options::Options;
-use crate::repair::json;
+use crate::repair::json::{self, ValueDoubt};
 use crate::texts::Language;
 
 /// A call as it came.
@@ -30,6 +30,10 @@ enum Refused {
     Unknown,
     Forbidden,
     Json,
+    /// There are none, and the tool needs some.
+    NoArguments,
+    /// A value may not be the one that was meant.
+    Doubtful(ValueDoubt),
     Arguments(String),
 }
 
@@ -66,23 +70,26 @@ impl Beside {
         if !tool.allows(caller.as_deref()) {
             return Err(Refused::Forbidden);
         }
-        let args = self.read(arguments).ok_or(Refused::Json)?;
+        let args = self.read(arguments)?;
         match tool.check(&args, 1).pop() {
             None => Ok(args),
+            Some(_) if arguments.trim().is_empty() => Err(Refused::NoArguments),
             Some(wrong) => Err(Refused::Arguments(format!("`{}`: {}", wrong.pointer, wrong.message))),
         }
     }
 
-    /// The arguments: an object that was complete as it came.
-    fn read(&self, arguments: &str) -> Option<Value> {
+    /// The arguments: an object that was complete as it came, with nothing in it that was guessed.
+    fn read(&self, arguments: &str) -> Result<Value, Refused> {
         if arguments.trim().is_empty() {
-            return Some(Value::Object(Map::new()));
-        }
-        if let Ok(value @ Value::Object(_)) = serde_json::from_str(arguments) {
-            return Some(value);
+            return Ok(Value::Object(Map::new()));
         }
         let found = json::find(arguments, &self.options.limits);
-        found.value.filter(|value| value.is_object() && !found.closed_by_us && found.candidates == 1)
+        let complete = !found.closed_by_us && found.candidates == 1;
+        let value = found.value.filter(|value| value.is_object() && complete).ok_or(Refused::Json)?;
+        match found.doubts.within(&[]) {
+            Some(doubt) => Err(Refused::Doubtful(doubt.clone())),
+            None => Ok(value),
+        }
     }
 
     fn notice(&self, name: &str, refused: &Refused) -> Notice {
@@ -102,6 +109,23 @@ impl Beside {
             }
             (Refused::Json, false) => {
                 ("tool_args_invalid", format!("the arguments of `{name}` are no complete JSON object"))
+            }
+            (Refused::NoArguments, true) => ("args_missing", format!("工具 `{name}` 缺少参数")),
+            (Refused::NoArguments, false) => {
+                ("args_missing", format!("`{name}` has no arguments, and needs some"))
+            }
+            (Refused::Doubtful(doubt), zh) => {
+                let code = match doubt.doubt {
+                    Doubt::Range => "number_out_of_range",
+                    Doubt::DuplicateKey => "duplicate_key",
+                    _ => "value_guessed",
+                };
+                let why = &doubt.message;
+                let message = match zh {
+                    true => format!("工具 `{name}` 的参数不确定，没有执行：{why}"),
+                    false => format!("`{name}` does not run, its arguments are in doubt: {why}"),
+                };
+                (code, message)
             }
             (Refused::Arguments(why), true) => {
                 ("tool_args_invalid", format!("工具 `{name}` 的参数不符合要求：{why}"))

@@ -1,6 +1,6 @@
 //! The rule table of repairs: stable codes, the rows of the specification behind them, an example of each.
 
-use crate::finding::{Level, Rule};
+use crate::finding::{Doubt, Level, Rule};
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $level:ident, [$($row:literal),+], $title:literal,
@@ -107,7 +107,7 @@ rules! {
     NO_VALUE = "json_no_value", Must, ["R-32"],
         "The text holds a JSON value.", "\n" => "{}\n";
     /// A key that stands twice in one object.
-    DUPLICATE_KEY = "duplicate_key", Must, ["P-030", "R-35"],
+    DUPLICATE_KEY = "duplicate_key", Must, ["P-030", "R-35", "R-82"],
         "A key stands once in an object.", "{\"a\":1,\"a\":2}" => "{\"a\":2}";
     /// Deeper or longer than the limits allow.
     LIMIT_EXCEEDED = "limit_exceeded", Must, ["X-007"],
@@ -115,8 +115,9 @@ rules! {
         with ["limits.depth=3"], "[[[[1]]]]" => "[[[1]]]";
 }
 
-/// Repairs that change how a value is written, not what it is (P-026).
-pub static COSMETIC: &[&str] = &[
+/// The repairs that keep the meaning of a value: they change how it is written, and there is one reading (P-026, R-81).
+/// Each other repair is a guess; single places of these rules that differ say so where they are mended.
+static KEEP_MEANING: &[&str] = &[
     TRAILING_COMMA.code,
     QUOTE.code,
     UNQUOTED_KEY.code,
@@ -126,3 +127,8 @@ pub static COSMETIC: &[&str] = &[
     PUNCTUATION.code,
     SPACE.code,
 ];
+
+/// Doubt that a repair of this rule leaves about the value; `None` if the repair keeps the meaning.
+pub fn doubt(rule: &Rule) -> Option<Doubt> {
+    (!KEEP_MEANING.contains(&rule.code)).then_some(Doubt::Guess)
+}

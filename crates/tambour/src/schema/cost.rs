@@ -1,5 +1,8 @@
-//! What it costs to hold a value against a schema. References may double the work at each step, so that a short
-//! schema takes time without bound; the cost is worked out before, each place once.
+//! What it costs to hold a value against a schema, in time and in memory. References may double the work at each step, so that a short
+//! schema takes both without bound; the cost is worked out before, each place once.
+//!
+//! Whether a value is right costs time alone. To say what is wrong with it costs memory too: alternatives (`anyOf`, `oneOf`) tell what is
+//! wrong with the value in the eyes of each, those within them again, and each fault names its places.
 
 use std::collections::HashMap;
 use std::iter;
@@ -7,23 +10,78 @@ use std::iter;
 use serde_json::{Map, Value};
 
 /// Most steps of one check; each takes about as long as looking at a field.
-pub(super) const STEPS: u64 = 4_000_000;
+pub(super) const STEPS: u64 = 2_000_000;
+/// Most bytes of the faults that are collected to say what is wrong.
+pub(super) const REPORT: u64 = 16 << 20;
 /// Most schemas within each other on the way to one place of a value, references counted.
 const DEPTH: usize = 512;
 /// Bytes that a pattern reads in one step, about.
 const BYTES: usize = 32;
 
-/// Keywords whose schema, or each schema in whose list, meets the same value.
-const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+/// Bytes of a fault without the places that it names.
+const FAULT: u64 = 512;
+/// Bytes of a place in a schema for each schema on the way.
+const PLACE: u64 = 64;
+/// Bytes of a value that a fault quotes from the schema, about.
+const QUOTED: u64 = 96;
+/// Bytes of faults that are collected in the time of one step, about.
+const AGAIN: u64 = 64;
+
+/// Keywords whose schema, or each schema in whose list, meets the same value, and all of whose faults are the value's.
+const ALL: [&str; 3] = ["allOf", "then", "else"];
+/// Keywords of alternatives: their faults stand within one.
+const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
+/// Keywords whose schema only decides.
+const DECIDING: [&str; 2] = ["not", "if"];
 /// Keywords whose schemas meet the same value if it has a field.
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords whose schema, or each schema in whose list, meets elements of a list.
-const ELEMENTS: [&str; 5] = ["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"];
+const ELEMENTS: [&str; 4] = ["items", "prefixItems", "additionalItems", "unevaluatedItems"];
 /// Keywords whose schema meets fields of an object.
 const FIELDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Keywords that find one fault each at most, but those that are looked at closer.
+const ASSERTING: [&str; 26] = [
+    "const",
+    "contains",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "maxContains",
+    "maximum",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minContains",
+    "minimum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "multipleOf",
+    "not",
+    "pattern",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "contentEncoding",
+    "contentMediaType",
+    "additionalItems",
+];
 
-/// What is known of a schema before any value.
+/// What a check costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Steps of telling whether the value is right.
+    pub(super) steps: u64,
+    /// Bytes of all faults that there may be, the time of finding them counted in.
+    pub(super) all: u64,
+    /// The same of the fault that is found first, with those within it.
+    pub(super) first: u64,
+}
+
+/// Size of a schema before any value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     nodes: u64,
@@ -47,44 +105,132 @@ impl Size {
         size
     }
 
-    /// Whether `value` can be held against `schema`, whose size this is, in [`STEPS`].
-    pub(super) fn allows(self, schema: &Value, value: &Value) -> bool {
+    /// Steps of telling whether `value` is right by `schema`, whose size this is; `None` if they are more than `most`.
+    pub(super) fn steps(self, schema: &Value, value: &Value, most: u64) -> Option<u64> {
         // Without references each schema meets each place once at most.
         let mut places = 0u64;
         walk(value, &mut |value| places += 1 + value.as_str().map_or(0, steps));
-        if !self.refers && self.nodes.saturating_mul(places) <= STEPS {
-            return true;
+        let product = self.nodes.saturating_mul(places);
+        if !self.refers && product <= most.min(FEW) {
+            return Some(product);
         }
+        self.cost(schema, value, most).map(|cost| cost.steps)
+    }
+
+    /// The whole cost; `None` if its steps are more than `most`.
+    pub(super) fn cost(self, schema: &Value, value: &Value, most: u64) -> Option<Cost> {
         if self.refers && self.addressed {
-            return false;
+            return None;
         }
-        let mut cost = Cost { root: schema, known: HashMap::new(), visits: 0 };
-        cost.of(schema, value, 0).is_some_and(|steps| steps <= STEPS)
+        Walk::new(schema, most).of(schema, value, At::default())
+    }
+
+    /// Whether there is a place in `schema` whose check has no end, or takes more than [`STEPS`] whatever stands there: its pointer.
+    pub(super) fn endless(self, schema: &Value) -> Option<String> {
+        if !self.refers || self.addressed {
+            return None;
+        }
+        let mut walk = Walk::new(schema, STEPS);
+        first_endless(&mut walk, schema, &mut String::new())
     }
 }
 
-/// `None` anywhere: too much.
-struct Cost<'a> {
+/// Steps that are so few that it is not worth while to count them exactly.
+const FEW: u64 = 4096;
+
+fn first_endless<'a>(walk: &mut Walk<'a>, value: &'a Value, pointer: &mut String) -> Option<String> {
+    let length = pointer.len();
+    match value {
+        Value::Object(fields) => {
+            let is_schema = fields.keys().any(|key| {
+                let key = key.as_str();
+                REFERENCES.contains(&key)
+                    || ALL.contains(&key)
+                    || ALTERNATIVES.contains(&key)
+                    || DECIDING.contains(&key)
+            });
+            if is_schema && walk.of(value, &Value::Null, At::default()).is_none() {
+                return Some(pointer.clone());
+            }
+            for (key, value) in fields {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                let found = first_endless(walk, value, pointer);
+                if found.is_some() {
+                    return found;
+                }
+                pointer.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{at}"));
+                let found = first_endless(walk, value, pointer);
+                if found.is_some() {
+                    return found;
+                }
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
+    None
+}
+
+/// How far a check has come on its way to one place.
+#[derive(Clone, Copy, Default)]
+struct At {
+    schemas: usize,
+    /// Bytes of the pointer into the value.
+    pointer: u64,
+}
+
+impl At {
+    fn next(self) -> At {
+        At { schemas: self.schemas + 1, ..self }
+    }
+
+    fn below(self, key: usize) -> At {
+        At { schemas: self.schemas + 1, pointer: self.pointer + 1 + key as u64 }
+    }
+
+    /// Bytes of a fault here.
+    fn fault(self) -> u64 {
+        FAULT + 2 * self.pointer + 2 * PLACE * self.schemas as u64
+    }
+}
+
+/// Works out a cost. `None` anywhere: too much.
+struct Walk<'a> {
     root: &'a Value,
+    most: u64,
     /// By the addresses of a schema that is referred to and of a value; nothing while it is being worked out.
-    known: HashMap<(*const Value, *const Value), Option<u64>>,
+    known: HashMap<(*const Value, *const Value), Option<Cost>>,
+    /// Bytes of values that faults quote, by their addresses.
+    quoted: HashMap<*const Value, u64>,
     /// Steps of working it out.
     visits: u64,
 }
 
-impl<'a> Cost<'a> {
-    fn of(&mut self, schema: &'a Value, value: &'a Value, depth: usize) -> Option<u64> {
+impl<'a> Walk<'a> {
+    fn new(root: &'a Value, most: u64) -> Walk<'a> {
+        Walk { root, most, known: HashMap::new(), quoted: HashMap::new(), visits: 0 }
+    }
+
+    fn of(&mut self, schema: &'a Value, value: &'a Value, at: At) -> Option<Cost> {
         self.visits += 1;
-        if depth > DEPTH || self.visits > STEPS {
+        if at.schemas > DEPTH || self.visits > STEPS {
             return None;
         }
-        let Some(fields) = schema.as_object() else { return Some(1) };
-        let mut steps = self.in_place(fields, value, depth + 1)?;
-        let text = value.as_str().filter(|_| fields.contains_key("pattern"));
-        steps = add(steps, text.map_or(0, self::steps))?;
+        let Some(fields) = schema.as_object() else {
+            let fault = if schema == &Value::Bool(false) { at.fault() } else { 0 };
+            return Some(Cost { steps: 1, all: fault, first: fault });
+        };
+        let mut cost = self.own(fields, value, at)?;
+        self.in_place(&mut cost, fields, value, at.next())?;
         match value {
-            Value::Object(members) => steps = add(steps, self.members(fields, members, depth + 1)?)?,
-            Value::Array(items) => steps = add(steps, self.elements(fields, items, depth + 1)?)?,
+            Value::Object(members) => self.members(&mut cost, fields, members, at)?,
+            Value::Array(items) => self.elements(&mut cost, fields, items, at)?,
             _ => {}
         }
         // To know what no other keyword has looked at, they are asked again for each place.
@@ -93,72 +239,183 @@ impl<'a> Cost<'a> {
             Value::Array(items) if fields.contains_key("unevaluatedItems") => items.len(),
             _ => 0,
         };
-        within(steps.saturating_mul(1 + places as u64))
+        let again = cost.steps.saturating_mul(places as u64);
+        self.decide(&mut cost, again)?;
+        Some(cost)
     }
 
-    fn in_place(&mut self, fields: &'a Map<String, Value>, value: &'a Value, depth: usize) -> Option<u64> {
+    /// The keywords that look at the value alone.
+    fn own(&mut self, fields: &'a Map<String, Value>, value: &'a Value, at: At) -> Option<Cost> {
         let mut steps = 1 + fields.len() as u64;
+        let text = value.as_str().filter(|_| fields.contains_key("pattern"));
+        steps += text.map_or(0, self::steps);
+        let mut faults = fields.keys().filter(|key| ASSERTING.contains(&key.as_str())).count() as u64;
+        faults += u64::from(fields.get("type").is_some_and(|types| !is_of(types, value)));
+        let mut quoted = fields.get("const").map_or(0, |value| self.quoted(value));
+        if let Some(listed) = fields.get("enum") {
+            steps += listed.as_array().map_or(0, Vec::len) as u64;
+            faults += 1;
+            quoted += self.quoted(listed);
+        }
+        if let (Some(Value::Array(names)), Value::Object(members)) = (fields.get("required"), value) {
+            steps += names.len() as u64;
+            let lacking =
+                names.iter().filter(|name| name.as_str().is_none_or(|name| !members.contains_key(name)));
+            faults += lacking.count() as u64;
+        }
+        if let (Some(Value::Object(names)), Value::Object(_)) = (fields.get("dependentRequired"), value) {
+            let names =
+                names.values().filter_map(Value::as_array).map(|names| names.len() as u64).sum::<u64>();
+            steps += names;
+            faults += names;
+        }
+        // Those that no schema names are told by name.
+        let members = value.as_object().filter(|_| FIELDS.iter().any(|key| fields.contains_key(*key)));
+        quoted += members.into_iter().flat_map(Map::keys).map(|key| QUOTED + key.len() as u64).sum::<u64>();
+        let all = faults.saturating_mul(at.fault()).saturating_add(quoted);
+        let first = if faults > 0 { at.fault().saturating_add(quoted) } else { 0 };
+        self.within(Cost { steps, all, first })
+    }
+
+    fn in_place(
+        &mut self,
+        cost: &mut Cost,
+        fields: &'a Map<String, Value>,
+        value: &'a Value,
+        at: At,
+    ) -> Option<()> {
         for target in REFERENCES.iter().filter_map(|key| fields.get(*key)?.as_str()) {
-            steps = add(steps, self.referred(target, value, depth)?)?;
+            let referred = self.referred(target, value, at)?;
+            self.add(cost, referred)?;
         }
-        for schema in IN_PLACE.iter().filter_map(|key| fields.get(*key)).flat_map(each) {
-            steps = add(steps, self.of(schema, value, depth)?)?;
+        for schema in ALL.iter().filter_map(|key| fields.get(*key)).flat_map(each) {
+            let schema = self.of(schema, value, at)?;
+            self.add(cost, schema)?;
         }
-        let listed = fields.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        for schemas in ALTERNATIVES.iter().filter_map(|key| fields.get(*key)) {
+            let (mut steps, mut faults, mut fits) = (0u64, at.fault(), false);
+            for schema in each(schemas) {
+                let one = self.of(schema, value, at)?;
+                steps = steps.saturating_add(one.steps);
+                fits |= one.all == 0;
+                // What is right is asked once more before anything is told.
+                faults = faults.saturating_add(one.all).saturating_add(one.steps.saturating_mul(AGAIN));
+            }
+            // One in which nothing can be wrong is enough, where one is.
+            let faults = if fits && fields.get("anyOf").is_some_and(|any| std::ptr::eq(any, schemas)) {
+                0
+            } else {
+                faults
+            };
+            self.add(cost, Cost { steps, all: faults, first: faults })?;
+        }
+        for schema in DECIDING.iter().filter_map(|key| fields.get(*key)) {
+            let steps = self.of(schema, value, at)?.steps;
+            self.decide(cost, steps)?;
+        }
         let dependent = DEPENDENT.iter().filter_map(|key| fields.get(*key)?.as_object()).flatten();
         for (_, schema) in dependent.filter(|(key, _)| value.get(key).is_some()) {
-            steps = add(steps, self.of(schema, value, depth)?)?;
+            let schema = self.of(schema, value, at)?;
+            self.add(cost, schema)?;
         }
-        add(steps, listed as u64)
+        Some(())
     }
 
     fn members(
         &mut self,
+        cost: &mut Cost,
         fields: &'a Map<String, Value>,
         members: &'a Map<String, Value>,
-        depth: usize,
-    ) -> Option<u64> {
+        at: At,
+    ) -> Option<()> {
         let object = |key: &str| fields.get(key).and_then(Value::as_object);
         let (properties, patterns) = (object("properties"), object("patternProperties"));
-        let mut steps = 0;
         for (key, value) in members {
+            let at = at.below(key.len());
             let named = properties.and_then(|properties| properties.get(key));
             // Whether a pattern matches is not looked at: it may.
             let matched = patterns.into_iter().flat_map(Map::values);
-            let others = FIELDS.iter().filter_map(|key| fields.get(*key));
+            let others = FIELDS.iter().filter_map(|key| fields.get(*key)).filter(|schema| schema.is_object());
             for schema in named.into_iter().chain(matched).chain(others) {
-                steps = add(steps, self.of(schema, value, depth)?)?;
+                let schema = self.of(schema, value, at)?;
+                self.add(cost, schema)?;
             }
-            steps = add(steps, patterns.map_or(0, Map::len) as u64 * (1 + self::steps(key)))?;
+            let patterns = patterns.map_or(0, Map::len) as u64 * (1 + self::steps(key));
+            self.add(cost, Cost { steps: patterns, ..Cost::default() })?;
             if let Some(names) = fields.get("propertyNames") {
-                steps = add(steps, self.of(names, &Value::Null, depth)? + self::steps(key))?;
+                let mut names = self.of(names, &Value::Null, at)?;
+                names.steps += self::steps(key);
+                self.add(cost, names)?;
             }
         }
-        Some(steps)
+        Some(())
     }
 
-    fn elements(&mut self, fields: &'a Map<String, Value>, items: &'a [Value], depth: usize) -> Option<u64> {
-        let mut steps = 0;
+    fn elements(
+        &mut self,
+        cost: &mut Cost,
+        fields: &'a Map<String, Value>,
+        items: &'a [Value],
+        at: At,
+    ) -> Option<()> {
+        let below = |index: usize| at.below(1 + index.checked_ilog10().unwrap_or(0) as usize);
         for key in ELEMENTS {
             match fields.get(key) {
                 // Each schema for one element.
                 Some(Value::Array(schemas)) => {
-                    for (schema, item) in iter::zip(schemas, items) {
-                        steps = add(steps, self.of(schema, item, depth)?)?;
+                    for (index, (schema, item)) in iter::zip(schemas, items).enumerate() {
+                        let one = self.of(schema, item, below(index))?;
+                        self.add(cost, one)?;
                     }
                 }
                 Some(schema) => {
-                    for item in items {
-                        steps = add(steps, self.of(schema, item, depth)?)?;
+                    for (index, item) in items.iter().enumerate() {
+                        let one = self.of(schema, item, below(index))?;
+                        self.add(cost, one)?;
                     }
                 }
                 None => {}
             }
         }
-        Some(steps)
+        if let Some(schema) = fields.get("contains") {
+            for (index, item) in items.iter().enumerate() {
+                let steps = self.of(schema, item, below(index))?.steps;
+                self.decide(cost, steps)?;
+            }
+        }
+        Some(())
     }
 
-    fn referred(&mut self, target: &str, value: &'a Value, depth: usize) -> Option<u64> {
+    /// Adds what is looked at besides.
+    fn add(&self, cost: &mut Cost, more: Cost) -> Option<()> {
+        let Cost { steps, all, first } = *cost;
+        *cost = self.within(Cost {
+            steps: steps.saturating_add(more.steps),
+            all: all.saturating_add(more.all),
+            first: first.max(more.first),
+        })?;
+        Some(())
+    }
+
+    /// Adds what only decides, and tells nothing.
+    fn decide(&self, cost: &mut Cost, steps: u64) -> Option<()> {
+        self.add(cost, Cost { steps, all: steps.saturating_mul(AGAIN), first: 0 })
+    }
+
+    fn within(&self, cost: Cost) -> Option<Cost> {
+        (cost.steps <= self.most).then_some(cost)
+    }
+
+    /// Bytes of a value that faults quote.
+    fn quoted(&mut self, value: &'a Value) -> u64 {
+        *self.quoted.entry(std::ptr::from_ref(value)).or_insert_with(|| {
+            let mut bytes = 0u64;
+            walk(value, &mut |value| bytes += QUOTED + value.as_str().map_or(0, str::len) as u64);
+            bytes
+        })
+    }
+
+    fn referred(&mut self, target: &str, value: &'a Value, at: At) -> Option<Cost> {
         let schema = self.resolve(target)?;
         let place = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
         if let Some(known) = self.known.get(&place) {
@@ -166,9 +423,9 @@ impl<'a> Cost<'a> {
         }
         // A reference that leads back here without going into the value has no end.
         self.known.insert(place, None);
-        let steps = self.of(schema, value, depth);
-        self.known.insert(place, steps);
-        steps
+        let cost = self.of(schema, value, at);
+        self.known.insert(place, cost);
+        cost
     }
 
     /// What a reference within the schema leads to.
@@ -193,19 +450,23 @@ impl<'a> Cost<'a> {
     }
 }
 
+/// Whether a value is of one of these types. An integer may be written with a fraction of zeros: that is left to the check.
+fn is_of(types: &Value, value: &Value) -> bool {
+    each(types).iter().filter_map(Value::as_str).any(|name| match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Number(number) => name == "number" || name == "integer" && !number.is_f64(),
+        Value::String(_) => name == "string",
+        Value::Array(_) => name == "array",
+        Value::Object(_) => name == "object",
+    })
+}
+
 fn each(value: &Value) -> &[Value] {
     match value {
         Value::Array(schemas) => schemas,
         schema => std::slice::from_ref(schema),
     }
-}
-
-fn add(one: u64, other: u64) -> Option<u64> {
-    within(one.saturating_add(other))
-}
-
-fn within(steps: u64) -> Option<u64> {
-    (steps <= STEPS).then_some(steps)
 }
 
 /// Steps of reading a text.
@@ -214,7 +475,7 @@ fn steps(text: &str) -> u64 {
 }
 
 /// A fragment of an address as a JSON Pointer.
-fn decoded(fragment: &str) -> Option<String> {
+pub(super) fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
     while let Some(byte) = rest.next() {

@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::cost::{STEPS, Size};
+use super::references::{References, each, escaped};
 
 /// What a schema may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,9 +29,17 @@ pub struct Unfit {
     pub pointer: String,
     /// What is wrong there, the place included, and what to do where it is a limit.
     pub message: String,
-    /// Whether it is a schema, and over a limit.
-    pub over_limit: bool,
+    /// `invalid_schema`, `schema_limit`, or `schema_too_complex`.
+    pub code: &'static str,
 }
+
+/// What is no schema, or cannot be used as one.
+pub(super) const INVALID: &str = "invalid_schema";
+/// What is one, and over a limit.
+const LIMIT: &str = "schema_limit";
+
+/// Most schemas within each other, references followed: each takes room on the stack of whoever compiles it.
+const LEVELS: usize = 1024;
 
 impl Default for SchemaLimits {
     fn default() -> SchemaLimits {
@@ -43,6 +54,12 @@ impl SchemaLimits {
         SchemaLimits { patterns, pattern_bytes }
     }
 
+    /// No limits: for a schema of somebody who is trusted.
+    pub(super) fn none() -> SchemaLimits {
+        // The size of a pattern is what the engine allows by itself.
+        SchemaLimits { patterns: usize::MAX, pattern_bytes: 10 << 20 }
+    }
+
     /// Compiles a schema within the limits.
     pub(super) fn compile(&self, schema: &Value) -> Result<Validator, Unfit> {
         if let Some(pointer) = Patterns::new(self.patterns).first_over(schema) {
@@ -51,43 +68,42 @@ impl SchemaLimits {
                 "the pattern at `{pointer}` is one more than the {patterns} that a schema may have: \
                  use `enum`, `const`, `format` or lengths in the place of some"
             );
-            return Err(Unfit { pointer, message, over_limit: true });
+            return Err(Unfit { pointer, message, code: LIMIT });
         }
         let options = PatternOptions::regex().size_limit(self.pattern_bytes);
         // The table that matching fills is bounded like the pattern; without room for it another engine matches, linear too.
         let options = options.dfa_size_limit(self.pattern_bytes);
-        super::compile(schema, options).map_err(|error| self.unfit(&error))
+        super::compile(schema, options).map_err(|error| self.unfit(schema, &error))
     }
 
-    fn unfit(&self, error: &ValidationError<'_>) -> Unfit {
+    fn unfit(&self, schema: &Value, error: &ValidationError<'_>) -> Unfit {
+        if let ValidationErrorKind::Referencing(_) = error.kind()
+            && let Some(unfit) = References::of(schema).first(false)
+        {
+            return unfit;
+        }
         let pointer = error.instance_path().to_string();
         let place = super::place(&pointer);
         let pattern = match error.kind() {
             ValidationErrorKind::Format { format } if format == "regex" => error.instance().as_str(),
             _ => None,
         };
-        let (message, over_limit) = match pattern {
+        let (message, code) = match pattern {
             Some(pattern) if !is_pattern(pattern) => {
-                (format!("not a JSON Schema: the pattern at {place} is no regular expression"), false)
+                (format!("not a JSON Schema: the pattern at {place} is no regular expression"), INVALID)
             }
-            Some(pattern) if looks_around(pattern) => (
-                format!(
-                    "the pattern at {place} has a look-around or a back reference: matching those takes time without \
-                     bound, so write it without them"
-                ),
-                false,
-            ),
+            Some(pattern) if looks_around(pattern) => (looking_around(&place), INVALID),
             Some(_) => (
                 format!(
                     "the pattern at {place} takes more than {} bytes when it is compiled: repeat less often in it, and \
                      bound the length by `maxLength` instead",
                     self.pattern_bytes
                 ),
-                true,
+                LIMIT,
             ),
-            None => (format!("not a JSON Schema: {error} at {place}"), false),
+            None => (format!("not a JSON Schema: {error} at {place}"), INVALID),
         };
-        Unfit { pointer, message, over_limit }
+        Unfit { pointer, message, code }
     }
 }
 
@@ -98,6 +114,55 @@ impl fmt::Display for Unfit {
 }
 
 impl std::error::Error for Unfit {}
+
+/// Whether a schema has the form of one, as far as that is cheap to tell.
+pub(super) fn form(schema: &Value) -> Result<(), Unfit> {
+    jsonschema::meta::validate(schema).map_err(|error| {
+        let pointer = error.instance_path().to_string();
+        let message = format!("not a JSON Schema: {error} at {}", super::place(&pointer));
+        Unfit { pointer, message, code: INVALID }
+    })?;
+    if let Some(pointer) = first_pattern(schema, looks_around) {
+        let message = looking_around(&super::place(&pointer));
+        return Err(Unfit { pointer, message, code: INVALID });
+    }
+    References::of(schema).first(true).map_or(Ok(()), Err)
+}
+
+/// Whether a schema can be compiled and checked in bounded time, on a stack of bounded size.
+pub(super) fn bounded(schema: &Value) -> Result<(), Unfit> {
+    let refused =
+        |pointer: String, why: String| Err(Unfit { pointer, message: why, code: super::TOO_COMPLEX });
+    let references = References::of(schema);
+    if let Some(unfit) = references.first(true) {
+        return Err(unfit);
+    }
+    if references.levels() > LEVELS {
+        let why = format!(
+            "the schema has more than {LEVELS} levels, references followed: put what repeats into fewer `$defs`"
+        );
+        return refused(String::new(), why);
+    }
+    match Size::of(schema).endless(schema) {
+        None => Ok(()),
+        Some(pointer) => {
+            let why = format!(
+                "whatever value stands there, checking it against the schema at {} would take more than {STEPS} steps, or has no \
+                 end: its references multiply (`anyOf` and the like of references to the same kind), or lead back to it; name each \
+                 alternative once",
+                super::place(&pointer)
+            );
+            refused(pointer, why)
+        }
+    }
+}
+
+fn looking_around(place: &str) -> String {
+    format!(
+        "the pattern at {place} has a look-around or a back reference: matching those takes time without bound, so write it \
+         without them"
+    )
+}
 
 /// Whether a text has the form of a pattern; nothing is compiled for that.
 fn is_pattern(text: &str) -> bool {
@@ -114,6 +179,22 @@ fn looks_around(pattern: &str) -> bool {
     };
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign))
         || pattern.match_indices('\\').any(|(at, _)| back(at))
+}
+
+/// The place of the first pattern like that.
+fn first_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
+    let mut found = None;
+    each(schema, &mut |pointer, fields| {
+        let pattern = fields.get("pattern").and_then(Value::as_str);
+        let keys = fields.get("patternProperties").and_then(Value::as_object);
+        if pattern.is_some_and(fits) {
+            found = Some(format!("{pointer}/pattern"));
+        } else if let Some(key) = keys.into_iter().flat_map(Map::keys).find(|key| fits(key)) {
+            found = Some(format!("{pointer}/patternProperties/{}", escaped(key)));
+        }
+        found.is_none()
+    });
+    found
 }
 
 /// Counts the patterns of a schema. References reach any place of it, so that all places count.
@@ -136,10 +217,12 @@ impl<'a> Patterns<'a> {
 
     /// The place of the first one that is too many.
     fn first_over(mut self, schema: &'a Value) -> Option<String> {
-        self.walk(schema).then(|| {
-            let escaped = self.path.iter().map(|part| part.replace('~', "~0").replace('/', "~1"));
-            escaped.fold(String::new(), |pointer, part| pointer + "/" + &part)
-        })
+        self.walk(schema).then(|| self.pointer())
+    }
+
+    fn pointer(&self) -> String {
+        let escaped = self.path.iter().map(|part| part.replace('~', "~0").replace('/', "~1"));
+        escaped.fold(String::new(), |pointer, part| pointer + "/" + &part)
     }
 
     /// Whether there are too many; the path leads to the one then.

@@ -12,6 +12,7 @@
 
 mod cost;
 mod limits;
+mod references;
 mod shape;
 
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
-use cost::Size;
+use cost::{REPORT, STEPS, Size};
 pub use limits::{SchemaLimits, Unfit};
 
 /// Most characters of a message of the schema library: values of any length may stand in it.
@@ -44,7 +45,12 @@ pub struct Mismatch {
     pub pointer: String,
     /// What is wrong there.
     pub message: String,
+    /// Whether the check was cut, since it would take too much time or memory.
+    pub too_complex: bool,
 }
+
+/// The code of what is told of a check that was cut, and of a schema that no value could be checked against.
+pub const TOO_COMPLEX: &str = "schema_too_complex";
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Schema) -> bool {
@@ -60,18 +66,18 @@ impl Schema {
     /// # Errors
     /// It is none, or refers to another document.
     pub fn new(value: Value) -> Result<Schema> {
-        let validator = compile(&value, PatternOptions::regex()).map_err(|error| {
-            let place = place(&error.instance_path().to_string());
-            Error::invalid(format!("not a JSON Schema: {error} at {place}"))
-        })?;
+        let validator =
+            SchemaLimits::none().compile(&value).map_err(|unfit| Error::invalid(unfit.message))?;
         Ok(Schema::of(value, validator))
     }
 
-    /// Compiles a schema of somebody who is not trusted: its patterns are bounded in number and size.
+    /// Compiles a schema of somebody who is not trusted: its patterns are bounded in number and size, and one that no value could be checked
+    /// against in time is refused.
     ///
     /// # Errors
     /// See [`Unfit`].
     pub fn limited(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, Unfit> {
+        limits::bounded(&value)?;
         let validator = limits.compile(&value)?;
         Ok(Schema::of(value, validator))
     }
@@ -90,12 +96,9 @@ impl Schema {
     /// A schema that keeps the form of one, which is cheap to tell; it is compiled when it is first needed.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not, refers to another document, or has a pattern that looks around.
     pub fn checked(value: Value) -> Result<Schema> {
-        jsonschema::meta::validate(&value).map_err(|error| {
-            let place = place(&error.instance_path().to_string());
-            Error::invalid(format!("not a JSON Schema: {error} at {place}"))
-        })?;
+        limits::form(&value).map_err(|unfit| Error::invalid(unfit.message))?;
         Ok(Schema::trusted(value))
     }
 
@@ -111,33 +114,63 @@ impl Schema {
         limits::Patterns::count(&self.value)
     }
 
-    /// What is wrong with `value`: the first `most` places. A value that would take more than four million steps to check,
-    /// about half a second, is not checked; that is what is wrong with it then.
+    /// What is wrong with `value`: the first `most` places. A value that would take more than two million steps to check, some hundredths of a
+    /// second, is not checked; that is what is wrong with it then. Where collecting all faults would take more than 16 MiB, the first is
+    /// told alone, or that there is one.
     #[must_use]
     pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
-        let alone = |message: String| vec![Mismatch { pointer: String::new(), message }];
-        if !self.size.allows(&self.value, value) {
-            return alone(format!(
-                "checking it against its schema would take more than {} steps",
-                cost::STEPS
-            ));
-        }
+        let mut left = u64::MAX;
+        self.check_within(value, most, &mut left)
+    }
+
+    /// The same for one of several values, which have so many steps together. Takes off what this one takes.
+    pub(crate) fn check_within(&self, value: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
+        let alone = |message: String, too_complex| {
+            // What is told of it stands in findings of several rules, all of which say this.
+            let message = if too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
+            vec![Mismatch { pointer: String::new(), message, too_complex }]
+        };
+        let Some(steps) = self.size.steps(&self.value, value, STEPS.min(*left)) else {
+            let message = if *left < STEPS {
+                "the checks of the values before it have taken the steps that all may take together"
+                    .to_owned()
+            } else {
+                format!("checking it against its schema would take more than {STEPS} steps")
+            };
+            return alone(message, true);
+        };
+        *left = left.saturating_sub(steps);
         let mismatch = |error: ValidationError<'_>| Mismatch {
             pointer: error.instance_path().to_string(),
             message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
+            too_complex: false,
         };
-        match self.validator() {
-            // Most values are right, and to tell that is cheaper than to look for what is wrong.
-            Some(validator) if validator.is_valid(value) => Vec::new(),
-            Some(validator) => validator.iter_errors(value).take(most).map(mismatch).collect(),
-            None => alone("there is no usable schema".to_owned()),
+        let Some(validator) = self.validator() else {
+            return alone("there is no usable schema".to_owned(), false);
+        };
+        // Most values are right, and to tell that is cheaper than to look for what is wrong.
+        if validator.is_valid(value) {
+            return Vec::new();
+        }
+        match self.size.cost(&self.value, value, STEPS) {
+            Some(cost) if cost.all <= REPORT => {
+                validator.iter_errors(value).take(most).map(mismatch).collect()
+            }
+            Some(cost) if cost.first <= REPORT => {
+                validator.validate(value).err().map(mismatch).into_iter().take(most).collect()
+            }
+            _ => {
+                let message =
+                    format!("it breaks its schema; to say where would take more than {REPORT} bytes");
+                alone(message, true)
+            }
         }
     }
 
     /// Whether `value` satisfies it, and can be checked ([`Schema::check`]).
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
-        self.size.allows(&self.value, value)
+        self.size.steps(&self.value, value, STEPS).is_some()
             && self.validator().is_some_and(|validator| validator.is_valid(value))
     }
 
@@ -155,7 +188,7 @@ impl Schema {
     }
 
     fn validator(&self) -> Option<&Validator> {
-        self.validator.get_or_init(|| compile(&self.value, PatternOptions::regex()).ok()).as_ref()
+        self.validator.get_or_init(|| SchemaLimits::none().compile(&self.value).ok()).as_ref()
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::diff::{Difference, diff};
 use super::operation::{Op, Operation};
-use super::run::{Run, nested, undo};
+use super::run::{Ran, Run, nested, undo};
 use super::spot::{Part, Spot, at, insert, path_of, take};
 use super::{ApplyOptions, OpResult};
 use crate::error::{Error, Result};
@@ -39,7 +39,8 @@ impl Applied {
         operations: Vec<Operation>,
         options: &ApplyOptions<'_>,
     ) -> Applied {
-        let (results, spots) = Run::of(state, &operations, options);
+        let Ran { operations: settled, results, spots } = Run::of(state, &operations, options);
+        let operations = settled.unwrap_or(operations);
         Applied { message: message.into(), analysis, operations, results, spots }
     }
 

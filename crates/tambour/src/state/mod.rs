@@ -16,6 +16,7 @@
 //!
 //! [`History`] keeps what was applied, by message: the present state is a fold of it, and every message can be gone back to.
 
+mod command;
 mod diff;
 mod history;
 mod measure;
@@ -26,8 +27,10 @@ pub(crate) mod rules;
 mod run;
 mod spot;
 
+pub use command::Command;
 pub use diff::{Difference, diff};
 pub use history::{Applied, History, Point, RollbackError, fold, rollback};
+pub use number::bounded;
 pub use operation::{OPS, Op, Operation, Reason, Refusal};
 pub use path::{Path, PathError, Step};
 pub use spot::{Part, Spot};
@@ -78,8 +81,15 @@ impl Attached {
 /// The operations of an event, as they were read.
 #[must_use]
 pub fn of_event(update: &StateUpdate) -> Vec<Operation> {
-    let read = |StateOperation { op, path, value }: &StateOperation| {
-        Operation::stored(op.clone(), path.clone(), value.clone())
+    let read = |StateOperation { op, path, value, refused }: &StateOperation| {
+        let operation = Operation::stored(op.clone(), path.clone(), value.clone());
+        let reason = refused
+            .as_ref()
+            .map(|word| Reason::deserialize(Value::from(word.as_str())).unwrap_or(Reason::ValueGuessed));
+        match reason {
+            Some(reason) => operation.refuse(reason, "it was refused when it was read"),
+            None => operation,
+        }
     };
     update.operations.iter().map(read).collect()
 }
@@ -90,7 +100,8 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
     let operation = |operation: &Operation| StateOperation {
         op: operation.op().to_owned(),
         path: operation.path().to_owned(),
-        value: operation.value().cloned(),
+        value: operation.value().filter(|_| operation.refused().is_none()).cloned(),
+        refused: operation.refused().map(|reason| reason.to_string()),
     };
     let result = |result: &OpResult| StateResult {
         index: result.index,
@@ -156,7 +167,7 @@ pub struct OpResult {
 /// Costs what the operations and the values they touch cost, and one walk through the state to count it; taking a field or
 /// element out moves those behind it. The state is never copied.
 pub fn apply(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Vec<OpResult> {
-    Run::of(state, operations, options).0
+    Run::of(state, operations, options).results
 }
 
 /// A field that is given, also if it is null.

@@ -1,5 +1,7 @@
 //! Arithmetic of the state (F-113, F-114): exact in decimals, integers stay integers.
 
+use std::borrow::Cow;
+
 use bigdecimal::{BigDecimal, Zero};
 use serde_json::Number;
 
@@ -25,6 +27,51 @@ pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Numb
     }
     decimal(op, place, operand)
 }
+
+/// Whether a number is kept exactly: a whole number of 64 bits, or a decimal within the whole numbers that a double holds.
+pub(super) fn is_in_range(number: &Number) -> bool {
+    integer(number).is_some() || number.as_f64().is_some_and(|double| double.abs() <= EXACT)
+}
+
+/// A text of JSON whose numbers that no double holds are the largest one, which is refused by itself wherever it is used
+/// (R-81). A text without such numbers is as it was.
+#[must_use]
+pub fn bounded(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let (mut result, mut copied, mut at) = (String::new(), 0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += 1 + usize::from(bytes[at] == b'\\');
+                }
+                at += 1;
+            }
+            b'0'..=b'9' | b'-' => {
+                let word = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let end = at + bytes[at..].iter().take_while(word).count();
+                let number = &text[at..end];
+                if number.parse().is_ok_and(f64::is_infinite) {
+                    result.push_str(&text[copied..at]);
+                    result.push_str(if number.starts_with('-') { "-" } else { "" });
+                    result.push_str(LARGEST);
+                    copied = end;
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    result.push_str(&text[copied..]);
+    Cow::Owned(result)
+}
+
+/// The largest double.
+const LARGEST: &str = "1.7976931348623157e308";
 
 fn decimal(op: Op, place: &Number, operand: &Number) -> Result<Number, Refusal> {
     let (a, b) = (exact(place)?, exact(operand)?);

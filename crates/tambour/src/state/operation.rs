@@ -3,8 +3,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
+use super::command::Command;
+use super::number::is_in_range;
 use super::path::{Path, Step};
 use super::rules;
 use crate::error::{Error, Result};
@@ -108,6 +110,10 @@ pub enum Reason {
     NumberOutOfRange,
     /// The result breaks the schema of the state.
     SchemaViolation,
+    /// The result cannot be checked against the schema in bounded time, or the checks of the block have taken theirs.
+    SchemaTooComplex,
+    /// What was written is no JSON, and its value could be another one than was read.
+    ValueGuessed,
     /// A limit of the state.
     LimitExceeded,
     /// It would have been done, but another one of the same block was refused and all are done or none.
@@ -141,10 +147,16 @@ pub struct Operation {
     /// The value; all of it if it was no operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
+    /// Why it is not to be carried out, where that does not show in what is kept of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Reason>,
     #[serde(skip)]
     read: std::result::Result<(Op, Path), Refusal>,
     #[serde(skip)]
     spelled: Option<String>,
+    /// What the state decides about it.
+    #[serde(skip)]
+    command: Option<Box<Command>>,
 }
 
 /// An operation as it is stored and sent.
@@ -155,11 +167,17 @@ struct Written {
     path: String,
     #[serde(default, deserialize_with = "super::given")]
     value: Option<Value>,
+    #[serde(default)]
+    refused: Option<Reason>,
 }
 
 impl From<Written> for Operation {
     fn from(written: Written) -> Operation {
-        Operation::read(written.op, written.path, written.value)
+        let operation = Operation::read(written.op, written.path, written.value);
+        match written.refused {
+            Some(reason) => operation.refuse(reason, "it was refused when it was read"),
+            None => operation,
+        }
     }
 }
 
@@ -170,7 +188,7 @@ impl Operation {
         let name = op.name().to_owned();
         let text = path.to_string();
         let read = fits(op, value.as_ref()).map(|()| (op, path));
-        Operation { op: name, path: text, value, read, spelled: None }
+        Operation { op: name, path: text, value, refused: None, read, spelled: None, command: None }
     }
 
     /// The operations of a block: a JSON array of arrays `[op, path, value?]`.
@@ -229,7 +247,15 @@ impl Operation {
                     format!("there is no operation {}; known: {}", shown(&written), known.join(", "));
                 Refusal::new(Reason::OperationUnknown, message)
             };
-            return Operation { op: written, path, value, read: Err(refusal), spelled: None };
+            return Operation {
+                op: written,
+                path,
+                value,
+                refused: None,
+                read: Err(refusal),
+                spelled: None,
+                command: None,
+            };
         };
         let read = fits(op, value.as_ref()).and_then(|()| match path.parse() {
             Ok(path) => Ok((op, path)),
@@ -239,7 +265,48 @@ impl Operation {
             }
         });
         let spelled = (written != op.name()).then_some(written);
-        Operation { op: op.name().to_owned(), path, value, read, spelled }
+        Operation { op: op.name().to_owned(), path, value, refused: None, read, spelled, command: None }
+    }
+
+    /// The operation, refused for a reason that lies in how it was written. Its value, which may not be the one that was
+    /// meant, is left out, so that nobody carries it out. One that is refused already keeps its reason.
+    #[must_use]
+    pub fn refuse(mut self, reason: Reason, message: impl Into<String>) -> Operation {
+        if self.read.is_ok() {
+            self.read = Err(Refusal::new(reason, message));
+            self.refused = Some(reason);
+            self.value = None;
+        }
+        self
+    }
+
+    /// The operation, refused as it stands.
+    pub(super) fn refuse_for(mut self, reason: Reason, message: impl Into<String>) -> Operation {
+        self.read = Err(Refusal::new(reason, message));
+        self
+    }
+
+    /// The operation, about which the state decides when it is applied. Where none is attached it is what it is here.
+    #[must_use]
+    pub fn settled_by(self, command: Command) -> Operation {
+        Operation { command: Some(Box::new(command)), ..self }
+    }
+
+    /// What the state decides about it.
+    #[must_use]
+    pub fn command(&self) -> Option<&Command> {
+        self.command.as_deref()
+    }
+
+    /// The same, about which nothing decides any more.
+    pub(super) fn settled(self) -> Operation {
+        Operation { command: None, ..self }
+    }
+
+    /// Why nobody may carry it out with its value.
+    pub(super) fn refused(&self) -> Option<Reason> {
+        let range = |refusal: &&Refusal| refusal.reason == Reason::NumberOutOfRange;
+        self.refused.or_else(|| self.refusal().filter(range).map(|refusal| refusal.reason))
     }
 
     /// The name in upper case; as it was written if there is no such operation, empty if there was no name.
@@ -281,20 +348,28 @@ impl Operation {
         Some((*op, keys.collect::<Option<_>>()?))
     }
 
-    /// What is wrong with how it is written, for a finding on the bytes where it stands.
+    /// What is wrong with how it is written, for a finding on the bytes where it stands. A value that was guessed is told by
+    /// the reader that guessed it.
     #[must_use]
     pub fn report(&self, place: Place, end: usize) -> Option<Report> {
         if let Some(refusal) = self.refusal() {
+            if refusal.reason == Reason::ValueGuessed {
+                return None;
+            }
             let rule: &'static Rule = match refusal.reason {
                 Reason::OperationUnknown => rules::OPERATION_UNKNOWN,
                 Reason::OperationArity => rules::OPERATION_ARITY,
                 Reason::OperationTypeMismatch => rules::OPERATION_TYPE_MISMATCH,
                 Reason::PathInvalid => rules::PATH_INVALID,
+                Reason::NumberOutOfRange => rules::NUMBER_OUT_OF_RANGE,
                 _ => rules::OPERATION_MALFORMED,
             };
             let found = Report::new(rule, place, end, refusal.message.clone());
-            let values =
-                if refusal.reason == Reason::OperationArity { ", its values are not used" } else { "" };
+            let values = match refusal.reason {
+                Reason::OperationArity => ", its values are not used",
+                Reason::NumberOutOfRange => ", its value is not used",
+                _ => "",
+            };
             return Some(found.repaired(format!("it is not carried out{values}")));
         }
         let spelled = self.spelled.as_deref()?;
@@ -313,12 +388,34 @@ fn fits(op: Op, value: Option<&Value>) -> std::result::Result<(), Refusal> {
             let message = format!("{op} takes a number, not {}", type_name(value));
             Err(Refusal::new(Reason::OperationTypeMismatch, message))
         }
-        value if value.is_some() == op.takes_value() => Ok(()),
+        value if value.is_some() == op.takes_value() => match value.and_then(beyond_range) {
+            None => Ok(()),
+            Some(number) => {
+                let vast = number.as_f64().is_some_and(|double| double.abs() == f64::MAX);
+                let number = if vast { "the number".to_owned() } else { number.to_string() };
+                let message = format!("{number} lies beyond the range in which numbers are exact");
+                Err(Refusal::new(Reason::NumberOutOfRange, message))
+            }
+        },
         _ => {
             let takes = if op.takes_value() { "a path and one value" } else { "a path and no value" };
             Err(Refusal::new(Reason::OperationArity, format!("{op} takes {takes}")))
         }
     }
+}
+
+/// The first number of a value that is not kept exactly. Without recursion: what the caller gives may be of any depth.
+fn beyond_range(value: &Value) -> Option<&Number> {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Number(number) if !is_in_range(number) => return Some(number),
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => open.extend(fields.values()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Something a model wrote, for a message.

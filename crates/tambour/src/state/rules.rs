@@ -23,6 +23,10 @@ rules! {
         "ADD, SUB, MUL and DIV have a number",
         broken r#"[["ADD","a","1"]]"#,
         correct r#"[["ADD","a",1]]"#;
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must
+        "a number is one that is kept exactly",
+        broken r#"[["SET","a",12345678901234567890123]]"#,
+        correct r#"[["SET","a","12345678901234567890123"]]"#;
     PATH_INVALID = "path_invalid" ["F-117"] Must
         "a path has keys, and indexes in brackets that are closed",
         broken r#"[["SET","a..b",1]]"#,

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::command::settle;
 use super::measure::{Measure, measure};
 use super::number::calculate;
 use super::operation::{Op, Operation, Reason, Refusal};
@@ -14,18 +15,33 @@ use crate::schema::{Mismatch, Schema, type_name};
 /// Most places that break a schema which are told apart.
 const MISMATCHES: usize = 256;
 
+/// Steps of all checks of a block against the schema: each operation is checked, and each check looks at the whole state.
+const CHECKS: u64 = 16_000_000;
+
 /// A block under way.
 pub(super) struct Run<'a> {
     state: &'a mut Value,
     limits: &'a StateLimits,
     /// Values and bytes of the state now.
     size: Size,
+    /// Steps that are left for checks against the schema.
+    checks: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Size {
     values: usize,
     bytes: usize,
+}
+
+/// What came of a block.
+pub(super) struct Ran {
+    /// The operations that were carried out, where the state decided about some.
+    pub(super) operations: Option<Vec<Operation>>,
+    /// What came of each.
+    pub(super) results: Vec<OpResult>,
+    /// Where the state changed, in order.
+    pub(super) spots: Vec<Spot>,
 }
 
 /// What an operation did.
@@ -38,31 +54,54 @@ struct Change {
 
 impl Run<'_> {
     /// Applies a block; the results, and where the state changed, in order.
-    pub(super) fn of(
-        state: &mut Value,
-        operations: &[Operation],
-        options: &ApplyOptions<'_>,
-    ) -> (Vec<OpResult>, Vec<Spot>) {
+    pub(super) fn of(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Ran {
         let Measure { values, bytes, .. } = measure(state);
-        let mut broken = options.schema.map(|schema| schema.check(state, MISMATCHES));
-        let mut run = Run { state, limits: &options.limits, size: Size { values, bytes } };
+        let mut checks = CHECKS;
+        let mut broken = options.schema.map(|schema| schema.check_within(state, MISMATCHES, &mut checks));
+        let mut run = Run { state, limits: &options.limits, size: Size { values, bytes }, checks };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
-        for (index, operation) in operations.iter().enumerate() {
-            match run.operation(index, operation, options.schema, &mut broken) {
-                Ok(Change { parts, position, before, after }) => {
-                    spots.push(Spot { index, parts, position });
-                    results.push(OpResult { index, ok: true, before, after, reason: None, message: None });
-                }
-                Err(refusal) => {
-                    results.push(refused(index, refusal));
-                    if options.atomic {
-                        run.withdraw(operations, &mut results, &spots);
-                        return (results, Vec::new());
+        let mut settled = operations.iter().any(|one| one.command().is_some()).then(Vec::new);
+        let mut room = options.limits.bytes;
+        for (at, written) in operations.iter().enumerate() {
+            let command = written.command().map(|command| {
+                // One more than may be carried out, which says so.
+                let most = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
+                settle(run.state, written, command, most, &mut room)
+            });
+            let these = command.as_deref().unwrap_or(std::slice::from_ref(written));
+            if let Some(settled) = &mut settled {
+                settled.extend_from_slice(these);
+            }
+            for operation in these {
+                let index = results.len();
+                match run.operation(index, operation, options.schema, &mut broken) {
+                    Ok(Change { parts, position, before, after }) => {
+                        spots.push(Spot { index, parts, position });
+                        results.push(OpResult {
+                            index,
+                            ok: true,
+                            before,
+                            after,
+                            reason: None,
+                            message: None,
+                        });
+                    }
+                    Err(refusal) => {
+                        results.push(refused(index, refusal));
+                        if options.atomic {
+                            if let Some(settled) = &mut settled {
+                                let rest = operations[at + 1..].iter().cloned();
+                                settled.extend(rest.map(Operation::settled));
+                            }
+                            let all = settled.as_deref().unwrap_or(operations);
+                            run.withdraw(all, &mut results, &spots);
+                            return Ran { operations: settled, results, spots: Vec::new() };
+                        }
                     }
                 }
             }
         }
-        (results, spots)
+        Ran { operations: settled, results, spots }
     }
 
     fn operation(
@@ -80,14 +119,19 @@ impl Run<'_> {
         let size = self.size;
         let change = self.change(op, path, operation.value())?;
         if let (Some(schema), Some(before)) = (schema, broken.as_mut()) {
-            let now = schema.check(self.state, MISMATCHES);
+            let now = schema.check_within(self.state, MISMATCHES, &mut self.checks);
             // An element that moved down takes its fault along.
             let count =
                 |list: &[Mismatch], one: &Mismatch| list.iter().filter(|m| m.message == one.message).count();
             let new = now.iter().find(|one| !before.contains(one) && count(&now, one) > count(before, one));
-            if let Some(Mismatch { pointer, message, .. }) = new {
-                let refusal =
-                    Refusal::new(Reason::SchemaViolation, format!("{message}, at `{pointer}` of the state"));
+            // What was wrong before is not its fault; but where nothing can be checked nothing is done.
+            let cut = now.iter().find(|one| one.too_complex);
+            if let Some(Mismatch { pointer, message, too_complex, .. }) = cut.or(new) {
+                let refusal = if *too_complex {
+                    Refusal::new(Reason::SchemaTooComplex, message.as_str())
+                } else {
+                    Refusal::new(Reason::SchemaViolation, format!("{message}, at `{pointer}` of the state"))
+                };
                 let Change { parts, position, before, after } = change;
                 undo(self.state, &parts, position, before, after.is_some());
                 self.size = size;

@@ -1,7 +1,7 @@
 //! The corpora: replies written by hand give their events, injected faults are reported, and recordings of real
 //! models always end in a valid stream.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::dialect::DIALECTS;
 use tambour::event::Extension;
 use tambour::{Event, Options, Profile, Severity};
@@ -27,6 +27,10 @@ const READ: &str = "response_english_key";
 fn read(reply: &Reply, dialect: &str, profile: Profile, cuts: Cuts<'_>) -> Result<Reading, String> {
     let mut options = Options::default();
     options.profile = profile;
+    if dialect == "filament" {
+        // Without tools there are no calls.
+        options.set("tools", json!({"roll_dice": {"type": "object"}})).map_err(|error| error.to_string())?;
+    }
     let (input, end) = (reply.text(), end(&reply.finish)?);
     Case { dialect, options: &options, reasoning: None, input: input.as_bytes(), end: &end }.read(cuts)
 }

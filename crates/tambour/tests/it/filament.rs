@@ -54,7 +54,8 @@ fn authored_replies_give_their_blocks() {
     // F-100, F-110, F-111, F-130, F-132: events in source order, and the state after their operations.
     for reply in authored("filament").expect("the corpus is readable") {
         let Some(expected) = &reply.expected else { continue };
-        let sink = read(&reply.text());
+        let tools = options(&[("tools", json!({"roll_dice": {"type": "object"}}))]);
+        let sink = read_with(&tools, &reply.text(), &End::stop()).1;
         let blocks = blocks(&sink);
         assert_eq!(Value::from(blocks), expected["blocks"], "{}", reply.id);
         let mut state = expected["state_before"].clone();
@@ -354,19 +355,25 @@ fn sources_of_media_are_held_to_the_list() {
 
 #[test]
 fn values_of_commands_are_never_evaluated() {
-    // F-140
+    // F-140, R-81
     let value = |text: &str| {
         let reply = format!("<content>x</content><UpdateVariable>_.set('a', {text});</UpdateVariable>");
-        data(&read(&reply), "state_update")[0]["operations"][0]["value"].clone()
+        let operation = data(&read(&reply), "state_update")[0]["operations"][0].clone();
+        operation.get("refused").or(operation.get("value")).cloned().unwrap_or_default()
     };
+    let guessed = || json!("value_guessed");
     for (text, expected) in [
-        ("10 + 2 * 5", json!(20)),
-        ("Math.sqrt(144) / 5", json!(2.4)),
+        ("10 + 2 * 5", guessed()),
+        ("Math.sqrt(144) / 5", guessed()),
+        ("2024-03-05", json!("2024-03-05")),
+        ("138-1234-5678", guessed()),
+        ("50%", json!("50%")),
+        ("12:30", json!("12:30")),
         ("'10 + 2'", json!("10 + 2")),
         ("{a: 'b', c: [1,2,],}", json!({"a": "b", "c": [1, 2]})),
         ("process.exit(1)", json!("process.exit(1)")),
         ("(() => 1)()", json!("(() => 1)()")),
-        ("1/0", json!("1/0")),
+        ("1/0", guessed()),
         ("undefined", Value::Null),
         ("`it's`", json!("it's")),
         ("好", json!("好")),
@@ -400,6 +407,12 @@ fn hostile_replies_end_and_cost_little() {
         ("<UpdateVariable>", "_.a("),
         ("", "＜"),
         ("<thought>", "</think>"),
+        ("<think><status_bar/>", "<think><status_bar/>"),
+        ("<think>", "<status_bar/>`"),
+        ("<think><choice>", "</reasoning><reasoning>"),
+        ("", "[T"),
+        ("[THINK]", "[/THIN"),
+        ("", "<|channel|>analysis<|"),
         ("<div class=\"status\">", "<div>"),
         ("", "<content>\n</content>\n"),
         ("", "<media src=\"a\">"),

@@ -1,17 +1,20 @@
 //! One test binary for the library.
 
+mod acts;
 mod beside;
 mod cards;
 mod checker;
 mod chunking;
 mod code;
 mod corpus;
+mod damaged_calls;
 mod deltas;
 mod dialogue;
 mod encode;
 mod errors;
 mod examples;
 mod filament;
+mod filament_acts;
 mod findings;
 mod fixtures;
 mod frames;

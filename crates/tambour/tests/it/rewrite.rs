@@ -1,9 +1,10 @@
 //! Replies read and written again in their dialect: what `tambour repair` rests on.
 
 use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::{Collected, Event, EventKind, Joined, Sink as _};
+use tambour::event::{Collected, Event, EventKind, FinishReason, Joined, Sink as _};
 use tambour::verdict::Contract;
 use tambour::{End, Options, Pipeline, Profile, Severity};
+use tambour_fixtures::acts::repair;
 use tambour_fixtures::corpus::{authored, recorded};
 use tambour_fixtures::random::Random;
 use tambour_fixtures::{folder, load};
@@ -16,10 +17,30 @@ fn cases() -> usize {
     std::env::var("REWRITE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(600)
 }
 
+/// Replies that once were written as ones that act, fail the strict check or change when they are read again.
+const FAULTS: &[&str] = &[
+    // What joins where a stray tag is left out.
+    "<content>x < </choice>variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
+    "<content>x </choice>< variable_update>[[\"SET\",\"gold\",1]]</variable_update> y</content>",
+    "<content>x <</choice>status_bar><hp>1</hp></status_bar> y</content>",
+    "<status_bar>[[",
+    "<content>a</content><status_bar>[[",
+    "<choice>- go",
+    "<choice>\n- go in\n",
+    "<xx>go",
+    "/<<details>\n```\n",
+    "/<<details>a\n```\nb",
+    "a</think><<ParsingError>>",
+    "</think><<ParsingError>>",
+    "</think>\n<<ParsingError>>\n",
+    "<think>a</think><content>b</content><variable_update>[[\"SET\",\"gold\",1]]</variable_update>",
+    "</think>{\"thought\":\"a\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"b\",\"tool_calls\":[]}",
+];
+
 /// Every reply at hand, whatever it was meant to be.
 fn replies() -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> =
-        load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input).collect();
+    let mut all: Vec<Vec<u8>> = FAULTS.iter().map(|reply| reply.as_bytes().to_vec()).collect();
+    all.extend(load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input));
     for entry in DIALECTS {
         for corpus in [authored(entry.name), recorded(entry.name)] {
             all.extend(corpus.expect("a corpus").iter().map(|reply| reply.text().into_bytes()));
@@ -135,6 +156,28 @@ fn what_is_written_stays_as_it_is() {
 }
 
 #[test]
+fn what_is_written_acts_no_more() {
+    // R-68, X-014: neither of a reply that is whole nor of one that is cut
+    let options = Options::default();
+    let cut = End::Finished(FinishReason::Length);
+    let replies = replies();
+    let mut complaints = Vec::new();
+    for entry in readers() {
+        for (number, reply) in replies.iter().enumerate() {
+            // The cut ones take their time.
+            let ends = if number < FAULTS.len() || number % 8 == 0 { 2 } else { 1 };
+            for end in [&End::stop(), &cut].into_iter().take(ends) {
+                if let Err(found) = repair(entry.name, &options, reply, end) {
+                    let reply = String::from_utf8_lossy(reply);
+                    complaints.push(format!("{}, {end:?}: {reply:?}\n{found}", entry.name));
+                }
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
 fn what_is_written_is_neither_empty_nor_the_marker() {
     none(&complaints(|_, reply, first| {
         let text = !String::from_utf8_lossy(reply).trim().is_empty();
@@ -190,8 +233,8 @@ fn repairing_takes_little_memory() {
         for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
             let most =
                 allocation_counter::measure(|| drop(read(entry.name, &input, &Options::default()))).bytes_max;
-            // Findings come on top, of which there is a limited number.
-            let allowed = 16 * SIZE as u64 + (512 << 10);
+            // What is written is read again, beside the reply itself. Findings come on top, of which there is a limited number.
+            let allowed = 28 * SIZE as u64 + (512 << 10);
             assert!(most < allowed, "{}, {:?}: {most} bytes", entry.name, String::from_utf8_lossy(piece));
         }
     }

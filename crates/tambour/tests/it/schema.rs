@@ -1,7 +1,10 @@
 //! What a check against a schema may cost.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Map, Value, json};
-use tambour::schema::Schema;
+use tambour::schema::{Schema, SchemaLimits};
+use tambour::state::{ApplyOptions, Operation, apply};
 
 /// A chain of definitions, each made of the next twice by `link`; the last is an integer.
 fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
@@ -23,7 +26,7 @@ fn references_that_double_the_work_are_not_followed() {
         let schema = Schema::new(schema).unwrap();
         assert!(!schema.accepts(&value));
         let wrong = schema.check(&value, 8);
-        assert!(wrong.len() == 1 && wrong[0].message.contains("4000000 steps"), "{wrong:?}");
+        assert!(wrong.len() == 1 && wrong[0].message.contains("2000000 steps"), "{wrong:?}");
     };
     refused(doubling(40, |next| next), json!(1));
     refused(doubling(40, |next| json!({"anyOf": [next]})), json!("a"));
@@ -43,6 +46,160 @@ fn references_that_double_the_work_are_not_followed() {
     refused(json!({"allOf": [{"$ref": "#"}]}), json!(1));
     let elsewhere = json!({"$id": "http://a/b", "$defs": {"c": {"$id": "http://a/c"}}, "$ref": "http://a/c"});
     refused(elsewhere, json!(1));
+}
+
+/// A schema of so many levels, each made twice of the next by `word`.
+fn tower(word: &str, levels: usize) -> Value {
+    let level = |at: usize| {
+        let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+        let schema = if at == levels { json!({"type": "string"}) } else { json!({ word: [next, next] }) };
+        (format!("d{at}"), schema)
+    };
+    json!({"$ref": "#/$defs/d0", "$defs": (0..=levels).map(level).collect::<Map<_, _>>()})
+}
+
+#[test]
+fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
+    // Each fault of alternatives has those of each within it: 2 to the power of the levels.
+    for word in ["anyOf", "oneOf", "allOf"] {
+        for levels in [4, 8, 12, 14, 16] {
+            let schema = Schema::new(tower(word, levels)).unwrap();
+            let started = Instant::now();
+            assert!(!schema.accepts(&json!({"a": 1})));
+            let wrong = schema.check(&json!({"a": 1}), 8);
+            assert!(!wrong.is_empty());
+            // 4 levels are told as ever, 16 alternatives are not.
+            assert!(levels > 4 || !wrong[0].too_complex, "{word} {levels}: {wrong:?}");
+            assert!(levels < 16 || word == "allOf" || wrong[0].too_complex, "{word} {levels}: {wrong:?}");
+            assert!(started.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", started.elapsed());
+        }
+    }
+    // A long key stands in the place of each fault below it, and the words of an `enum` in each fault of it.
+    let key = "k".repeat(100_000);
+    let nulls = Value::from(vec![Value::Null; 10_000]);
+    let texts = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
+    let wrong = texts.check(&json!({ key.as_str(): nulls }), 8);
+    assert!(wrong.len() == 1 && wrong[0].pointer.ends_with("/0"), "{} {}", wrong.len(), wrong[0].message);
+    let words: Vec<String> = (0..10_000).map(|at| format!("word{at}")).collect();
+    let listed = Schema::new(json!({"items": {"enum": words}})).unwrap();
+    let wrong = listed.check(&Value::from(vec![json!("x"); 90]), 8);
+    assert!(!wrong.is_empty() && !wrong[0].too_complex, "{wrong:?}");
+    // Of many that are right one that is not is found.
+    let numbers = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
+    let mut many = vec![json!(1); 100_000];
+    many[70_000] = json!(-1);
+    let wrong = numbers.check(&Value::from(many), 8);
+    assert_eq!((wrong.len(), wrong[0].pointer.as_str()), (1, "/70000"));
+}
+
+#[test]
+fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
+    let limited = |schema: Value| Schema::limited(schema, &SchemaLimits::default()).map(|_| ());
+    for (schema, pointer) in [
+        (tower("anyOf", 18), ""),
+        (tower("oneOf", 22), ""),
+        (
+            json!({"properties": {"a~/b": tower("anyOf", 18)["$defs"]["d0"], "c": true}, "$defs": tower("anyOf", 18)["$defs"]}),
+            "/properties/a~0~1b",
+        ),
+        (json!({"allOf": [{"$ref": "#"}]}), ""),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
+            "",
+        ),
+    ] {
+        let unfit = limited(schema.clone()).unwrap_err();
+        assert_eq!((unfit.code, unfit.pointer.as_str()), ("schema_too_complex", pointer), "{unfit}");
+    }
+    // Schemas that lead back to themselves by way of the value are usual.
+    let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
+    limited(tree).unwrap();
+    limited(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
+}
+
+#[test]
+fn a_chain_of_references_is_no_deeper_than_a_stack() {
+    let links: [(fn(Value) -> Value, usize); 3] = [
+        (|next| next, 500),
+        (|next| json!({"items": next}), 480),
+        (|next| json!({"properties": {"a": {"anyOf": [next]}}}), 160),
+    ];
+    for (link, most) in links {
+        let chain = |length: usize| {
+            let level = |at: usize| {
+                let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+                (format!("d{at}"), if at == length { json!({}) } else { link(next) })
+            };
+            json!({"$ref": "#/$defs/d0", "$defs": (0..=length).map(level).collect::<Map<_, _>>()})
+        };
+        let limited = |schema: Value| Schema::limited(schema, &SchemaLimits::default());
+        let unfit = limited(chain(6000)).unwrap_err();
+        assert_eq!(unfit.code, "schema_too_complex", "{unfit}");
+        // As deep as may be, on the stack of a thread as servers have them.
+        let deep = chain(most);
+        let compiled =
+            std::thread::Builder::new().stack_size(2 << 20).spawn(move || limited(deep).map(drop)).unwrap();
+        compiled.join().expect("the stack is enough").expect("it is taken");
+    }
+}
+
+#[test]
+fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
+    for (schema, words) in [
+        (
+            json!({"properties": {"a": {"$ref": "http://example.com/x.json"}}}),
+            ["`/properties/a/$ref`", "another document"],
+        ),
+        (json!({"$ref": "file:///etc/passwd#/a"}), ["`/$ref`", "another document"]),
+        (json!({"items": {"$ref": "other.json"}}), ["`/items/$ref`", "another document"]),
+        (json!({"items": {"$ref": "#/$defs/none"}}), ["`/items/$ref`", "nothing stands"]),
+        (json!({"properties": {"a": {"pattern": "^(?=a)b"}}}), ["`/properties/a/pattern`", "look-around"]),
+        (json!({"patternProperties": {"(a)\\1": {}}}), ["`/patternProperties/(a)\\1`", "back reference"]),
+    ] {
+        for told in [
+            Schema::new(schema.clone()).unwrap_err().to_string(),
+            Schema::checked(schema.clone()).unwrap_err().to_string(),
+        ] {
+            assert!(words.iter().all(|word| told.contains(word)), "{schema}: {told}");
+        }
+    }
+    // Data is no schema, and a document may name itself and the schemas of schemas.
+    for schema in [
+        json!({"const": {"$ref": "http://example.com/x"}, "examples": [{"pattern": "(?=a)"}]}),
+        json!({"$id": "http://example.com/x", "properties": {"a": {"$ref": "http://example.com/x"}}}),
+        json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}),
+        json!({"properties": {"$ref": {"type": "string"}, "pattern": {"type": "string"}}}),
+    ] {
+        Schema::checked(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
+        Schema::new(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
+    }
+}
+
+#[test]
+fn checks_of_a_block_of_operations_have_their_steps_together() {
+    // Each operation is a look at the whole state, which costs nearly all that a check may.
+    let schema =
+        Schema::new(json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 100]}}}}))
+            .unwrap();
+    let mut state = json!({"list": vec![1; 2000]});
+    let operations = vec![json!(["SET", "a", 1]); 400];
+    let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
+    let started = Instant::now();
+    let results = apply(&mut state, &Operation::list(&Value::from(operations)).unwrap(), &options);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(results[0].ok, "{:?}", results[0]);
+    let last = results.last().unwrap();
+    assert_eq!(
+        last.reason.map(|reason| reason.to_string()).as_deref(),
+        Some("schema_too_complex"),
+        "{last:?}"
+    );
+    // What cannot be checked at all changes nothing.
+    let endless = Schema::trusted(json!({"allOf": [{"$ref": "#"}]}));
+    let options = ApplyOptions { schema: Some(&endless), ..ApplyOptions::default() };
+    let mut state = json!({});
+    let results = apply(&mut state, &Operation::list(&json!([["SET", "a", 1]])).unwrap(), &options);
+    assert_eq!((results[0].ok, &state), (false, &json!({})));
 }
 
 #[test]

@@ -7,6 +7,8 @@ use tambour::{End, Options, Pipeline, dialect};
 
 const PING: &str = "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>";
 
+const NAMES: [&str; 3] = ["f", "ping", "save"];
+
 /// What a reply came to: its events and codes of findings.
 struct Read {
     events: Vec<Event<'static>>,
@@ -33,6 +35,14 @@ impl Read {
     }
 }
 
+/// Options with the tools of these tests, each of which takes anything.
+fn tools() -> Options {
+    let mut options = Options::default();
+    let tools = NAMES.map(|name| Tool::new(name, json!({"type": "object"})).expect("a schema"));
+    options.tools = Some(Tools::new(tools));
+    options
+}
+
 fn read(reply: &str, chunk: usize, options: &Options) -> Read {
     let mut sink = Collected::default();
     let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
@@ -44,7 +54,7 @@ fn read(reply: &str, chunk: usize, options: &Options) -> Read {
 
 #[test]
 fn text_streams_and_only_what_may_be_a_mark_waits() {
-    let mut pipeline = Pipeline::new("toolcall", &Options::default()).unwrap();
+    let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap();
     let mut sink = Collected::default();
     for piece in ["Well", ", a < b", " and <", "b>", " [link](x) [", "T", "OO", " and a{", "}"] {
         pipeline.push_str(piece, &mut sink);
@@ -62,7 +72,7 @@ fn calls_are_told_at_the_end_of_the_reply_and_not_when_it_is_cut() {
     let text = format!("I look. {PING} So.");
     for end in [End::stop(), End::Unknown] {
         let mut sink = Collected::default();
-        let mut pipeline = Pipeline::new("toolcall", &Options::default()).unwrap().with_extensions(true);
+        let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap().with_extensions(true);
         pipeline.push_str(&text, &mut sink);
         let told =
             |sink: &Collected| sink.joined().iter().filter(|event| event.name() == "tool_call").count();
@@ -87,13 +97,13 @@ fn auto_never_chooses_the_dialect() {
 #[test]
 fn the_first_call_tells_the_format() {
     let other = "[TOOL_CALLS]ping[ARGS]{}";
-    let both = read(&format!("{PING} {other}"), 7, &Options::default());
+    let both = read(&format!("{PING} {other}"), 7, &tools());
     assert_eq!((both.calls().len(), both.text().as_str()), (1, other));
-    let mut options = Options::default();
+    let mut options = tools();
     options.set("toolcall.format", "mistral").unwrap();
     let mistral = read(&format!("{PING} {other}"), 7, &options);
     assert_eq!((mistral.calls().len(), mistral.text().as_str()), (1, PING));
-    assert!(Options::default().set("toolcall.format", "gemma").is_err());
+    assert!(tools().set("toolcall.format", "gemma").is_err());
 }
 
 #[test]
@@ -108,7 +118,7 @@ fn an_argument_of_a_megabyte_is_read_once() {
     ];
     for form in forms {
         for chunk in [4, usize::MAX] {
-            let read = read(&form, chunk, &Options::default());
+            let read = read(&form, chunk, &tools());
             assert_eq!(read.calls(), [("save", &body)], "{}", &form[..40]);
             assert!(read.codes.is_empty());
         }
@@ -142,10 +152,10 @@ fn marks_without_calls_are_text() {
     ];
     for piece in pieces {
         let reply = piece.repeat((64 << 10) / piece.len());
-        let whole = read(&reply, usize::MAX, &Options::default());
+        let whole = read(&reply, usize::MAX, &tools());
         assert!(whole.calls().is_empty(), "{piece}");
         assert_eq!(whole.text().len(), reply.trim().len(), "{piece}");
-        assert_eq!(whole.text(), read(&reply, 4, &Options::default()).text(), "{piece}");
+        assert_eq!(whole.text(), read(&reply, 4, &tools()).text(), "{piece}");
     }
 }
 
@@ -154,7 +164,7 @@ fn a_missing_quote_hides_no_other_call() {
     // What stands behind the mark that ended the call is read again, once.
     let broken = "<tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"b}}\n</tool_call>\n";
     let many = broken.repeat(2000) + PING;
-    let read = read(&many, 512, &Options::default());
+    let read = read(&many, 512, &tools());
     assert_eq!(read.calls().last().map(|call| call.0), Some("ping"));
     assert!(read.codes.len() >= 1000);
 }
@@ -164,10 +174,36 @@ fn types_of_bare_arguments_come_from_the_schema() {
     let schema = json!({"type": "object", "properties": {
         "id": {"type": "string"}, "n": {"type": ["integer", "null"]}, "any": {}, "either": {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
     }});
-    let mut options = Options::default();
+    let mut options = tools();
     options.tools = Some(Tools::new([Tool::new("f", schema).unwrap()]));
     let reply = "<tool_call>f\n<arg_key>id</arg_key>\n<arg_value>12</arg_value>\n<arg_key>n</arg_key>\n<arg_value>None</arg_value>\n\
                  <arg_key>any</arg_key>\n<arg_value>[1, 2]</arg_value>\n<arg_key>either</arg_key>\n<arg_value>maybe</arg_value>\n</tool_call>";
     let read = read(reply, 3, &options);
     assert_eq!(read.calls(), [("f", &json!({"id": "12", "n": null, "any": [1, 2], "either": "maybe"}))]);
+}
+
+#[test]
+fn without_tools_nothing_is_called() {
+    // R-96
+    for reply in [PING, "[TOOL_CALLS]ping[ARGS]{}", "{\"name\": \"ping\", \"parameters\": {}}"] {
+        let read = read(reply, 3, &Options::default());
+        assert!(read.calls().is_empty(), "{reply}");
+        assert_eq!(read.codes, ["tool_unknown"], "{reply}");
+        assert_eq!(read.text(), reply);
+    }
+}
+
+#[test]
+fn arguments_without_ends_are_read_in_linear_time() {
+    // R-94, X-007
+    for many in [
+        "<parameter=a>x",
+        "<parameter=a>x</function>",
+        "<parameter=a>x</parameter> <parameter=",
+        "</parameter>",
+        "<function=",
+    ] {
+        let reply = format!("<tool_call>\n<function=f>\n{}\n</function>\n</tool_call>", many.repeat(100_000));
+        assert!(read(&reply, 4096, &tools()).calls().is_empty(), "{many}");
+    }
 }

@@ -10,6 +10,7 @@ use tambour::options::Language;
 use crate::drive::attempt::Attempt;
 use crate::drive::{Log, millis};
 use crate::metrics::Metrics;
+use crate::store::Written;
 use crate::telemetry::Span;
 use crate::tools::{Answer, Trouble};
 
@@ -29,7 +30,12 @@ pub(super) struct Round<'r> {
 
 impl Round<'_> {
     /// Says what is happening to these calls, and sends what was gathered.
-    pub(super) async fn status(&mut self, state: &str, calls: &[ToolCall], ms: Option<u64>) {
+    pub(super) async fn status(
+        &mut self,
+        state: &str,
+        calls: &[ToolCall],
+        ms: Option<u64>,
+    ) -> Result<(), Written> {
         let calls: Vec<Value> =
             calls.iter().map(|call| json!({"call_id": call.call_id, "name": call.name})).collect();
         let mut status = json!({"state": state, "calls": calls});
@@ -37,7 +43,7 @@ impl Round<'_> {
             status["timeout_ms"] = ms.into();
         }
         self.attempt.status(&status);
-        self.attempt.send(self.log).await;
+        self.attempt.send(self.log).await
     }
 
     /// The result of a call.

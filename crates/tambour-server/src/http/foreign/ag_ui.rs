@@ -66,7 +66,7 @@ pub(in crate::http) async fn run(
         && let Some(Value::Object(given)) = body.remove("state")
         && !given.is_empty()
     {
-        state = Some(begun(&app, &conversation, given).await?);
+        state = Some(begun(&app, &caller, &conversation, given).await?);
     }
     let run = Run { thread, run, state };
     let encoder = move |about| Box::new(AgUi::new(about, run)) as Box<dyn Encoder>;
@@ -74,10 +74,15 @@ pub(in crate::http) async fn run(
 }
 
 /// What a thread begins with is what its client has; from then on the server's state counts.
-async fn begun(app: &Arc<App>, conversation: &str, given: Map<String, Value>) -> Result<Value, Problem> {
+async fn begun(
+    app: &Arc<App>,
+    caller: &Caller,
+    conversation: &str,
+    given: Map<String, Value>,
+) -> Result<Value, Problem> {
     let set = |(key, value)| Some(Operation::new(Op::Set, Path::new(vec![Step::Key(key)])?, Some(value)));
     let operations = given.into_iter().filter_map(set).collect();
-    Ok(states::change(app, conversation, operations, String::new(), false).await?.state)
+    Ok(states::change(app, (&caller.owner, conversation), operations, String::new(), false).await?.state)
 }
 
 /// What the client knows of its surroundings, as words of the system.

@@ -54,7 +54,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), P
         wanted.take(&mut body, name, ours);
     }
     if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
-        wanted.set("system_prompt", text(&system));
+        wanted.set_system(&text(&system));
     }
     let messages = body.remove("messages");
     let Some(Value::Array(messages)) = messages else {

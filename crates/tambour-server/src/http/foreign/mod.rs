@@ -41,11 +41,16 @@ pub(super) struct Wanted {
     fields: Map<String, Value>,
     /// Who is asked, and how that one writes, where nothing that can be used comes: fields in the place of those above.
     others: Vec<Map<String, Value>>,
+    /// Fields that the alias fixes; none for a model without one.
+    fixed: Vec<String>,
     foreign: Foreign,
 }
 
 /// The alias of clients that name no model.
 const DEFAULT: &str = "default";
+
+/// The field with what goes before the messages.
+const SYSTEM: &str = "system_prompt";
 
 /// The dialect of calls that are written as text.
 const CALLS: &str = "toolcall";
@@ -70,7 +75,7 @@ impl Wanted {
             }
         };
         let loaded = app.loaded();
-        let (mut fields, mut others) = (Map::new(), Vec::new());
+        let (mut fields, mut others, mut fixed) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded.config.aliases.get(&model) {
             fields = alias.fields();
             let order = loaded.order(&model, Instant::now());
@@ -81,6 +86,7 @@ impl Wanted {
             if let Some(skein) = loaded.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
             }
+            fixed.extend(fields.keys().cloned());
         } else {
             let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
             if !loaded.upstreams.contains_key(upstream) {
@@ -96,7 +102,7 @@ impl Wanted {
                 fields.insert("model".to_owned(), name.into());
             }
         }
-        Ok(Wanted { model, fields, others, foreign: Foreign::default() })
+        Ok(Wanted { model, fields, others, fixed, foreign: Foreign::default() })
     }
 
     /// The same where a model need not be named: the alias `default`, else the default upstream.
@@ -108,6 +114,17 @@ impl Wanted {
             body.insert("model".to_owned(), if alias { DEFAULT } else { name }.into());
         }
         Wanted::of_model(app, body)
+    }
+
+    /// Sets what goes before the messages. That of an alias stays, and goes before this.
+    pub(super) fn set_system(&mut self, text: &str) {
+        let before = self
+            .fields
+            .get(SYSTEM)
+            .and_then(Value::as_str)
+            .filter(|_| self.fixed.iter().any(|name| name == SYSTEM));
+        let text = before.map_or_else(|| text.to_owned(), |before| format!("{before}\n\n{text}"));
+        self.set(SYSTEM, text);
     }
 
     pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
@@ -177,7 +194,9 @@ impl Wanted {
             fields.insert("dialect".to_owned(), JSON.into());
             if let Some(schema) = &schema {
                 let contract = fields.entry("contract").or_insert_with(|| json!({}));
-                contract["options"]["json_value.schema"] = schema.clone();
+                if contract["options"]["json_value.schema"].is_null() {
+                    contract["options"]["json_value.schema"] = schema.clone();
+                }
             }
         }
         Ok(())
@@ -215,6 +234,7 @@ impl Wanted {
             self.others.clear();
             self.foreign.elsewhere = true;
         }
+        self.foreign.overrides = self.fixed.iter().filter(|name| more.contains_key(*name)).cloned().collect();
         // Extensions are on the log anyway; what of them a client sees is the protocol's matter.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
@@ -264,7 +284,7 @@ pub(super) async fn stream(
     new.settle(&app)?;
     let opened = events::open(&app, caller)?;
     let asked = new.asked(&app, caller, request, None).await?;
-    let Started { row, reading } = ask::start(&app, asked).await?;
+    let Started { row, reading, .. } = ask::start(&app, asked).await?;
     let encoder = encoder(about(&row));
     Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
 }
@@ -278,7 +298,7 @@ pub(super) async fn whole(
 ) -> Result<(About, Whole), Problem> {
     new.settle(app)?;
     let asked = new.asked(app, caller, request, None).await?;
-    let Started { row, reading } = ask::start(app, asked).await?;
+    let Started { row, reading, .. } = ask::start(app, asked).await?;
     if let Some(reading) = reading {
         // Who goes away meanwhile takes the reading along, which ends the message.
         reading.live().ended().await;
@@ -290,7 +310,7 @@ pub(super) async fn whole(
 pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
     let (mut whole, mut after) = (Whole::default(), 0);
     loop {
-        let batches = app.store.read(message, after, 1 << 20).await?;
+        let (batches, _) = app.store.read(message, after, 1 << 20).await?;
         if batches.is_empty() {
             return Ok(whole);
         }
@@ -320,6 +340,8 @@ pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
+        // The schema of the request is at fault, which cannot be held against this reply in time.
+        "schema_too_complex" => StatusCode::UNPROCESSABLE_ENTITY,
         // What the model wrote is not what was asked for.
         code if code.starts_with("json_") => StatusCode::BAD_GATEWAY,
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,

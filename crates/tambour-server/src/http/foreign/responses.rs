@@ -120,7 +120,11 @@ async fn read(
             wanted.set("text", texts.collect::<Vec<String>>().join("\n\n"));
         }
     }
-    wanted.take(&mut body, "instructions", "system_prompt");
+    match body.remove("instructions") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => wanted.set_system(&text),
+        Some(_) => return Err(wrong("instructions", "`instructions` is a text")),
+    }
     wanted.take(&mut body, "temperature", "temperature");
     wanted.take(&mut body, "top_p", "top_p");
     wanted.take(&mut body, "max_output_tokens", "max_tokens");

@@ -49,16 +49,9 @@ impl Admin for SqliteStore {
     }
 
     async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
-        let query = sqlx::query(
-            "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
-             on conflict (day, key) do update set requests = requests + excluded.requests, \
-             input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
-             name = excluded.name, owner = excluded.owner",
-        );
-        let query = query.bind(&more.day).bind(&more.key).bind(&more.name).bind(&more.owner);
-        let query = query.bind(more.requests).bind(more.input_tokens).bind(more.output_tokens);
+        let mut connection = self.pool().acquire().await?;
         fail::point("usage.before");
-        query.execute(self.pool()).await?;
+        add_usage(&mut connection, more).await?;
         fail::point("usage.after");
         Ok(())
     }
@@ -70,6 +63,8 @@ impl Admin for SqliteStore {
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<Usage>, StoreError> {
+        // What messages used comes with their records.
+        self.caught_up().await?;
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
             "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
@@ -103,6 +98,19 @@ impl Admin for SqliteStore {
         let done = sqlx::query("delete from keys where id = ?").bind(id).execute(self.pool()).await?;
         Ok(done.rows_affected() > 0)
     }
+}
+
+/// Adds to what was asked with a key on a day.
+pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &Usage) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
+         on conflict (day, key) do update set requests = requests + excluded.requests, \
+         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
+         name = excluded.name, owner = excluded.owner",
+    );
+    let query = query.bind(&more.day).bind(&more.key).bind(&more.name).bind(&more.owner);
+    let query = query.bind(more.requests).bind(more.input_tokens).bind(more.output_tokens);
+    query.execute(connection).await.map(|_| ())
 }
 
 async fn change(connection: &mut SqliteConnection, changes: &[(String, Value)]) -> sqlx::Result<()> {

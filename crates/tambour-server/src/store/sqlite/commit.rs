@@ -8,7 +8,10 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
-use super::journal::Entries;
+use super::admin::add_usage;
+use super::dialogues::progress;
+use super::journal::{Entries, Extents, Mark};
+use super::messages::word;
 use super::states::insert_updates;
 use super::tail::{Tail, Taken};
 use super::writer::Work;
@@ -44,13 +47,16 @@ pub(super) struct Group {
     records: Vec<Arc<MessageRow>>,
     /// The last segment of the journal that holds nothing then that the database does not.
     segment: Option<u64>,
+    /// How far the journal is written; the database has each message that it has up to there with this group.
+    extents: Extents,
     done: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty()
+        let none = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
+        none && self.segment.is_none()
     }
 
     /// How much is written, about.
@@ -69,7 +75,14 @@ impl State {
     pub(super) fn new(shared: Arc<Shared>) -> State {
         let (checkpoint, wanted) = mpsc::channel(1);
         let overdue = Arc::new(AtomicBool::new(false));
-        tokio::spawn(checkpoints(shared.pool.clone(), wanted, overdue.clone()));
+        let (task, dead) = (checkpoints(shared.pool.clone(), wanted, overdue.clone()), shared.dead.clone());
+        tokio::spawn(async move {
+            // Without it the write-ahead file grows for ever.
+            if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
+                tracing::error!("the task that brings the write-ahead file to the database has died");
+                dead.cancel();
+            }
+        });
         State { shared, written: 0, checkpoint, overdue }
     }
 
@@ -77,8 +90,7 @@ impl State {
         match work {
             Work::Entries(tail) => take(&tail, false, group),
             Work::Hurry => {}
-            Work::Message(id) => group.messages.extend(self.shared.pending.row(&id)),
-            Work::Record(id) => group.records.extend(self.shared.pending.row(&id)),
+            Work::Message(row) => group.messages.push(row),
             Work::Segment(number) => {
                 self.take_all(group);
                 group.segment = group.segment.max(Some(number));
@@ -91,6 +103,11 @@ impl State {
                 group.done.push(done);
             }
         }
+    }
+
+    /// Puts down how far the journal is, before the last work of the group is taken.
+    pub(super) fn mark(&self, group: &mut Group) {
+        group.extents = self.shared.journal.extents();
     }
 
     fn take_all(&self, group: &mut Group) {
@@ -117,7 +134,7 @@ impl State {
             self.written += group.bytes();
         }
         for (tail, taken) in group.taken {
-            tail.stored(taken);
+            tail.stored(&taken);
             self.shared.pending.close(&tail);
         }
         self.shared.pending.written(group.messages.iter().chain(&group.records));
@@ -141,14 +158,15 @@ impl State {
     async fn insert(&self, group: &Group) -> sqlx::Result<()> {
         let mut connection = self.shared.pool.acquire().await?;
         begin(&mut connection).await?;
-        let written = write(&mut connection, group).await;
+        let boot = self.shared.journal.boot();
+        let written = write(&mut connection, group, boot).await;
         end(&mut connection, written).await?;
         fail::point("database.after");
         Ok(())
     }
 }
 
-async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result<()> {
+async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&str>) -> sqlx::Result<()> {
     fail::point("database.before");
     for row in &group.messages {
         insert_message(connection, row).await?;
@@ -157,6 +175,7 @@ async fn write(connection: &mut SqliteConnection, group: &Group) -> sqlx::Result
     for row in &group.records {
         insert_record(connection, row).await?;
     }
+    Mark { extents: &group.extents, had: group.segment, boot }.write(connection).await?;
     fail::point("database.amid");
     Ok(())
 }
@@ -186,13 +205,24 @@ fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     let taken = tail.take(all, |first, last, body| {
         rows.push(Entries { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
-    group.taken.extend(taken.map(|taken| (tail.clone(), taken)));
+    if let Some(taken) = taken {
+        group.records.extend(taken.record.clone());
+        group.taken.push((tail.clone(), taken));
+    }
 }
 
 /// Does the checkpoints that are wanted.
 async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
-        let Ok(mut connection) = pool.acquire().await else { return };
+        fail::point("checkpoint");
+        let mut connection = match pool.acquire().await {
+            Ok(connection) => connection,
+            Err(sqlx::Error::PoolClosed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint of the database found no connection; it is tried again later");
+                continue;
+            }
+        };
         match checkpoint(&mut connection).await {
             Ok((_, pages, done)) => overdue.store(pages > OVERDUE && done < pages, Ordering::Relaxed),
             Err(error) => {
@@ -207,19 +237,25 @@ async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// A message and its conversation; both statements go to the database together.
+/// A message and its conversation, or a turn; both statements go to the database together.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
-        "insert or ignore into conversations (id, owner, created) values (?, ?, ?); \
-         insert or ignore into messages (id, conversation_id, request_id, owner, created, status, request, repeat, server, epoch) \
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \
+         insert or ignore into messages \
+         (number, id, conversation_id, request_id, owner, created, status, request, kind, repeat, server, epoch) \
+         select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     );
-    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created);
+    // A turn has a dialogue, and no conversation.
+    let kind = word(row.kind);
+    let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
+    // A number that another message has in an older database is not used twice.
+    let query = query.bind(row.number).bind(row.number);
     let query = query.bind(&row.id).bind(&row.conversation_id).bind(&row.request_id).bind(&row.owner);
     query
         .bind(&row.created)
         .bind(&row.status)
         .bind(&row.request)
+        .bind(kind)
         .bind(&row.repeat)
         .bind(&row.server)
         .bind(row.epoch)
@@ -228,16 +264,28 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// How a message ended, and what came of it.
-async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
-    let Some(Outcome { size, turn, summary, details, updates }) = &row.outcome else { return Ok(()) };
+/// How a message ended, and what came of it, once: a record that is there stays as it is, and so does what it brought along.
+pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let Some(outcome) = &row.outcome else { return Ok(()) };
+    let Outcome { size, turn, summary, details, updates, usage, progress: after } = outcome;
     let query = sqlx::query(
-        "update messages set status = ? where id = ?; \
-         insert or ignore into records (message_id, version, size, turn, summary, details) values (?, ?, ?, ?, ?, ?)",
+        "insert or ignore into records (message_id, version, size, turn, summary, details) \
+         select id, ?, ?, ?, ?, ? from messages where id = ?",
     );
-    let query = query.bind(&row.status).bind(&row.id).bind(&row.id).bind(RECORD).bind(size.cast_signed());
-    query.bind(turn).bind(summary).bind(details).execute(&mut *connection).await?;
-    insert_updates(connection, row, updates).await
+    let query = query.bind(RECORD).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
+    if query.bind(&row.id).execute(&mut *connection).await?.rows_affected() == 0 {
+        return Ok(());
+    }
+    let query = sqlx::query("update messages set status = ? where id = ?");
+    query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
+    insert_updates(connection, row, updates).await?;
+    if let Some(after) = after {
+        progress(connection, &row.conversation_id, after).await?;
+    }
+    match usage {
+        Some(usage) => add_usage(connection, usage).await,
+        None => Ok(()),
+    }
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.
@@ -264,4 +312,26 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entri
         fail::point("database.amid");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::sqlite::SqlitePoolOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn checkpoints_go_on_when_there_was_no_connection_for_one() {
+        let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(20));
+        let pool = pool.connect("sqlite::memory:").await.unwrap();
+        let taken = pool.acquire().await.unwrap();
+        let (want, wanted) = mpsc::channel(1);
+        let task = tokio::spawn(checkpoints(pool.clone(), wanted, Arc::default()));
+        want.send(()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(taken);
+        want.send(()).await.expect("it still listens");
+        drop(want);
+        task.await.unwrap();
+    }
 }

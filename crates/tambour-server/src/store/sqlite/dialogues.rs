@@ -6,8 +6,9 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin, end};
+use super::kept::delete_naming;
 use crate::fail;
-use crate::store::{DialogueRow, Dialogues, Once, Page, Retention, StoreError};
+use crate::store::{Deletion, DialogueRow, Dialogues, Once, Page, Progress, Retention, StoreError};
 
 #[async_trait]
 impl Dialogues for SqliteStore {
@@ -23,6 +24,8 @@ impl Dialogues for SqliteStore {
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
+        // What the turn before made of it is there.
+        self.caught_up().await?;
         let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
@@ -33,6 +36,7 @@ impl Dialogues for SqliteStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError> {
+        self.caught_up().await?;
         let query = sqlx::query_as(
             "select * from dialogues where owner = ?1 \
              and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
@@ -84,12 +88,12 @@ impl Dialogues for SqliteStore {
     }
 
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let deleted = delete(&mut connection, id).await;
-        end(&mut connection, deleted).await?;
-        fail::point("deletion.after");
-        Ok(())
+        self.close_conversation(id);
+        let deleted = self.delete_closed_dialogue(id).await;
+        // Who has found it before may be about to begin a turn in it.
+        drop(self.shared.acquiring.write().await);
+        self.shared.places.order().open(id);
+        deleted
     }
 
     async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
@@ -101,7 +105,9 @@ impl Dialogues for SqliteStore {
         if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
             let query = sqlx::query_scalar(
                 "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
-                 (select sum(octet_length(record)) from rounds where dialogue_id = id), 0)) \
+                 (select sum(octet_length(record)) from rounds where dialogue_id = dialogues.id), 0) + coalesce( \
+                 (select sum(size) from messages join records on message_id = messages.id \
+                 where conversation_id = dialogues.id), 0)) \
                  over (partition by owner order by number desc) as so_far from dialogues) \
                  where so_far > ? order by number",
             );
@@ -109,6 +115,40 @@ impl Dialogues for SqliteStore {
             expired = query.bind(bytes).fetch_all(self.pool()).await?;
         }
         Ok(expired)
+    }
+}
+
+impl SqliteStore {
+    /// Whose dialogue it is, if it is there.
+    pub(super) async fn owner_of_dialogue(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_scalar("select owner from dialogues where id = ?").bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    /// Deletes a dialogue in which nothing begins.
+    async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        self.delete_closed(id).await?;
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let deleted = delete(&mut connection, id).await;
+        end(&mut connection, deleted).await?;
+        fail::point("deletion.after");
+        Ok(())
+    }
+}
+
+/// What a turn has made of its dialogue, within the transaction of its end.
+pub(super) async fn progress(
+    connection: &mut SqliteConnection,
+    id: &str,
+    progress: &Progress,
+) -> sqlx::Result<()> {
+    let Progress { status, state, changed, once } = progress;
+    let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
+    query.bind(state).bind(status).bind(changed).bind(id).execute(&mut *connection).await?;
+    match once {
+        Some((once, answer)) => once.note(connection, id, Some(answer)).await,
+        None => Ok(()),
     }
 }
 
@@ -125,7 +165,7 @@ async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()>
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
     query.bind(inputs).bind(made).execute(&mut *connection).await?;
-    Ok(())
+    delete_naming(connection, &[id.to_owned()]).await
 }
 
 impl FromRow<'_, SqliteRow> for DialogueRow {

@@ -7,10 +7,27 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin, end};
 use crate::fail;
-use crate::store::{Answers, Kept, Sent, StoreError};
+use crate::store::{Answers, Claim, Kept, Sent, StoreError};
 
 #[async_trait]
 impl Answers for SqliteStore {
+    async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError> {
+        // Held first: an answer that is kept between the two is found.
+        let Some(held) = self.shared.places.hold(sent.clone()) else { return Ok(Claim::UnderWay) };
+        let query = sqlx::query_as(
+            "select digest, status, location, body from kept \
+             where owner = ? and route = ? and word = ? and created > ?",
+        );
+        let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.word).bind(since);
+        Ok(match query.fetch_optional(self.pool()).await? {
+            Some(kept) => Claim::Answered(kept),
+            None => {
+                held.keep();
+                Claim::Taken
+            }
+        })
+    }
+
     async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError> {
         fail::point("kept.before");
         let mut connection = self.pool().acquire().await?;
@@ -21,13 +38,8 @@ impl Answers for SqliteStore {
         Ok(())
     }
 
-    async fn kept(&self, sent: &Sent, since: &str) -> Result<Option<Kept>, StoreError> {
-        let query = sqlx::query_as(
-            "select digest, status, location, body from kept \
-             where owner = ? and route = ? and word = ? and created > ?",
-        );
-        let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.word).bind(since);
-        Ok(query.fetch_optional(self.pool()).await?)
+    fn release(&self, sent: &Sent) {
+        self.shared.places.release(sent);
     }
 
     async fn forget(&self, before: &str) -> Result<bool, StoreError> {

@@ -2,30 +2,41 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
-use super::journal::Record;
-use super::tail::{Appended, Reading, Tail};
-use super::writer::Work;
-use super::{Shared, SqliteStore};
-use crate::store::{Appending, Batch, Log, StoreError};
+use super::SqliteStore;
+use super::tail::{Reading, Tail};
+use crate::store::{Acquired, Batch, Lease, Log, LogState, MessageRow, NewRun, Own, Store, StoreError};
 
+#[async_trait]
 impl Log for SqliteStore {
-    fn append<'a>(&'a self, message: &'a str, epoch: i64, batch: Batch) -> Appending<'a> {
-        if epoch != self.own.epoch {
-            return Appending::Done(Err(StoreError::Superseded));
-        }
-        let tail = self.shared.pending.begin(message);
-        match self.put(&tail, &batch).and_then(|appended| self.tell(&tail, &appended)) {
-            Ok(false) => Appending::Done(Ok(())),
-            Ok(true) => Appending::Waits(Box::pin(async move { self.caught_up_with(&tail).await })),
-            Err(StoreError::Closed) => Appending::Done(Err(StoreError::Closed)),
-            Err(error) => Appending::Waits(Box::pin(self.put_again(tail, batch, error))),
-        }
+    async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError> {
+        self.begin_run(new).await
+    }
+
+    async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        self.claim_run(message).await
+    }
+
+    async fn abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select *, null as size, null as turn, null as summary, null as details from messages \
+             where status = 'running' and (server is null or (server = ? and epoch < ?)) order by number",
+        );
+        let Own { server, epoch } = self.own();
+        Ok(query.bind(server).bind(epoch).fetch_all(self.pool()).await?)
+    }
+
+    fn idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
+        let (shared, conversation) = (self.shared.clone(), conversation.to_owned());
+        Box::pin(async move {
+            let next = shared.places.order().next();
+            shared.places.turn(&conversation, next).await;
+        })
     }
 
     fn read<'a>(
@@ -33,8 +44,12 @@ impl Log for SqliteStore {
         message: &'a str,
         after: u64,
         bytes: usize,
-    ) -> BoxFuture<'a, Result<Vec<Batch>, StoreError>> {
-        Box::pin(self.batches(message, after, bytes))
+    ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>> {
+        Box::pin(async move {
+            // Asked for first: a log that has ended gets nothing more.
+            let state = self.log_state(message).await?;
+            Ok((self.batches(message, after, bytes, None).await?, state))
+        })
     }
 
     fn follow(
@@ -50,26 +65,6 @@ impl Log for SqliteStore {
             Ok(follower.next().await?.map(|batch| (batch, follower)))
         })
         .boxed()
-    }
-
-    fn shown<'a>(&'a self, message: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let Some(tail) = self.shared.pending.tail(message) else { return Ok(()) };
-            tokio::select! {
-                () = tail.shown() => Ok(()),
-                () = self.shared.dead.cancelled() => Err(StoreError::Closed),
-            }
-        })
-    }
-
-    fn end<'a>(&'a self, message: &'a str) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let _ = self.shown(message).await;
-            if let Some(tail) = self.shared.pending.tail(message) {
-                tail.end();
-                self.shared.pending.close(&tail);
-            }
-        })
     }
 }
 
@@ -98,7 +93,7 @@ impl Follower {
                     return Ok(Some(batch));
                 }
             }
-            self.waiting.extend(self.store.batches(&self.message, self.after, self.bytes).await?);
+            self.waiting.extend(self.store.batches(&self.message, self.after, self.bytes, None).await?);
         }
         // A row of the database may begin before that.
         let batch = self.waiting.pop_front().map(|batch| batch.behind(self.after));
@@ -108,73 +103,43 @@ impl Follower {
 }
 
 impl SqliteStore {
-    /// Puts a batch on the journal and in memory.
-    fn put(&self, tail: &Arc<Tail>, batch: &Batch) -> Result<Appended, StoreError> {
-        let Shared { journal, .. } = &*self.shared;
-        let (first, last) = (batch.first(), batch.last());
-        let record = Record::Entries { message: &tail.message, first, last, body: batch.body() };
-        self.journal(&record, |file| {
-            let appended = tail.append(batch, journal.syncer.is_none());
-            if let Some(syncer) = &journal.syncer {
-                syncer.entries(file, tail, appended.upto);
+    /// How the log of a message stands.
+    async fn log_state(&self, message: &str) -> Result<LogState, StoreError> {
+        if let Some(tail) = self.shared.pending.tail(message) {
+            return Ok(if tail.shows_end() { LogState::Ended } else { LogState::Open });
+        }
+        let status = match self.shared.pending.row(message) {
+            Some(row) => Some(row.status.clone()),
+            None => {
+                let query = sqlx::query_scalar("select status from messages where id = ?").bind(message);
+                query.fetch_optional(self.pool()).await?
             }
-            appended
+        };
+        Ok(match status.as_deref() {
+            None => LogState::Gone,
+            Some("running") => LogState::Open,
+            Some(_) => LogState::Ended,
         })
     }
 
-    /// Tells the writer of what was put. Whether the run has to wait.
-    fn tell(&self, tail: &Arc<Tail>, appended: &Appended) -> Result<bool, StoreError> {
-        if appended.tell {
-            self.writer.tell(Work::Entries(tail.clone()))?;
-        }
-        if appended.ahead {
-            self.writer.tell(Work::Hurry)?;
-        }
-        Ok(appended.ahead)
-    }
-
-    /// Tries until there is room.
-    async fn put_again(
+    /// Batches of a log as readers may see it, or with its end in memory as its lease knows it.
+    pub(super) async fn batches(
         &self,
-        tail: Arc<Tail>,
-        batch: Batch,
-        mut error: StoreError,
-    ) -> Result<(), StoreError> {
-        let mut wait = Duration::from_millis(50);
-        loop {
-            // What cannot be written must not be seen: a disk that is full holds the run until there is room.
-            tracing::error!(%error, message_id = tail.message, "trying again");
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = self.shared.closing.cancelled() => return Err(StoreError::Closed),
-            }
-            wait = (wait * 2).min(Duration::from_secs(1));
-            error = match self.put(&tail, &batch) {
-                Ok(appended) if self.tell(&tail, &appended)? => return self.caught_up_with(&tail).await,
-                Ok(_) => return Ok(()),
-                Err(StoreError::Closed) => return Err(StoreError::Closed),
-                Err(error) => error,
-            };
-        }
-    }
-
-    /// Waits until the database has enough of a log for the run to go on.
-    async fn caught_up_with(&self, tail: &Tail) -> Result<(), StoreError> {
-        tokio::select! {
-            () = tail.caught_up() => Ok(()),
-            () = self.shared.closing.cancelled() => Err(StoreError::Closed),
-        }
-    }
-
-    async fn batches(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
+        message: &str,
+        after: u64,
+        bytes: usize,
+        own: Option<&Arc<Tail>>,
+    ) -> Result<Vec<Batch>, StoreError> {
         loop {
             // Asked for first: what leaves memory meanwhile is in the database.
-            let tail = self.shared.pending.tail(message);
-            if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent(after, bytes)) {
+            let tail = own.cloned().or_else(|| self.shared.pending.tail(message));
+            let all = own.is_some();
+            if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent(after, bytes, all)) {
                 return Ok(recent.into_iter().collect());
             }
             let batches = self.stored(message, after, bytes).await?;
-            if !batches.is_empty() || tail.is_none_or(|tail| tail.progress().last <= after) {
+            let last = |tail: Arc<Tail>| if all { tail.last() } else { tail.progress().last };
+            if !batches.is_empty() || tail.is_none_or(|tail| last(tail) <= after) {
                 return Ok(batches);
             }
         }

@@ -1,15 +1,11 @@
 //! Messages: their rows, and what came of them.
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use super::journal::Record;
-use super::writer::Work;
-use crate::fail;
-use crate::store::{MessageRow, Messages, Outcome, Own, Page, Store, StoreError, Turn};
+use crate::store::{MessageRow, Messages, Outcome, Page, RunKind, StoreError, Turn};
 
 /// Reads a [`Turn`]: what it can be made from only where it was not kept.
 macro_rules! turn {
@@ -21,27 +17,6 @@ macro_rules! turn {
 
 #[async_trait]
 impl Messages for SqliteStore {
-    fn insert_message(
-        &self,
-        row: &MessageRow,
-    ) -> Result<BoxFuture<'static, Result<(), StoreError>>, StoreError> {
-        self.available()?;
-        let Own { server, epoch } = self.own();
-        let row = MessageRow { server: Some(server.clone()), epoch: Some(*epoch), ..row.clone() };
-        let synced = self.journal(&Record::Message(&row), |file| {
-            self.shared.pending.put(row.clone());
-            self.shared.pending.begin(&row.id);
-            let told = self.writer.tell(Work::Message(row.id.clone()));
-            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.wait(file)))
-        })??;
-        Ok(Box::pin(async {
-            match synced {
-                Some(synced) => synced.await.map_err(|_| StoreError::Closed),
-                None => Ok(()),
-            }
-        }))
-    }
-
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
         if let Some(row) = self.shared.pending.row(id) {
             return Ok(Some(MessageRow::clone(&row)));
@@ -70,19 +45,10 @@ impl Messages for SqliteStore {
         Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
     }
 
-    async fn running(&self) -> Result<Vec<MessageRow>, StoreError> {
-        let query = sqlx::query_as(
-            "select *, null as size, null as turn, null as summary, null as details from messages \
-             where status = 'running' and (server is null or (server = ? and epoch < ?)) order by number",
-        );
-        let Own { server, epoch } = self.own();
-        Ok(query.bind(server).bind(epoch).fetch_all(self.pool()).await?)
-    }
-
     async fn messages_of(
         &self,
         conversation: &str,
-        after: Option<&str>,
+        after: i64,
         limit: u32,
         bytes: usize,
     ) -> Result<Page<MessageRow>, StoreError> {
@@ -90,8 +56,7 @@ impl Messages for SqliteStore {
         self.caught_up().await?;
         let mut rows = sqlx::query_as::<_, MessageRow>(
             "select messages.*, size, turn, summary, null as details from messages \
-             left join records on message_id = id where conversation_id = ?1 \
-             and number > coalesce((select number from messages where id = ?2 and conversation_id = ?1), 0) \
+             left join records on message_id = id where conversation_id = ?1 and number > ?2 \
              order by number limit ?3",
         )
         .bind(conversation)
@@ -138,14 +103,6 @@ impl Messages for SqliteStore {
         let query = sqlx::query_as(concat!(turn!(), "where id = ?")).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
-
-    fn finish_message(&self, row: &MessageRow, status: &str, outcome: Outcome) -> Result<(), StoreError> {
-        fail::point("record.before");
-        let row = MessageRow { status: status.to_owned(), outcome: Some(outcome), ..row.clone() };
-        let id = row.id.clone();
-        self.shared.pending.put(row);
-        self.writer.tell(Work::Record(id))
-    }
 }
 
 impl FromRow<'_, SqliteRow> for MessageRow {
@@ -157,11 +114,12 @@ impl FromRow<'_, SqliteRow> for MessageRow {
                 turn: row.try_get("turn")?,
                 summary,
                 details: row.try_get("details")?,
-                updates: Vec::new(),
+                ..Outcome::default()
             }),
             None => None,
         };
         Ok(MessageRow {
+            number: row.try_get("number")?,
             id: row.try_get("id")?,
             conversation_id: row.try_get("conversation_id")?,
             request_id: row.try_get("request_id")?,
@@ -169,12 +127,25 @@ impl FromRow<'_, SqliteRow> for MessageRow {
             created: row.try_get("created")?,
             status: row.try_get("status")?,
             request: row.try_get("request")?,
+            kind: kind(row.try_get("kind")?),
             repeat: row.try_get("repeat")?,
             server: row.try_get("server")?,
             epoch: row.try_get("epoch")?,
             outcome,
         })
     }
+}
+
+/// The word for a turn.
+const TURN: &str = "turn";
+
+/// A kind as the database has it.
+pub(super) fn word(kind: RunKind) -> Option<&'static str> {
+    (kind == RunKind::Turn).then_some(TURN)
+}
+
+fn kind(word: Option<&str>) -> RunKind {
+    if word == Some(TURN) { RunKind::Turn } else { RunKind::Message }
 }
 
 impl FromRow<'_, SqliteRow> for Turn {

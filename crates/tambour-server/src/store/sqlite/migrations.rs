@@ -4,7 +4,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 11] = [
+const MIGRATIONS: [(i64, &str, &str); 13] = [
     (1, "start", include_str!("../../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../../migrations/0003_journal.sql")),
@@ -16,6 +16,8 @@ const MIGRATIONS: [(i64, &str, &str); 11] = [
     (9, "imports", include_str!("../../../migrations/0009_imports.sql")),
     (12, "lore", include_str!("../../../migrations/0012_lore.sql")),
     (13, "quotas", include_str!("../../../migrations/0013_quotas.sql")),
+    (15, "segments", include_str!("../../../migrations/0015_segments.sql")),
+    (16, "turns", include_str!("../../../migrations/0016_turns.sql")),
 ];
 
 /// Runs those that the database has not seen.

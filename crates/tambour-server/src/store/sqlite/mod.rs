@@ -1,7 +1,8 @@
 //! The store in a SQLite database behind a journal.
 //!
 //! `journal` is the files that grow, `writer` what brings them into the database behind them, `commit` one transaction, `tail`
-//! the end of a log in memory, `pending` what is read meanwhile, `log` the log; the others are the rows of their names.
+//! the end of a log in memory, `pending` what is read meanwhile, `log` the logs, `runs` how they begin, `lease` how they are
+//! written, `places` in which order; the others are the rows of their names.
 
 mod admin;
 mod commit;
@@ -12,12 +13,15 @@ mod documents;
 mod imports;
 mod journal;
 mod kept;
+mod lease;
 mod log;
 mod messages;
 mod migrations;
 mod own;
 mod pending;
+mod places;
 mod repeats;
+mod runs;
 mod states;
 mod tail;
 mod tools;
@@ -37,8 +41,10 @@ use sqlx::sqlite::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Own, Store, StoreError};
-use journal::{Journal, Record};
+pub use journal::{DamagedFile, JournalLoss, JournalReport, ShortFile};
+use journal::{Journal, Record, Replay, Segment};
 use pending::Pending;
+use places::Places;
 use writer::Work;
 
 /// A store on SQLite.
@@ -51,11 +57,23 @@ pub struct SqliteStore {
     lock: Arc<File>,
 }
 
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreOptions {
+    /// Whether a power cut may not lose what was acknowledged.
+    pub durable: bool,
+    /// Whether it is opened although messages are gone.
+    pub accept_loss: bool,
+}
+
 /// What the store and its writer share.
 struct Shared {
     pool: SqlitePool,
     journal: Journal,
     pending: Pending,
+    places: Places,
+    /// Held by those who begin a run.
+    acquiring: tokio::sync::RwLock<()>,
     /// The database cannot be written at present.
     behind: AtomicBool,
     /// What cannot be written is not waited for any more.
@@ -68,11 +86,25 @@ struct Shared {
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it.
+    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it; what is intact of
+    /// it is taken, and what is lost is logged.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
     pub async fn open(file: &Path, durable: bool) -> Result<SqliteStore, StoreError> {
+        let opened = SqliteStore::open_with(file, StoreOptions { durable, accept_loss: true }).await;
+        opened.map(|(store, _)| store)
+    }
+
+    /// The same, with what was found on the journal.
+    ///
+    /// # Errors
+    /// The folder or the database cannot be used; or messages are gone ([`StoreError::Loss`]), and the loss is not accepted.
+    pub async fn open_with(
+        file: &Path,
+        options: StoreOptions,
+    ) -> Result<(SqliteStore, JournalReport), StoreError> {
+        let StoreOptions { durable, accept_loss } = options;
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -86,18 +118,34 @@ impl SqliteStore {
         migrations::run(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
         migrations::vacuum(&pool).await?;
         let folder = file.with_extension("journal");
-        journal::replay(&folder, &pool).await?;
+        let Replay { next, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
         let own = Arc::new(own::begin(&pool).await?);
+        // No number is used again as long as something refers to it.
+        let query = "select max(coalesce((select max(number) from messages), 0), \
+            coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
+        let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
         let dead = CancellationToken::new();
         let shared = Arc::new(Shared {
             pool,
-            journal: Journal::open(folder, durable, &dead)?,
+            journal: Journal::open(folder, next, durable, &dead)?,
             pending: Pending::default(),
+            places: Places::after(last),
+            acquiring: tokio::sync::RwLock::default(),
             behind: AtomicBool::new(false),
             closing: CancellationToken::new(),
             dead,
         });
-        Ok(SqliteStore { writer: writer::Writer::start(shared.clone()), own, shared, lock: Arc::new(lock) })
+        let writer = writer::Writer::start(shared.clone());
+        Ok((SqliteStore { writer, own, shared, lock: Arc::new(lock) }, report))
+    }
+
+    /// Holds the numbers of events that were lost, as [`SqliteStore::open_with`] found it, before what runs is closed: clients may
+    /// have seen them.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hold_numbers(&self, report: &JournalReport) -> Result<(), StoreError> {
+        journal::hold_numbers(self.pool(), report).await
     }
 
     fn pool(&self) -> &SqlitePool {
@@ -116,12 +164,28 @@ impl SqliteStore {
     }
 
     /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
-    fn journal<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<File>) -> T) -> Result<T, StoreError> {
-        let appended = self.shared.journal.append(record, then).map_err(StoreError::Journal)?;
+    fn journal<T>(
+        &self,
+        record: &Record<'_>,
+        then: impl FnOnce(&Arc<Segment>) -> T,
+    ) -> Result<T, StoreError> {
+        let done = self.journal_if(record, || true, then)?;
+        Ok(done.expect("it is always admitted"))
+    }
+
+    /// The same if `admits` says so when nobody else writes; `None` if it does not.
+    fn journal_if<T>(
+        &self,
+        record: &Record<'_>,
+        admits: impl FnOnce() -> bool,
+        then: impl FnOnce(&Arc<Segment>) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let appended = self.shared.journal.append_if(record, admits, then).map_err(StoreError::Journal)?;
+        let Some(appended) = appended else { return Ok(None) };
         if let Some(full) = appended.full {
             self.writer.tell(Work::Segment(full))?;
         }
-        Ok(appended.then)
+        Ok(Some(appended.then))
     }
 }
 

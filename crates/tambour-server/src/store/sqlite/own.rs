@@ -5,6 +5,11 @@ use sqlx::SqlitePool;
 use crate::store::Own;
 use crate::{fail, ids};
 
+/// Whether the database is of no server yet.
+pub(super) async fn is_new(pool: &SqlitePool) -> sqlx::Result<bool> {
+    sqlx::query_scalar("select not exists (select 1 from server)").fetch_one(pool).await
+}
+
 /// Begins the next epoch; the first one makes the id.
 pub(super) async fn begin(pool: &SqlitePool) -> sqlx::Result<Own> {
     fail::point("epoch.before");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::tail::Tail;
-use crate::store::{ConversationRow, MessageRow};
+use crate::store::{ConversationRow, MessageRow, RunKind};
 
 /// Rows and logs in front of the database.
 #[derive(Default)]
@@ -14,7 +14,8 @@ pub(super) struct Pending {
 }
 
 struct Row {
-    row: Arc<MessageRow>,
+    /// Absent while the database has it as it is to be seen.
+    row: Option<Arc<MessageRow>>,
     /// How often the writer was told of it, and has not written it.
     told: usize,
 }
@@ -28,32 +29,43 @@ impl Pending {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row that is new, or has changed; the writer is told of it.
-    pub(super) fn put(&self, row: MessageRow) {
-        let row = Arc::new(row);
-        let mut rows = self.rows();
-        let told = rows.get(&row.id).map_or(0, |known| known.told) + 1;
-        rows.insert(row.id.clone(), Row { row, told });
+    /// A row that is new; the writer is told of it.
+    pub(super) fn put(&self, row: Arc<MessageRow>) {
+        self.tell(&row.id);
+        self.show(row);
+    }
+
+    /// The writer is told of a row that has changed, and nobody sees the change yet.
+    pub(super) fn tell(&self, id: &str) {
+        self.rows().entry(id.to_owned()).or_insert(Row { row: None, told: 0 }).told += 1;
+    }
+
+    /// A row that the writer was told of is seen like this from now on. If the database has it, it is there.
+    pub(super) fn show(&self, row: Arc<MessageRow>) {
+        if let Some(known) = self.rows().get_mut(&row.id) {
+            known.row = Some(row);
+        }
     }
 
     /// The row of that id, if the database does not have it as it is.
     pub(super) fn row(&self, id: &str) -> Option<Arc<MessageRow>> {
-        self.rows().get(id).map(|known| known.row.clone())
+        self.rows().get(id).and_then(|known| known.row.clone())
     }
 
     /// The message of an owner that was asked for with that word.
     pub(super) fn repeated(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
         let rows = self.rows();
-        let same = |known: &&Row| known.row.owner == owner && known.row.repeat.as_deref() == Some(repeat);
-        rows.values().find(same).map(|known| known.row.clone())
+        let same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
+        rows.values().filter_map(|known| known.row.as_ref()).find(same).cloned()
     }
 
     /// A conversation that began with a message that is new.
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();
-        let of = rows.values().filter(|known| known.row.conversation_id == id);
-        let first = of.min_by(|a, b| a.row.created.cmp(&b.row.created))?;
-        let (owner, created) = (first.row.owner.clone(), first.row.created.clone());
+        let all = rows.values().filter_map(|known| known.row.as_ref());
+        let of = all.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
+        let first = of.min_by_key(|row| row.number)?;
+        let (owner, created) = (first.owner.clone(), first.created.clone());
         Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
     }
 
@@ -64,8 +76,9 @@ impl Pending {
 
     /// Makes what is one owner's another one's.
     pub(super) fn hand_over(&self, from: &str, to: &str) {
-        for known in self.rows().values_mut().filter(|known| known.row.owner == from) {
-            known.row = Arc::new(MessageRow { owner: to.to_owned(), ..MessageRow::clone(&known.row) });
+        let mut rows = self.rows();
+        for row in rows.values_mut().filter_map(|known| known.row.as_mut()).filter(|row| row.owner == from) {
+            *row = Arc::new(MessageRow { owner: to.to_owned(), ..MessageRow::clone(row) });
         }
     }
 
@@ -82,21 +95,23 @@ impl Pending {
         }
     }
 
-    /// The end of a message's log, which begins now if it is not known.
-    pub(super) fn begin(&self, message: &str) -> Arc<Tail> {
-        let mut logs = self.logs();
-        if let Some(tail) = logs.get(message) {
-            return tail.clone();
-        }
-        let tail = Tail::new(message.to_owned());
-        logs.insert(message.to_owned(), tail.clone());
-        tail
+    /// The log of a message is written from now on.
+    pub(super) fn open(&self, tail: &Arc<Tail>) {
+        self.logs().insert(tail.message.clone(), tail.clone());
+    }
+
+    /// The log of a message leaves whatever the database has of it, since the message is deleted.
+    pub(super) fn forget(&self, message: &str) {
+        self.logs().remove(message);
     }
 
     /// A log that is over leaves when the database has all of it.
     pub(super) fn close(&self, tail: &Tail) {
         if tail.is_done() {
-            self.logs().remove(&tail.message);
+            let mut logs = self.logs();
+            if logs.get(&tail.message).is_some_and(|known| std::ptr::eq(&**known, tail)) {
+                logs.remove(&tail.message);
+            }
         }
     }
 

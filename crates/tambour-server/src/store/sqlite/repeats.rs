@@ -18,12 +18,13 @@ impl Once {
         let query = sqlx::query("delete from repeats where created < ?").bind(&self.since);
         query.execute(&mut *connection).await?;
         let query = sqlx::query(
-            "insert or replace into repeats (owner, repeat, created, request, status, answer) \
-             select ?1, ?2, ?3, ?4, ?5, ?6 where exists (select 1 from dialogues where id = ?7)",
+            "insert or replace into repeats (owner, repeat, created, request, status, answer, turn) \
+             select ?1, ?2, ?3, ?4, ?5, ?6, ?7 where exists (select 1 from dialogues where id = ?8)",
         );
         let status = if answer.is_some() { 200 } else { Repeat::TAKEN };
         let query = query.bind(&self.owner).bind(&self.repeat).bind(&self.created).bind(&self.request);
-        query.bind(status).bind(answer.unwrap_or_default()).bind(dialogue).execute(connection).await?;
+        let query = query.bind(status).bind(answer.unwrap_or_default()).bind(&self.turn);
+        query.bind(dialogue).execute(connection).await?;
         Ok(())
     }
 }
@@ -31,26 +32,12 @@ impl Once {
 #[async_trait]
 impl Repeats for SqliteStore {
     async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
+        self.caught_up().await?;
         let query = sqlx::query_as(
-            "select request, status, answer from repeats where owner = ? and repeat = ? and created >= ?",
+            "select request, status, answer, turn from repeats where owner = ? and repeat = ? and created >= ?",
         );
-        let found: Option<(String, u16, String)> =
+        let found: Option<(String, u16, String, Option<String>)> =
             query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?;
-        Ok(found.map(|(request, status, answer)| Repeat { request, status, answer }))
-    }
-
-    async fn keep_repeat(
-        &self,
-        (owner, repeat): (&str, &str),
-        kept: &Repeat,
-        (now, since): (&str, &str),
-    ) -> Result<(), StoreError> {
-        sqlx::query("delete from repeats where created < ?").bind(since).execute(self.pool()).await?;
-        let query = sqlx::query(
-            "insert or replace into repeats (owner, repeat, created, request, status, answer) values (?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(owner).bind(repeat).bind(now).bind(&kept.request).bind(kept.status);
-        query.bind(&kept.answer).execute(self.pool()).await?;
-        Ok(())
+        Ok(found.map(|(request, status, answer, turn)| Repeat { request, status, answer, turn }))
     }
 }

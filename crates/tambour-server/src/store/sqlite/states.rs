@@ -165,33 +165,6 @@ impl States for SqliteStore {
         fail::point("state.after");
         Ok(change)
     }
-
-    async fn supersede(&self, row: &MessageRow) -> Result<bool, StoreError> {
-        self.caught_up().await?;
-        let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let written = async {
-            let query = sqlx::query_scalar("select number from messages where id = ?").bind(&row.id);
-            let number: i64 = query.fetch_one(&mut *connection).await?;
-            let mut updates = read(&mut connection, &row.conversation_id).await?;
-            let of_message = |update: &UpdateRow| update.place >= number && !is_own_update(&update.id);
-            if let Some(count) = updates.rows.iter().position(of_message) {
-                let Some(gone) = updates.take_back(count) else { return Ok(false) };
-                write_back(&mut connection, &row.conversation_id, &updates, &gone).await?;
-                fail::point("state.amid");
-            }
-            let query = sqlx::query(
-                "update messages set status = 'superseded' \
-                 where conversation_id = ? and number >= ? and status <> 'running'",
-            );
-            query.bind(&row.conversation_id).bind(number).execute(&mut *connection).await?;
-            Ok(true)
-        };
-        let (done, written) = apart(written.await);
-        end(&mut connection, written).await?;
-        fail::point("state.after");
-        Ok(done)
-    }
 }
 
 fn apart(written: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
@@ -199,6 +172,23 @@ fn apart(written: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
         Ok(done) => (done, Ok(())),
         Err(error) => (false, Err(error)),
     }
+}
+
+/// Takes back what the messages from a number on applied to the state. False when that cannot be taken back any more; nothing has
+/// changed then.
+pub(super) async fn take_back_from(
+    connection: &mut SqliteConnection,
+    conversation: &str,
+    number: i64,
+) -> sqlx::Result<bool> {
+    let mut updates = read(connection, conversation).await?;
+    let of_message = |update: &UpdateRow| update.place >= number && !is_own_update(&update.id);
+    if let Some(count) = updates.rows.iter().position(of_message) {
+        let Some(gone) = updates.take_back(count) else { return Ok(false) };
+        write_back(connection, conversation, &updates, &gone).await?;
+        fail::point("state.amid");
+    }
+    Ok(true)
 }
 
 async fn read(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Result<StateUpdates> {

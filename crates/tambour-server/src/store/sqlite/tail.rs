@@ -1,10 +1,11 @@
 //! The end of a log in memory: what the database does not have yet, what readers want next, and who waits for more.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use crate::store::Batch;
+use crate::store::{Batch, MessageRow};
 
 /// Bytes of the log that stay in memory for readers who are behind; they read older entries from the store.
 const WINDOW: usize = 16 << 10;
@@ -20,6 +21,8 @@ const AHEAD: usize = 64 << 10;
 pub(super) struct Tail {
     /// The message.
     pub(super) message: String,
+    /// Epoch of the lease that may write; changed with the journal locked.
+    epoch: AtomicI64,
     window: Mutex<Window>,
     committed: watch::Sender<Progress>,
     /// The database has got something.
@@ -52,6 +55,8 @@ struct Window {
     told: bool,
     /// The end of the message has come.
     ends: bool,
+    /// What came of the message, until the writer has taken it together with the end.
+    record: Option<Arc<MessageRow>>,
     /// How far each reader is; `u64::MAX` where there is none.
     readers: Vec<u64>,
 }
@@ -74,10 +79,14 @@ pub(super) struct Appended {
     pub(super) upto: Position,
 }
 
-/// Entries that are on their way to the database.
-#[derive(Clone, Copy, Debug)]
+/// Epoch of a log that nobody may write.
+const NOBODY: i64 = i64::MAX;
+
+/// Entries that are on their way to the database, and what came of the message if its end is among them.
+#[derive(Clone, Debug)]
 pub(super) struct Taken {
     upto: Position,
+    pub(super) record: Option<Arc<MessageRow>>,
 }
 
 /// A reader of a running message, counted as long as it lives.
@@ -90,9 +99,10 @@ pub(super) struct Reading {
 
 impl Tail {
     /// A message whose log is empty.
-    pub(super) fn new(message: String) -> Arc<Tail> {
+    pub(super) fn new(message: String, epoch: i64) -> Arc<Tail> {
         Arc::new(Tail {
             message,
+            epoch: AtomicI64::new(epoch),
             window: Mutex::default(),
             committed: watch::Sender::new(Progress::default()),
             kept: Notify::new(),
@@ -101,6 +111,41 @@ impl Tail {
 
     fn window(&self) -> MutexGuard<'_, Window> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a lease of that epoch may write.
+    pub(super) fn is_held(&self, epoch: i64) -> bool {
+        self.epoch.load(Ordering::Acquire) == epoch
+    }
+
+    /// The next epoch: the lease before it writes nothing any more. `None` if nobody may write.
+    pub(super) fn claim(&self) -> Option<i64> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        if epoch == NOBODY || self.window().ends {
+            return None;
+        }
+        self.epoch.store(epoch + 1, Ordering::Release);
+        // Readers may wait for what comes.
+        self.committed.send_modify(|progress| progress.ended = false);
+        Some(epoch + 1)
+    }
+
+    /// Nobody writes any more, since the message is deleted.
+    pub(super) fn fence(&self) {
+        self.epoch.store(NOBODY, Ordering::Release);
+        self.end();
+    }
+
+    /// Adds the last entries, which are on the journal together with what came of the message. Nobody sees them before
+    /// [`Tail::publish`].
+    pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> Position {
+        if !last.is_empty() {
+            let _ = self.append(last, false);
+        }
+        let mut window = self.window();
+        window.ends = true;
+        window.record = Some(record);
+        window.appended
     }
 
     /// Adds entries that are on the journal. `visible`: readers may see them.
@@ -138,12 +183,14 @@ impl Tail {
         window.told = false;
         let Window { storing, appended, .. } = *window;
         let enough = all || window.ends || appended.offset - storing.offset >= ROW;
-        if !enough || storing == appended {
+        if !enough || (storing == appended && window.record.is_none()) {
             return None;
         }
-        row(storing.number + 1, appended.number, window.slice(storing, appended));
+        if storing != appended {
+            row(storing.number + 1, appended.number, window.slice(storing, appended));
+        }
         window.storing = appended;
-        Some(Taken { upto: appended })
+        Some(Taken { upto: appended, record: window.record.take() })
     }
 
     /// Readers may see the entries up to there.
@@ -163,7 +210,7 @@ impl Tail {
     }
 
     /// What was taken is in the database.
-    pub(super) fn stored(&self, taken: Taken) {
+    pub(super) fn stored(&self, taken: &Taken) {
         let mut window = self.window();
         if taken.upto.number > window.stored.number {
             window.stored = taken.upto;
@@ -186,7 +233,23 @@ impl Tail {
     /// Whether nothing follows and the database has everything.
     pub(super) fn is_done(&self) -> bool {
         let window = self.window();
-        (window.ends || self.progress().ended) && window.stored == window.appended
+        let over = window.ends || self.progress().ended;
+        over && window.stored == window.appended && window.record.is_none()
+    }
+
+    /// Whether readers may see the end of the message.
+    pub(super) fn shows_end(&self) -> bool {
+        self.window().ends && self.progress().ended
+    }
+
+    /// Number of the last entry, also of one that readers may not see yet.
+    pub(super) fn last(&self) -> u64 {
+        self.window().appended.number
+    }
+
+    /// Waits until nothing follows.
+    pub(super) async fn over(&self) {
+        let _ = self.committed.subscribe().wait_for(|progress| progress.ended).await;
     }
 
     /// Bytes that the database does not have.
@@ -213,11 +276,13 @@ impl Tail {
         let _ = self.committed.subscribe().wait_for(|progress| progress.last >= last).await;
     }
 
-    /// Entries after `after`, for who is no reader. `None` if the first of them are in the database alone.
-    pub(super) fn recent(&self, after: u64, most: usize) -> Option<Option<Batch>> {
+    /// Entries after `after`, for who is no reader; also those that readers may not see, if `all`. `None` if the first of them
+    /// are in the database alone.
+    pub(super) fn recent(&self, after: u64, most: usize, all: bool) -> Option<Option<Batch>> {
         let window = self.window();
         let known = window.first > 0 && window.first <= after.saturating_add(1);
-        known.then(|| window.since(after, most))
+        let upto = if all { window.appended } else { window.committed };
+        known.then(|| window.since(after, most, upto))
     }
 
     /// A new reader.
@@ -254,13 +319,13 @@ impl Window {
         &self.bytes[from.offset - self.base..to.offset - self.base]
     }
 
-    /// Committed entries after `after`, about `most` bytes of them.
-    fn since(&self, after: u64, most: usize) -> Option<Batch> {
-        if after >= self.committed.number || after + 1 < self.first {
+    /// Entries after `after` up to a place, about `most` bytes of them.
+    fn since(&self, after: u64, most: usize, upto: Position) -> Option<Batch> {
+        if after >= upto.number || after + 1 < self.first {
             return None;
         }
-        let committed = &self.bytes[..self.committed.offset - self.base];
-        let (passed, left) = (after + 1 - self.first, self.committed.number - after);
+        let committed = &self.bytes[..upto.offset - self.base];
+        let (passed, left) = (after + 1 - self.first, upto.number - after);
         let start = if left < passed {
             // Line breaks from the end: its own, and one for each entry that is wanted.
             let at = usize::try_from(left).expect("entries in memory");
@@ -273,7 +338,7 @@ impl Window {
         };
         let wanted = &committed[start..];
         if wanted.len() <= most {
-            return Some(Batch::stored(after + 1, self.committed.number, wanted.to_vec()));
+            return Some(Batch::stored(after + 1, upto.number, wanted.to_vec()));
         }
         let end = memchr::memrchr(b'\n', &wanted[..most]).or_else(|| memchr::memchr(b'\n', wanted))? + 1;
         let count = memchr::memchr_iter(b'\n', &wanted[..end]).count() as u64;
@@ -294,7 +359,7 @@ impl Reading {
     pub(super) fn since(&self, after: u64, most: usize) -> Option<Batch> {
         let mut window = self.tail.window();
         window.readers[self.slot] = after;
-        window.since(after, most)
+        window.since(after, most, window.committed)
     }
 }
 

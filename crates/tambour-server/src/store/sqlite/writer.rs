@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Shared;
 use super::commit::{Group, State};
 use super::tail::Tail;
-use crate::store::StoreError;
+use crate::store::{MessageRow, StoreError};
 
 /// How long a commit waits for more to come.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,14 +20,12 @@ const ENOUGH: usize = 4 << 20;
 
 /// What the database is to get.
 pub(super) enum Work {
-    /// Entries of a message.
+    /// Entries of a message, and what came of it with its end.
     Entries(Arc<Tail>),
     /// Nothing more than there is: a run waits until the database has its entries.
     Hurry,
-    /// A new message, by id.
-    Message(String),
-    /// What came of a message, by id.
-    Record(String),
+    /// A new message.
+    Message(Arc<MessageRow>),
     /// Everything on the journal up to that segment, which then goes.
     Segment(u64),
     /// Everything that was handed over before.
@@ -99,6 +97,7 @@ async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
                 () = pause.as_mut() => break,
             }
         }
+        state.mark(&mut group);
         while let Ok(more) = work.try_recv() {
             state.add(more, &mut group);
         }

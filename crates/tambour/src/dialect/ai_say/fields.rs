@@ -37,6 +37,8 @@ pub(super) struct Whole {
     pub(super) thought: bool,
     /// Whether it did if another answer follows: a mark that closes nothing came behind it.
     pub(super) doubtful: bool,
+    /// Whether it is an example: quoted, in a code span or in the middle of a sentence.
+    pub(super) example: bool,
     /// What became of a `response` that is no object.
     pub(super) response: Response,
     /// Whether the message stands in its `response`.

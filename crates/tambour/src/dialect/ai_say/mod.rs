@@ -17,6 +17,7 @@ mod response;
 mod rules;
 mod schema;
 mod stands;
+mod surroundings;
 mod whole;
 mod write;
 

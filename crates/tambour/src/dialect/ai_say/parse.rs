@@ -14,6 +14,7 @@ use super::options;
 use super::other::{self, Standing};
 use super::outside::Outside;
 use super::rules;
+use super::surroundings::Surroundings;
 use crate::dialect::draft::{LeadingThink, Rules};
 use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
@@ -23,7 +24,9 @@ use crate::event::AsideKind;
 use crate::finding::{Report, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, Closing, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark};
+use crate::repair::json::{
+    Builder, Built, Closing, Doubts, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark,
+};
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
@@ -47,6 +50,9 @@ pub(super) struct Answers {
     pub(super) before: Before,
     /// A mark behind the answer that waits for what follows it.
     mark: Option<Pending>,
+    /// Text around the answer, and whether the object under way is quoted.
+    pub(super) surroundings: Surroundings,
+    pub(super) quoted: bool,
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
@@ -95,6 +101,7 @@ impl Body for Answers {
             JsonEvent::Comment(text) => return self.comment(text),
             JsonEvent::ValueStart(start) => {
                 self.outside.end_line();
+                self.quoted = self.surroundings.object();
                 if start.commented {
                     self.thoughts.found_in_draft(true);
                 }
@@ -136,7 +143,8 @@ impl Body for Answers {
                 let start =
                     Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
                 let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
-                self.value(Built { value: Value::Null, start, end: *end, duplicates, members }, out);
+                let doubts = Doubts::default();
+                self.value(Built { value: Value::Null, start, end: *end, duplicates, doubts, members }, out);
             }
             _ => {}
         }
@@ -192,6 +200,8 @@ impl Answers {
             behind: None,
             before: Before::default(),
             mark: None,
+            surroundings: Surroundings::default(),
+            quoted: false,
             limits: options.limits.clone(),
             roles: options::roles(options),
             keys: options::keys(options),
@@ -215,10 +225,20 @@ impl Answers {
     }
 
     fn outside(&mut self, text: &str) {
+        if self.surroundings.text(text) {
+            self.quote();
+        }
         self.before.text(text);
         self.behind = self.behind.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
         if let Some(behind) = &mut self.behind {
             behind.push_str(text);
+        }
+    }
+
+    /// The answer before this place is an example.
+    pub(super) fn quote(&mut self) {
+        if let Some(answer) = &mut self.answer {
+            answer.example = true;
         }
     }
 

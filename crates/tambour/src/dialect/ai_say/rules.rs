@@ -68,6 +68,8 @@ rules! {
         broken concat!("{\"output\":", good!(), "}"), correct GOOD;
     ANSWER_IN_THOUGHT = "answer_in_thought" ["X-012"] Must "The answer does not stand in a thought.",
         broken concat!(good!(), "</think>\n", good!()), correct GOOD;
+    ANSWER_QUOTED = "answer_quoted" ["R-74"] Must "The answer is not quoted, in a code span or in the middle of a sentence.",
+        broken concat!("> ", good!()), correct GOOD;
     FIELD_MISSING = "field_missing" ["S-051"] Must "The answer has all its fields.",
         broken "{\"response\":{\"咨询师\":\"Well done.\"}}", correct GOOD;
     FIELD_TYPE = "field_type" ["S-051"] Must "The fields of the answer have their types.",

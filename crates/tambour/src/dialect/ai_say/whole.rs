@@ -50,6 +50,7 @@ impl Answers {
         }
         if !self.object.known || self.object.late {
             // What is no answer is not used.
+            self.surroundings.forget();
             if !std::mem::take(&mut self.object).known {
                 self.outside.prose(at);
             }
@@ -91,6 +92,7 @@ impl Answers {
             cut,
             thought: self.thoughts.found(),
             doubtful: false,
+            example: std::mem::take(&mut self.quoted),
             response: object.response,
             message,
         };
@@ -201,6 +203,9 @@ impl Answers {
         out: &mut dyn Output,
     ) -> Answer {
         self.settled(Reading::End, preface, out);
+        if self.surroundings.end() {
+            self.quote();
+        }
         self.behind = None;
         self.outside.end_line();
         let mut reports = Vec::new();
@@ -219,9 +224,15 @@ impl Answers {
         }
         let answer = &mut said;
         let (at, end_at) = whole.stands.all();
-        if whole.thought {
+        if whole.thought || whole.doubtful {
             let message = "the answer stands in a thought";
             let report = Report::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
+            reports.push(report.repaired("it does not end the action"));
+            answer.should_exit = false;
+        }
+        if whole.example {
+            let report =
+                Report::new(rules::ANSWER_QUOTED, at, end_at, "the answer is quoted, or part of a sentence");
             reports.push(report.repaired("it does not end the action"));
             answer.should_exit = false;
         }

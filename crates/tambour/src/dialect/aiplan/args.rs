@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::finding::Report;
+use crate::finding::{Doubt, Report};
 use crate::limits::Limits;
 use crate::repair::json::{Builder, Duplicate, JsonEvent, JsonSink, Reader};
 use crate::repair::rules as json_rules;
@@ -73,6 +73,8 @@ pub(super) enum Decoded {
     Object(Value, Vec<Duplicate>),
     /// The text holds no object, or is no JSON.
     None,
+    /// It holds one with a value that may not be the one that was meant.
+    Doubtful(Doubt, String),
     /// It holds one that cannot be used, for this reason.
     Unusable(String),
 }
@@ -94,9 +96,12 @@ pub(super) fn decode(text: &str, limits: &Limits, room: &mut (usize, usize)) -> 
         (Some(fault), _) if fault.rule.code == json_rules::LIMIT_EXCEEDED.code => {
             Decoded::Unusable(fault.message)
         }
+        (Some(Report { doubt: Some(doubt @ Doubt::Range), message, .. }), _) => {
+            Decoded::Doubtful(doubt, message)
+        }
         (None, Some((value @ Value::Object(_), duplicates))) => {
             if inner.rounded {
-                return Decoded::Unusable("a number with more digits than are kept".to_owned());
+                return Decoded::Doubtful(Doubt::Range, "a number with more digits than are kept".to_owned());
             }
             Decoded::Object(value, duplicates)
         }

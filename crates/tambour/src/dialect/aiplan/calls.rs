@@ -9,8 +9,7 @@ use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
 use super::options::{self, PlanOptions};
 use super::rules;
-use crate::finding::Report;
-use crate::finding::clip;
+use crate::finding::{Doubt, Report, clip};
 use crate::schema::type_name;
 use crate::tool::{Tool, Tools};
 
@@ -80,6 +79,11 @@ impl Check<'_> {
         let Value::Object(fields) = call else {
             return self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
         };
+        let doubts = self.doubts;
+        if let Some(doubt) = doubts.of_call(index) {
+            let message = format!("`{at}`: {}", doubt.message);
+            return self.fault(doubtful(doubt.doubt, (place, end), message));
+        }
         let further = further(fields, at);
         if let Some(renamed) = rename(fields) {
             let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
@@ -141,17 +145,26 @@ impl Check<'_> {
         if let Value::String(text) = args {
             match decode(text, &self.options.limits, &mut self.room) {
                 Decoded::Object(value, duplicates) => {
+                    let twice = !duplicates.is_empty();
                     for duplicate in duplicates {
                         // Places in the text are none of the reply.
-                        let mut found = duplicate.last_kept();
+                        let mut found = duplicate.report(duplicate.first);
                         found.message = format!("`{at}/args` is a text, and in it: {}", found.message);
                         (found.place, found.end) = (place, end);
-                        self.reports.push(found);
+                        self.fault(found);
+                    }
+                    if twice {
+                        return false;
                     }
                     let message = format!("`{at}/args` is a text");
                     let found = Report::new(rules::ARGS_AS_TEXT, place, end, message);
                     self.reports.push(found.repaired("read as the object it holds"));
                     *args = value;
+                }
+                Decoded::Doubtful(doubt, why) => {
+                    let message = format!("`{at}/args` is a text, and in it: {why}");
+                    self.fault(doubtful(doubt, (place, end), message));
+                    return false;
                 }
                 Decoded::Unusable(why) => {
                     let message = format!("`{at}/args` is a text, and in it: {why}");
@@ -194,6 +207,16 @@ impl Check<'_> {
         fields.insert("args".to_owned(), Value::Object(Map::new()));
         true
     }
+}
+
+/// The report on a call with a value that may not be the one that was meant.
+fn doubtful(doubt: Doubt, (place, end): Stand, message: String) -> Report {
+    let rule = match doubt {
+        Doubt::Guess => rules::VALUE_GUESSED,
+        Doubt::Range => rules::NUMBER_OUT_OF_RANGE,
+        Doubt::DuplicateKey => rules::CALL_INVALID,
+    };
+    Report::new(rule, place, end, message)
 }
 
 /// Says which fields of a call have no meaning: they stay in the plan and change nothing (P-029).

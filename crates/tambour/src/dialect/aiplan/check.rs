@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::doubts::PlanDoubts;
 use super::modes::{Calls, Mode, Text, mode, modes};
 use super::options;
 use super::outside::join;
@@ -162,13 +163,14 @@ pub(super) struct Checked {
 }
 
 /// Holds `value` against the contract.
-pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked {
+pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options: &Options) -> Checked {
     let Value::Object(fields) = value else {
         let found = Report::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
         return Checked { plan: value, reports: vec![found], ..Checked::default() };
     };
     let room = (options.limits.value, options.limits.items);
-    let mut check = Check { fields, places, options, reports: Vec::new(), unknown: 0, room, valid: true };
+    let mut check =
+        Check { fields, places, doubts, options, reports: Vec::new(), unknown: 0, room, valid: true };
     check.thought();
     let mode = check.mode();
     let calls = check.calls(mode);
@@ -190,6 +192,7 @@ pub(super) fn check(value: Value, places: &Places, options: &Options) -> Checked
 pub(super) struct Check<'a> {
     pub(super) fields: Map<String, Value>,
     pub(super) places: &'a Places,
+    pub(super) doubts: &'a PlanDoubts,
     pub(super) options: &'a Options,
     pub(super) reports: Vec<Report>,
     /// Calls of tools that there are not.

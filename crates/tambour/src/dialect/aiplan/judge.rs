@@ -1,6 +1,7 @@
 //! A whole object with its repairs, its end and what it stands in: whether it may be used (P-026, P-027).
 
 use super::check::{Checked, Stand, check};
+use super::doubts::PlanDoubts;
 use super::object::PlanObject;
 use super::rules;
 use super::wrapped::{Wrapper, unwrap};
@@ -23,18 +24,24 @@ pub(super) fn too_large(start: Place, end: usize, options: &Options) -> Report {
 pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) -> Checked {
     let end = built.end;
     let (value, wrapper) = unwrap(built.value);
-    let PlanObject { frame, reports, guessed, sent, replaced, allowed, .. } = object;
+    let PlanObject { frame, reports, sent, replaced, allowed, .. } = object;
     let (frame, retracted) = (&*frame, *sent && *allowed != Some(true));
     let sent = *sent && !retracted;
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner } else { &object.places };
     let twice = places.lists > 1;
-    let mut checked = check(value, places, options);
+    let doubts = PlanDoubts::new(built.doubts, wrapper.as_ref());
+    let mut checked = check(value, places, &doubts, options);
+    let (two_modes, guessed) = (doubts.mode_twice(), doubts.beside_calls());
     for duplicate in built.duplicates {
         let of_plan = |name: &str| duplicate.key == name && duplicate.again.0 == places.member(name).0;
         reports.push(match () {
             // Which of two lists of calls is meant cannot be known.
             () if twice && of_plan("tool_calls") => duplicate.report(duplicate.first),
+            // Nor which of two modes, nor which of two values of a call.
+            () if checked.acts && (of_plan("response_mode") || doubts.in_call(duplicate.again.0)) => {
+                duplicate.report(duplicate.first)
+            }
             () if wrapper.is_none() && of_plan("thought") => {
                 duplicate.report(duplicate.again).repaired("both are told, the last value is kept")
             }
@@ -56,19 +63,24 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
         checked.reports.insert(0, found.repaired(repair));
         checked.wrapped = true;
     }
-    checked.valid &= !twice;
+    checked.valid &= !(twice || two_modes && checked.acts);
     if checked.acts && end.closed_by_us {
         checked.valid = false;
         let message = "the plan is cut; no call of it may run";
         checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
-    } else if checked.acts && (*guessed || frame.thinking || retracted && checked.valid) {
+    } else if checked.acts && (guessed || frame.thinking || retracted && checked.valid) {
         checked.valid = false;
         let message = match () {
-            () if *guessed => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
+            () if guessed => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
             () if frame.thinking => "the plan stands in a thought or a comment; no call of it may run",
             () => "an answer was sent before a second mode that has none; no call of it may run",
         };
         checked.reports.push(Report::new(rules::REPAIR_UNSAFE, start, end.offset, message));
+    }
+    if checked.valid && checked.acts && frame.aside {
+        checked.valid = false;
+        let message = "the plan stands in code, in a quotation or in a sentence; no call of it may run";
+        checked.reports.push(Report::new(rules::PLAN_ASIDE, start, end.offset, message));
     }
     if !checked.valid {
         let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());

@@ -7,6 +7,7 @@
 mod args;
 mod calls;
 mod check;
+mod doubts;
 mod fallback;
 mod judge;
 mod modes;

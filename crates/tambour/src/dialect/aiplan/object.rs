@@ -21,8 +21,6 @@ pub(super) struct PlanObject {
     pub(super) inner: Places,
     /// Repairs of its JSON.
     pub(super) reports: Vec<Report>,
-    /// Whether one of them was more than cosmetic.
-    pub(super) guessed: bool,
     /// Whether a number of it was rounded.
     pub(super) rounded: bool,
     /// Whether it has a field of plans, or an object in it has some.
@@ -63,7 +61,6 @@ impl PlanObject {
             places: Places::starting_at(start),
             inner: Places::starting_at(start),
             reports: Vec::new(),
-            guessed: false,
             rounded: false,
             likely: false,
             idle,

@@ -3,6 +3,7 @@
 use super::rules;
 use crate::finding::Report;
 use crate::lex::fence::Fence;
+use crate::lex::prose::Prose;
 use crate::repair::json::{End, Origin, Start};
 use crate::span::Place;
 
@@ -43,9 +44,11 @@ pub(super) struct Outside {
     before: Left,
     since: Left,
     /// Whether any of it is text.
-    prose: bool,
+    filled: bool,
     /// Plans that act and were thoughts, with the text around them.
     aside: Left,
+    /// What the text so far is, apart from values.
+    prose: Prose,
 }
 
 /// How a plan stands in its reply.
@@ -57,6 +60,8 @@ pub(super) struct Frame {
     language_at: (Place, usize),
     /// Whether it stands in a thought or a comment that is not closed.
     pub(super) thinking: bool,
+    /// Whether it stands in a quotation, in a code span or in a sentence, as far as the text before it tells.
+    pub(super) aside: bool,
     before: Left,
 }
 
@@ -112,7 +117,8 @@ impl Outside {
 
     /// Everything so far was a draft, the beginning of a fence too.
     pub(super) fn drafted(&mut self) {
-        self.prose = false;
+        self.filled = false;
+        self.prose = Prose::default();
         (self.fence, self.language) = (None, None);
         self.said.clear();
         self.draft = join(join(self.draft, self.before.take()), self.since.take());
@@ -130,15 +136,16 @@ impl Outside {
 
     /// Says that what looks like a value is text.
     pub(super) fn prose(&mut self) {
-        self.prose = true;
+        self.filled = true;
     }
 
     /// Whether there is text besides fences and values.
     pub(super) fn is_prose(&self) -> bool {
-        self.prose
+        self.filled
     }
 
     pub(super) fn text(&mut self, text: &str) {
+        self.prose.text(text);
         // Up to where in `text` the place is counted.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
@@ -173,7 +180,7 @@ impl Outside {
                 self.line_start = true;
             } else if !c.is_whitespace() && c != '\u{FEFF}' {
                 self.line_start = false;
-                self.prose = true;
+                self.filled = true;
                 let end = self.at.offset + at - counted + c.len_utf8();
                 match &mut self.since {
                     Some((_, last)) => *last = end,
@@ -193,7 +200,7 @@ impl Outside {
         self.end_run();
         let start = self.at;
         self.at.advance(text);
-        self.prose = true;
+        self.filled = true;
         self.passed(start, self.at.offset);
     }
 
@@ -205,7 +212,7 @@ impl Outside {
         }
         self.line_start = false;
         let Some(run) = Fence::new(mark as u8, length) else {
-            self.prose = true;
+            self.filled = true;
             return self.passed(self.run_at, self.run_at.offset + length);
         };
         match self.fence {
@@ -244,12 +251,16 @@ impl Outside {
         let before = join(self.before, self.since);
         self.used |= start.origin != Origin::Bare;
         let Start { place: start, origin, commented, .. } = *start;
+        let line = self.prose.line();
+        let bare = origin == Origin::Bare;
+        let aside = line.is_quoted() || bare && (line.in_sentence() || self.prose.in_span());
         Frame {
             start,
             origin,
             language,
             language_at: self.said_at,
             thinking: self.thinking || commented,
+            aside,
             before,
         }
     }
@@ -267,7 +278,8 @@ impl Outside {
 
     /// Everything so far is left out.
     pub(super) fn forget(&mut self) {
-        self.prose = false;
+        self.filled = false;
+        self.prose = Prose::default();
         (self.fence, self.language) = (None, None);
         self.said.clear();
         self.since = join(self.before.take(), self.since);

@@ -20,7 +20,7 @@ use crate::dialect::front::Body;
 use crate::dialect::preface::Preface;
 use crate::dialect::thoughts::Thoughts;
 use crate::dialect::{Intent, Output};
-use crate::finding::{Report, Rule};
+use crate::finding::{Doubt, Report, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, Reader, TopKey};
@@ -118,22 +118,20 @@ impl Body for Plans {
     }
 
     fn report(&mut self, report: Report, out: &mut dyn Output) {
+        self.builder.note(&report);
         match &mut self.object {
-            Some(object) => {
-                object.guessed |= !json_rules::COSMETIC.contains(&report.rule.code);
-                object.reports.push(report);
-            }
+            Some(object) => object.reports.push(report),
             None => out.report(report),
         }
     }
 
     fn rounded(&mut self, place: Place, end: usize) {
+        let message = "a number with more digits than are kept";
+        let report = Report::new(&json_rules::NUMBER, place, end, message).doubtful(Doubt::Range);
+        self.builder.note(&report);
         if let Some(object) = &mut self.object
             && !std::mem::replace(&mut object.rounded, true)
         {
-            let message = "a number with more digits than are kept";
-            let report = Report::new(&json_rules::NUMBER, place, end, message);
-            object.guessed = true;
             object.reports.push(report.repaired("rounded"));
         }
     }

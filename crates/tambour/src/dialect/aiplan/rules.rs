@@ -102,7 +102,8 @@ rules! {
     FIELD_RENAMED = "field_renamed" ["R-76"] Must "Fields of calls have their own names.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"arguments\":{\"userInput\":\"check it\"}}]"),
         correct CALL;
-    PLAN_WRAPPED = "plan_wrapped" ["R-76"] Must "A plan stands by itself, in no list and under no key.",
+    PLAN_WRAPPED = "plan_wrapped" ["R-76"] Must
+        "A plan stands by itself, in no list, and under no key. A list with nothing else is taken off, and so is one of the keys `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` and `result`.",
         broken fenced!("{\"plan\":", chat!(), "}"), correct CHAT;
     PLAN_UNUSED = "plan_unused" ["P-017"] Info "A plan can be used.",
         broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", "[]")), correct CHAT;
@@ -146,7 +147,16 @@ rules! {
         ),
         correct CALL;
     REPAIR_UNSAFE = "repair_unsafe" ["P-027", "R-33"] Must "What acts was not guessed.",
+        broken fenced!(plan!("check it now", "\"TOOL_EXECUTION\"", "null", check!())),
+        correct CALL;
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must "What a call does was not guessed.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"say \"yes\" to it\"}}]"),
+        correct CALL;
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is kept with all its digits.",
+        broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\",\"line\":12345678901234567890123}}]"),
+        correct CALL;
+    PLAN_ASIDE = "plan_aside" ["R-93"] Must "A plan that calls tools stands by itself: not in code, in a quotation or in a sentence.",
+        broken concat!("Write `", plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "null", check!()), "` then."),
         correct CALL;
     TRUNCATED = "truncated" ["P-027", "R-33"] Must "A plan is complete.",
         with ["finish=length"],

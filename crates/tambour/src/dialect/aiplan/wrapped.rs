@@ -4,20 +4,9 @@ use serde_json::Value;
 
 use super::check::FIELDS;
 
-/// Keys under which a plan is none that should be carried out.
-const ASIDE: &[&str] = &[
-    "analysis",
-    "draft",
-    "drafts",
-    "example",
-    "examples",
-    "reasoning",
-    "reflection",
-    "scratchpad",
-    "think",
-    "thinking",
-    "thoughts",
-];
+/// Keys that may stand around a plan, in any letter case. Under any other it is none.
+pub(super) const WRAPPERS: &[&str] =
+    &["aiplan", "ai_plan", "answer", "data", "json", "output", "plan", "reply", "response", "result"];
 
 /// What stands around a plan.
 pub(super) enum Wrapper {
@@ -25,7 +14,7 @@ pub(super) enum Wrapper {
     Key(String),
 }
 
-/// Takes a plan out of a list that holds nothing else, or of an object that has no other key.
+/// Takes a plan out of a list that holds nothing else, or of an object that has no other key than one of these.
 pub(super) fn unwrap(value: Value) -> (Value, Option<Wrapper>) {
     match value {
         Value::Array(mut items) if items.len() == 1 && is_plan(&items[0]) => {
@@ -42,8 +31,7 @@ pub(super) fn unwrap(value: Value) -> (Value, Option<Wrapper>) {
 }
 
 fn wraps(key: &str, value: &Value) -> bool {
-    let aside = ASIDE.iter().any(|name| name.eq_ignore_ascii_case(key.trim()));
-    !FIELDS.contains(&key) && !aside && is_plan(value)
+    WRAPPERS.iter().any(|name| name.eq_ignore_ascii_case(key.trim())) && is_plan(value)
 }
 
 /// Whether a value has enough fields of plans to be one.

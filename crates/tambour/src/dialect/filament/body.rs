@@ -11,7 +11,7 @@ use crate::finding::Report;
 use crate::lex::markup::{Markup, Names, TagKind, Token};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
-use crate::repair::json;
+use crate::repair::json::{self, Doubts, ValueDoubt};
 use crate::span::Place;
 
 /// The JSON of a block.
@@ -22,6 +22,17 @@ pub(super) struct Json {
     pub(super) complete: bool,
     /// Where it stands in the body.
     pub(super) span: Range<usize>,
+    /// Values in it that may not be the ones that were meant (R-81, R-82), in places of a text that begins at `base`.
+    pub(super) doubts: Doubts,
+    pub(super) base: Place,
+}
+
+impl Json {
+    /// Place of a doubt in the reply, and the offset after it.
+    pub(super) fn place(&self, doubt: &ValueDoubt) -> (Place, usize) {
+        let place = doubt.place.within(self.base);
+        (place, place.offset + doubt.end.saturating_sub(doubt.place.offset))
+    }
 }
 
 /// Reads the JSON of a text that stands at `at`: strictly first, then what can be mended (F-207). `None` when there is no
@@ -29,11 +40,14 @@ pub(super) struct Json {
 pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Option<Json> {
     let start = text.len() - text.trim_start_matches(is_space).len();
     let trimmed = trim(text);
-    let fault = match json::strict(trimmed, limits) {
-        Ok(value) if value.is_array() || value.is_object() => {
-            return Some(Json { value, complete: true, span: start..start + trimmed.len() });
+    let fault = match json::strict_found(trimmed, limits) {
+        Ok(found) => {
+            let value = found.value.filter(|value| value.is_array() || value.is_object())?;
+            let base = at.after(&text[..start]);
+            found.reports.into_iter().for_each(|report| out.report(moved(report, base)));
+            let span = start..start + trimmed.len();
+            return Some(Json { value, complete: true, span, doubts: found.doubts, base });
         }
-        Ok(_) => return None,
         Err(fault) => fault,
     };
     let found = json::find(text, limits);
@@ -49,10 +63,8 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         return None;
     };
     out.report(report.repaired("JSON repaired"));
-    for mut repair in found.reports {
-        let len = repair.end.saturating_sub(repair.place.offset);
-        repair.place = repair.place.within(at);
-        repair.end = repair.place.offset + len;
+    for repair in found.reports {
+        let mut repair = moved(repair, at);
         // Where the block cannot be used after all, its text is shown.
         let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
         if left || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
@@ -60,7 +72,31 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         }
         out.report(repair);
     }
-    Some(Json { value, complete: !found.closed_by_us, span: found.span.start..found.span.end })
+    let span = found.span.start..found.span.end;
+    Some(Json { value, complete: !found.closed_by_us, span, doubts: found.doubts, base: at })
+}
+
+/// Whether all of a body that only shows something is JSON, after repairs that keep its meaning (R-86). Brackets without any
+/// quoted text are more likely text.
+pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
+    let trimmed = trim(text);
+    if json::strict(trimmed, limits).is_ok_and(|value| value.is_array() || value.is_object()) {
+        return true;
+    }
+    let found = json::find(trimmed, limits);
+    let whole = found.span.start == 0 && trim(&trimmed[found.span.end..]).is_empty();
+    found.value.is_some_and(|value| value.is_array() || value.is_object())
+        && whole
+        && (found.doubts.is_empty() || trimmed.contains(['"', '“', '”']))
+}
+
+/// A report on a text that begins at `base`.
+fn moved(mut report: Report, base: Place) -> Report {
+    let len = report.end.saturating_sub(report.place.offset);
+    report.place = report.place.within(base);
+    report.end = report.place.offset + len;
+    let twice = report.rule.code == crate::repair::rules::DUPLICATE_KEY.code;
+    if twice { report.row("R-82") } else { report }
 }
 
 /// An element in a block.

@@ -7,7 +7,7 @@ use super::body::json;
 use super::rules;
 use crate::dialect::called::{self, Fault};
 use crate::dialect::{Call, Output};
-use crate::finding::{Report, Rule, clip};
+use crate::finding::{Report, clip};
 use crate::lex::space::trim;
 use crate::span::Place;
 
@@ -18,28 +18,39 @@ pub(super) struct Waiting {
     pub(super) end: usize,
 }
 
+/// What a call may break.
+const RULES: called::Rules = called::Rules {
+    unknown: rules::TOOL_UNKNOWN,
+    forbidden: rules::TOOL_FORBIDDEN,
+    arguments: rules::ARGS_INVALID,
+    no_arguments: rules::ARGS_MISSING,
+    guessed: rules::VALUE_GUESSED,
+    range: rules::NUMBER_OUT_OF_RANGE,
+    invalid: rules::CALL_INVALID,
+};
+
 /// Reads a block that closed.
 pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &mut dyn Output) -> Came {
     let named = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
-    let body = match trim(&block.body).is_empty() {
-        // A tool that takes nothing. Without a closing tag nobody knows what was to come.
-        true => Some((Value::Object(Map::new()), !block.unclosed)),
-        false => {
-            let found = json(&block.body, block.at, &cx.options.limits, out);
-            if found.as_ref().is_some_and(|json| !is_alone(&block.body, &json.span)) {
-                let message = "other text stands around the arguments".to_owned();
-                return refuse(block, rules::CALL_INVALID, message, named, out);
-            }
-            found.map(|json| (json.value, json.complete))
-        }
+    let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
+    let empty = trim(&block.body).is_empty();
+    let found = match empty {
+        true => None,
+        false => json(&block.body, block.at, &cx.options.limits, out),
     };
-    let Some((Value::Object(mut args), complete)) = body else {
-        return refuse(block, rules::CALL_INVALID, "the arguments are no JSON object".to_owned(), named, out);
-    };
-    if !complete {
-        let message = "the arguments are not complete".to_owned();
-        return refuse(block, rules::JSON_INCOMPLETE, message, named, out);
+    if found.as_ref().is_some_and(|json| !is_alone(&block.body, &json.span)) {
+        return refuse(block, invalid("other text stands around the arguments"), named, out);
     }
+    // A tool that takes nothing. Without a closing tag nobody knows what was to come.
+    if found.as_ref().is_some_and(|json| !json.complete) || empty && block.unclosed {
+        let report = block.report(rules::JSON_INCOMPLETE, "the arguments are not complete");
+        return refuse(block, report, named, out);
+    }
+    let mut args = match found.as_ref().map(|json| json.value.clone()) {
+        None if empty => Map::new(),
+        Some(Value::Object(args)) => args,
+        _ => return refuse(block, invalid("the arguments are no JSON object"), named, out),
+    };
     let name = match named {
         Some(name) => name,
         None => match taken_apart(&mut args) {
@@ -49,23 +60,29 @@ pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &
                 out.report(report.repaired("read as name and arguments, other fields not used"));
                 name
             }
-            None => {
-                let message = "the call names no tool".to_owned();
-                return refuse(block, rules::CALL_INVALID, message, None, out);
-            }
+            None => return refuse(block, invalid("the call names no tool"), None, out),
         },
     };
-    let args = Value::Object(args);
-    match called::check(&name, &args, &cx.options) {
-        Err((fault, message)) => {
-            let rule = match fault {
-                Fault::Unknown => rules::TOOL_UNKNOWN,
-                Fault::Forbidden => rules::TOOL_FORBIDDEN,
-                Fault::Arguments => rules::ARGS_INVALID,
-            };
-            refuse(block, rule, message, Some(name), out)
+    let doubt = found.as_ref().and_then(|json| json.doubts.within(&[]));
+    let checked = match &cx.options.tools {
+        None => {
+            let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
+            Err((Fault::Unknown, message))
         }
-        Ok(()) => {
+        Some(_) if empty => called::no_arguments(&name, &cx.options),
+        Some(_) => {
+            let args = Value::Object(args);
+            let certain = called::certain(&name, doubt);
+            certain.and_then(|()| called::check(&name, &args, &cx.options)).map(|()| args)
+        }
+    };
+    match checked {
+        Err((fault, message)) => {
+            let report = RULES.report(fault, block.tag, block.end(), message);
+            let none = cx.options.tools.is_none();
+            refuse(block, if none { report.row("R-96") } else { report }, Some(name), out)
+        }
+        Ok(args) => {
             calls.push(Waiting { call: Call { name, args }, place: block.tag, end: block.end() });
             Came::Done
         }
@@ -81,14 +98,8 @@ fn is_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
 }
 
 /// A call that cannot run: its body is text of the content (F-210).
-fn refuse(
-    block: &Block,
-    rule: &'static Rule,
-    message: String,
-    name: Option<String>,
-    out: &mut dyn Output,
-) -> Came {
-    out.report(block.report(rule, message));
+fn refuse(block: &Block, report: Report, name: Option<String>, out: &mut dyn Output) -> Came {
+    out.report(report);
     notice(called::REFUSED, name.map(|name| clip(&name, 60).into_owned()), out);
     block.raw(out)
 }

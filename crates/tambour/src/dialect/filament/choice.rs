@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::block::{Block, Came, Context};
-use super::body::{Fields, fields, json};
+use super::body::{Fields, fields, is_json, json};
 use super::rules;
 use super::tags::Form;
 use crate::dialect::{Action, Output};
@@ -26,7 +26,7 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     let body = trim(&block.body);
     if block.known.form == Form::List {
         block.form(rules::LEGACY_FORM, "`choice`", out);
-    } else if body.starts_with(['{', '[', '｛']) {
+    } else if body.starts_with(['{', '[', '｛']) && is_json(body, &cx.options.limits) {
         return of_json(block, cx, out);
     }
     let found = fields(&block.body, block.at, &["prompt", "option"], &["options"], &cx.options.limits, out);

@@ -1,10 +1,10 @@
-//! Commands of MVU, `_.set('a.b', 1);//why`, as operations on the state (F-140). Values are read, never evaluated as code: what
-//! can be calculated is numbers with the four operations and a few functions.
+//! Commands of MVU, `_.set('a.b', 1);//why`, as operations on the state (F-140). Values are read, never evaluated as code, and
+//! nothing is computed (R-81). What depends on what stands in the state is settled when it is applied.
 
-mod sum;
 mod value;
 
 use serde_json::Value;
+use value::Unknown;
 
 use super::rules;
 use crate::dialect::Output;
@@ -12,7 +12,7 @@ use crate::finding::{Report, clip};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
 use crate::span::Place;
-use crate::state::{Op, Operation, Path, Step};
+use crate::state::{Command as Settled, Op, Operation, Path, Reason, Step};
 
 /// What a text of commands says.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub(super) struct Commands {
     pub(super) operations: Vec<Operation>,
     /// Why, and text beside the commands.
     pub(super) reasons: Vec<String>,
+    /// Whether the last command lacks its end (F-214).
+    pub(super) cut: bool,
 }
 
 /// Brackets that may be open in a command.
@@ -37,19 +39,21 @@ pub(super) fn read(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         place.advance(&text[counted..start]);
         counted = start;
         match command(&text[start..]) {
-            Some(Command { name, args, end }) => {
+            Ok(Command { name, args, end }) => {
                 from = start + end;
+                let known = found.operations.len();
                 let reason = reason(&text[from..]);
                 from += reason.map_or(0, |(len, _)| len);
                 found.add(name, &args, limits);
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
-                if let Some(report) = found.last_report(name, place, place.offset + end) {
+                if let Some(report) = found.report(known, name, place, place.offset + end) {
                     out.report(report);
                 }
             }
-            None => {
+            Err(fault) => {
                 // Up to the next one, or the end of the line.
                 let rest = &text[start + 2..];
+                found.cut |= fault == Fault::Cut && !rest.contains("_.");
                 let rest = &rest[..rest.find("_.").unwrap_or(rest.len())];
                 let len = 2 + rest.find('\n').unwrap_or(rest.len());
                 let written = &text[start..start + len];
@@ -73,21 +77,32 @@ struct Command<'a> {
     end: usize,
 }
 
+/// Why a text begins with no command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It is none.
+    Other,
+    /// The text ends within it.
+    Cut,
+}
+
 /// The command that a text begins with. The semicolon follows its bracket directly.
-fn command(text: &str) -> Option<Command<'_>> {
+fn command(text: &str) -> Result<Command<'_>, Fault> {
     let rest = &text[2..];
     let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let inside = rest[len..].strip_prefix('(')?;
+    if len == rest.len() {
+        return Err(Fault::Cut);
+    }
+    let inside = rest[len..].strip_prefix('(').ok_or(Fault::Other)?;
     let (args, read) = arguments(inside)?;
-    inside[read..].starts_with(");").then(|| Command {
-        name: &rest[..len],
-        args,
-        end: 2 + len + 1 + read + 2,
-    })
+    match inside[read..].starts_with(");") {
+        true => Ok(Command { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
+        false => Err(Fault::Other),
+    }
 }
 
 /// Arguments up to the closing bracket, and the bytes before that.
-fn arguments(text: &str) -> Option<(Vec<&str>, usize)> {
+fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
     let (mut args, mut from, mut depth) = (Vec::new(), 0, 0);
     let (mut quote, mut escaped) = (None, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -100,19 +115,19 @@ fn arguments(text: &str) -> Option<(Vec<&str>, usize)> {
                 if text[at..].starts_with("_.")
                     && text[..at].trim_end_matches([' ', '\t']).ends_with('\n') =>
             {
-                return None;
+                return Err(Fault::Other);
             }
             (None, b'\'' | b'"' | b'`') => quote = Some(byte),
             (None, b'(' | b'[' | b'{') => {
                 depth += 1;
                 if depth > DEPTH {
-                    return None;
+                    return Err(Fault::Other);
                 }
             }
             (None, b')') if depth == 0 => {
                 args.push(trim(&text[from..at]));
                 args.retain(|arg| !arg.is_empty());
-                return Some((args, at));
+                return Ok((args, at));
             }
             (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
             (None, b',') if depth == 0 => {
@@ -122,7 +137,7 @@ fn arguments(text: &str) -> Option<(Vec<&str>, usize)> {
             (None, _) => {}
         }
     }
-    None
+    Err(Fault::Cut)
 }
 
 /// The reason behind a command, which may begin on the next line; with all its bytes.
@@ -131,6 +146,12 @@ fn reason(text: &str) -> Option<(usize, &str)> {
     let rest = text[blank..].strip_prefix("//")?;
     let len = rest.find('\n').unwrap_or(rest.len());
     Some((blank + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
+}
+
+/// The report on a value that may not be the one that was meant.
+pub(super) fn guessed(message: &str, place: Place, end: usize) -> Report {
+    let report = Report::new(rules::VALUE_GUESSED, place, end, message);
+    report.repaired("it is not carried out, its value is not used")
 }
 
 impl Commands {
@@ -142,84 +163,133 @@ impl Commands {
         }
     }
 
-    /// What is wrong with the last one.
-    fn last_report(&self, name: &str, place: Place, end: usize) -> Option<Report> {
-        let refusal = self.operations.last()?.refusal()?;
+    /// What is wrong with the first one that is refused, from an index on.
+    fn report(&self, from: usize, name: &str, place: Place, end: usize) -> Option<Report> {
+        let wrong = |one: &&Operation| one.refusal().is_some() && one.command().is_none();
+        let refused = self.operations[from..].iter().find(wrong)?;
+        let refusal = refused.refusal()?;
+        match refusal.reason {
+            Reason::NumberOutOfRange => return refused.report(place, end),
+            Reason::ValueGuessed => return Some(guessed(&refusal.message, place, end)),
+            _ => {}
+        }
         let report =
             Report::new(rules::COMMAND_INVALID, place, end, format!("`_.{name}`: {}", refusal.message));
         Some(report.repaired("not carried out"))
     }
 
     fn add(&mut self, name: &str, args: &[&str], limits: &Limits) {
-        let read = |text: &&str| value::read(text, limits);
+        let path = args.first().map(|path| value::unescaped(value::unquoted(path), Unknown::Undone));
         let refused = |op: &str| {
-            let path = args.first().map_or(String::new(), |path| value::unquoted(path).to_owned());
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
-            Operation::stored(op.to_owned(), path, value)
+            Operation::stored(op.to_owned(), path.clone().unwrap_or_default(), value)
         };
-        let Some(path) = args.first().and_then(|path| path_of(value::unquoted(path))) else {
+        let Some(steps) = path.as_deref().and_then(steps_of) else {
             return self.operations.push(refused(""));
         };
-        match (name, &args[1..]) {
-            // An old value is never compared.
-            ("set", [new] | [_, new]) => self.operations.push(Operation::new(Op::Set, path, Some(read(new)))),
-            ("add", [delta]) => self.operations.push(Operation::new(Op::Add, path, Some(read(delta)))),
-            ("assign" | "insert", [new]) => match read(new) {
-                Value::Object(fields) => self.merge(&path, &Value::Object(fields)),
-                value => self.operations.push(Operation::new(Op::Push, path, Some(value))),
-            },
-            ("assign" | "insert", [key, new]) => match read(key) {
-                Value::String(key) if key == "-" => {
-                    self.operations.push(Operation::new(Op::Push, path, Some(read(new))));
+        // A value that was guessed refuses its command alone.
+        let mut values = Vec::with_capacity(args.len());
+        let old = usize::from(name == "set" && args.len() == 3);
+        for text in &args[1 + old..] {
+            match value::read(text, limits) {
+                Ok(value) => values.push(value),
+                Err(why) => {
+                    let message = format!("`{}` is no value: {why}", clip(text, 60));
+                    let op = if name == "add" { Op::Add } else { Op::Set };
+                    let none = Operation::stored(
+                        op.name().to_owned(),
+                        path.clone().unwrap_or_default(),
+                        Some(0.into()),
+                    );
+                    return self.operations.push(none.refuse(Reason::ValueGuessed, message));
                 }
-                // Something in the middle of a list.
-                Value::Number(_) => self.operations.push(refused("insert")),
-                key => match below(&path, &key) {
-                    Some(path) => self.operations.push(Operation::new(Op::Set, path, Some(read(new)))),
-                    None => self.operations.push(refused("")),
-                },
-            },
-            ("remove" | "unset" | "delete", []) => {
-                self.operations.push(Operation::new(Op::Delete, path, None))
             }
-            ("remove" | "unset" | "delete", [key]) => match below(&path, &read(key)) {
-                Some(path) => self.operations.push(Operation::new(Op::Delete, path, None)),
-                None => self.operations.push(refused("")),
-            },
-            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => {
-                self.operations.push(refused(""));
-            }
-            _ => self.operations.push(refused(name)),
         }
-    }
-
-    /// Sets the leaves of an object.
-    fn merge(&mut self, path: &Path, value: &Value) {
-        match value {
-            Value::Object(fields) if !fields.is_empty() && self.operations.len() < LEAVES => {
-                for (key, value) in fields {
-                    if let Some(path) = below(path, &Value::from(key.as_str())) {
-                        self.merge(&path, value);
+        let whole = Path::new(steps.clone());
+        let operation = |op: Op, value: Option<Value>| match &whole {
+            Some(path) => Operation::new(op, path.clone(), value),
+            None => refused(name),
+        };
+        let one = match (name, &mut values[..]) {
+            // An old value is never compared.
+            ("set", [new]) => match (new.take(), &whole) {
+                (Value::Object(fields), None) => refused(name).settled_by(Settled::Root(fields)),
+                (value, Some(_)) => {
+                    let text = value.is_string();
+                    let set = operation(Op::Set, Some(value));
+                    if text { set.settled_by(Settled::Number) } else { set }
+                }
+                (_, None) => refused(name),
+            },
+            ("add", [delta]) => operation(Op::Add, Some(delta.take())),
+            ("assign" | "insert", [new]) => match new.take() {
+                Value::Object(fields) => return self.merge(&steps, &Value::Object(fields)),
+                value => operation(Op::Push, Some(value)),
+            },
+            ("assign" | "insert", [key, new]) => {
+                let (key, new) = (key.take(), new.take());
+                if key == "-" {
+                    operation(Op::Push, Some(new))
+                } else {
+                    // Of a list or an object: the state tells.
+                    let set = match (&key, below(&steps, &key)) {
+                        (Value::String(_), Some(path)) => Operation::new(Op::Set, path, Some(new.clone())),
+                        _ => refused("insert"),
+                    };
+                    match &whole {
+                        Some(path) => set.settled_by(Settled::Insert(path.clone(), key, new)),
+                        None => set,
                     }
                 }
             }
-            value => self.operations.push(Operation::new(Op::Set, path.clone(), Some(value.clone()))),
+            ("remove" | "unset" | "delete", []) => operation(Op::Delete, None),
+            ("remove" | "unset" | "delete", [key]) => {
+                let key = key.take();
+                let delete = match below(&steps, &key) {
+                    Some(path) => Operation::new(Op::Delete, path, None),
+                    None => refused("remove"),
+                };
+                match &whole {
+                    Some(path) => delete.settled_by(Settled::Remove(path.clone(), key)),
+                    None => delete,
+                }
+            }
+            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused(""),
+            _ => refused(name),
+        };
+        self.operations.push(one);
+    }
+
+    /// Sets the leaves of an object.
+    fn merge(&mut self, steps: &[Step], value: &Value) {
+        match value {
+            Value::Object(fields) if !fields.is_empty() && self.operations.len() < LEAVES => {
+                for (key, value) in fields {
+                    if let Some(path) = below(steps, &Value::from(key.as_str())) {
+                        self.merge(path.steps(), value);
+                    }
+                }
+            }
+            value => {
+                let path = Path::new(steps.to_vec());
+                self.operations.extend(path.map(|path| Operation::new(Op::Set, path, Some(value.clone()))));
+            }
         }
     }
 }
 
 /// The place of a key or an element below a path.
-fn below(path: &Path, key: &Value) -> Option<Path> {
+fn below(steps: &[Step], key: &Value) -> Option<Path> {
     let step = match key {
         Value::String(key) => Step::Key(key.clone()),
         Value::Number(number) => Step::Index(number.as_i64()?),
         _ => return None,
     };
-    Path::new(path.steps().iter().cloned().chain([step]).collect())
+    Path::new(steps.iter().cloned().chain([step]).collect())
 }
 
-/// A path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`.
-fn path_of(text: &str) -> Option<Path> {
+/// The steps of a path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`. An empty one is the root.
+fn steps_of(text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -261,5 +331,6 @@ fn path_of(text: &str) -> Option<Path> {
             None => return None,
         };
     }
-    Path::new(steps)
+    let empty = |step: &Step| matches!(step, Step::Key(key) | Step::Token(key) if key.is_empty());
+    (!steps.iter().any(empty)).then_some(steps)
 }

@@ -18,6 +18,8 @@ pub(super) struct Content {
     filled: bool,
     /// The next text is a paragraph of its own.
     apart: bool,
+    /// A line break comes before the next text, if there is none.
+    line: bool,
     /// Line breaks that the text ends with, two at most.
     breaks: usize,
     /// The last of it, where options may be looked for.
@@ -36,6 +38,7 @@ impl Content {
             gap: true,
             filled: false,
             apart: false,
+            line: false,
             breaks: 2,
             tail: own.choices_from_text.then(String::new),
             told: false,
@@ -63,10 +66,11 @@ impl Content {
         self.apart = self.filled;
     }
 
-    /// What comes next goes on with what came last.
-    pub(super) fn join(&mut self) {
+    /// What comes next goes on with what came last. `line`: a line break stands between, and is kept.
+    pub(super) fn join(&mut self, line: bool) {
         self.gap = true;
         self.apart = false;
+        self.line = line && self.filled;
     }
 
     /// Text that goes on directly behind what came last. Whether it does.
@@ -92,6 +96,14 @@ impl Content {
             let breaks = &"\n\n"[..2 - self.breaks];
             self.push(breaks, Some(at), out);
             return self.push(&text[blank..], Some(at), out);
+        }
+        if self.line && !text.is_empty() {
+            self.line = false;
+            if self.breaks == 0 && !text.starts_with('\n') {
+                let at = at.get();
+                self.push("\n", Some(at), out);
+                return self.push(text, Some(at), out);
+            }
         }
         let place = std::mem::take(&mut self.gap).then(|| at.get());
         self.push(text, place, out);

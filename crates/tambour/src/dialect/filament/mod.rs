@@ -87,7 +87,7 @@ impl Filament {
         if lexer.passes(text) && frame.flow(text, out) {
             return lexer.pass(text);
         }
-        lexer.push(text, &mut |token, at| frame.token(token, at, out));
+        lexer.push(text, &mut |token, at| frame.read(token, at, out));
     }
 
     /// Text at the beginning; what follows when it cannot be the marker.
@@ -134,7 +134,7 @@ impl Dialect for Filament {
             self.frame.half_tag(&half, at, out);
         }
         let Filament { lexer, frame, .. } = self;
-        lexer.finish(&mut |token, at| frame.token(token, at, out));
+        lexer.finish(&mut |token, at| frame.read(token, at, out));
         let end = lexer.place();
         frame.finish(end, ending.cut, out);
     }

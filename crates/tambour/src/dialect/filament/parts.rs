@@ -72,7 +72,10 @@ pub(super) fn component(block: &Block, cx: &Context, out: &mut dyn Output) -> Ca
     let before = found.as_ref().map(|json| trim(&block.body[..json.span.start]));
     let before = before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
     let after = found.as_ref().filter(|_| behind.is_some() && given.is_none()).map(|json| json.span.end);
-    let fallback = given.or(behind);
+    let fallback = match (given, behind) {
+        (Some(given), Some(behind)) => Some(format!("{given}\n{behind}")),
+        (given, behind) => given.or(behind),
+    };
     let wrong = if !is_view(view) {
         Some(format!("`{}` is no view: `namespace.component`", clip(view, 60)))
     } else if !value.is_object() || found.is_none() && !trim(&block.body).is_empty() {

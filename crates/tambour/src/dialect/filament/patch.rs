@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::state::{Op, Operation, Path, Step};
+use crate::state::{Command, Op, Operation, Path, Step};
 
 /// Whether a name is one of JSON Patch, or of what MVU adds to it.
 pub(super) fn is_patch(op: &str) -> bool {
@@ -33,8 +33,15 @@ pub(super) fn operation(op: &str, path: &str, fields: &Map<String, Value>) -> Op
             Some(list) => Operation::new(Op::Push, list, value),
             None => refused("insert"),
         },
-        // Something in the middle of a list, or a key: the state alone could tell.
-        "add" | "insert" if index => refused("insert"),
+        // Something in the middle of a list, or a key: the state alone can tell.
+        "add" | "insert" if index => {
+            let list = Path::new(path.steps()[..path.steps().len() - 1].to_vec());
+            let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);
+            match (list, value.clone()) {
+                (Some(list), Some(value)) => refused("insert").settled_by(Command::Insert(list, key, value)),
+                _ => refused("insert"),
+            }
+        }
         "add" | "insert" => Operation::new(Op::Set, path, value),
         "remove" => Operation::new(Op::Delete, path, None),
         "delta" => Operation::new(Op::Add, path, value),

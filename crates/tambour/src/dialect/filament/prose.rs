@@ -1,6 +1,7 @@
 //! Markdown in which tags may stand in code (F-105): holds a tag until that is known, at most to the end of its line.
 
 use crate::lex::code::{Code, Inside, Stop};
+use crate::lex::marks::Mark;
 use crate::lex::markup::{Slips, Tag, TagKind, Token};
 use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
@@ -33,6 +34,7 @@ enum Form {
     Tag { name: (usize, usize), kind: TagKind, slips: Slips },
     CommentOpen,
     CommentClose,
+    Reasoning(Mark),
 }
 
 impl Kept {
@@ -44,6 +46,7 @@ impl Kept {
             }
             Token::CommentOpen => Form::CommentOpen,
             Token::CommentClose => Form::CommentClose,
+            Token::Reasoning(_, mark) => Form::Reasoning(*mark),
             _ => Form::Text,
         };
         Kept { raw: token.raw().to_owned(), place, form }
@@ -61,6 +64,7 @@ impl Kept {
             }
             Form::CommentOpen => Token::CommentOpen,
             Form::CommentClose => Token::CommentClose,
+            Form::Reasoning(mark) => Token::Reasoning(&self.raw, mark),
         }
     }
 }
@@ -128,6 +132,11 @@ impl Prose {
     /// Whether nothing but white space came on this line.
     pub(super) fn line_blank(&self) -> bool {
         self.line_blank
+    }
+
+    /// Whether the tag that [`Prose::stand`] was asked about stands in a line that is marked as a quotation.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.code.is_quoted()
     }
 
     /// Whether the place after all text so far is plain.

@@ -47,20 +47,25 @@ rules! {
     COMMAND_INVALID = "command_invalid" ["F-140"] Must "A command has a name, a path and values, and ends with `);`.",
         broken reply!("<UpdateVariable>\n_.set('gold', 5);\n_.sett('gold', 5);\n</UpdateVariable>\n"), correct UPDATE;
     CALL_INVALID = "tool_call_invalid" ["F-120"] Must "A `tool_call` has a name, and a JSON object.",
+        with [TOOLS],
         broken reply!("<tool_call>\n{\"sides\": 6}\n</tool_call>\n"), correct CALL;
     CALL_FORM = "tool_call_form" ["F-120"] Must "The name of a tool is an attribute, the body its arguments.",
+        with [TOOLS],
         broken reply!("<tool_call>\n{\"name\": \"roll\", \"arguments\": {\"sides\": 6}}\n</tool_call>\n"), correct CALL;
-    TOOL_UNKNOWN = "tool_unknown" ["F-235"] Must "A call names a registered tool.",
+    TOOL_UNKNOWN = "tool_unknown" ["F-235", "R-96"] Must "A call names a registered tool.",
         with [TOOLS],
         broken reply!("<tool_call name=\"rol\">\n{\"sides\": 6}\n</tool_call>\n"), correct CALL;
     ARGS_INVALID = "tool_args_invalid" ["F-235"] Must "Arguments satisfy the schema of their tool.",
         with [TOOLS],
         broken reply!("<tool_call name=\"roll\">\n{\"sides\": \"six\"}\n</tool_call>\n"), correct CALL;
+    ARGS_MISSING = "args_missing" ["R-83"] Must "A call without arguments is one of a tool that needs none.",
+        with [r#"tools={"roll":{"type":"object","properties":{"sides":{"type":"integer"}},"required":["sides"]}}"#],
+        broken reply!("<tool_call name=\"roll\"></tool_call>\n"), correct CALL;
     TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
         with [TOOLS],
         broken reply!("<tool_call name=\"hide\">\n{}\n</tool_call>\n"), correct CALL;
     TOOL_CALL_CUT = "tool_call_cut" ["R-68"] Must "A reply that calls a tool is not cut.",
-        with ["finish=length"],
+        with ["finish=length", TOOLS],
         broken CALL, correct GOOD;
     CHOICE_OPTIONS_MISSING = "choice_options_missing" ["F-132"] Must "A `choice` has options.",
         broken reply!("<choice>Go or stay?</choice>\n"), correct CHOICE;
@@ -126,6 +131,15 @@ rules! {
         broken reply!("<variable_update>\n[[\"ADD\", \"gold\", 5]]"), correct UPDATE;
     CONTENT_MISSING = "content_missing" ["F-209"] Must "A reply has a content.",
         broken "<thought>\nWho holds the key?\n</thought>\n", correct GOOD;
+    BLOCK_IN_THOUGHT = "block_in_thought" ["R-80", "R-93"] Must "A block that acts stands behind the thought, not in it.",
+        broken concat!("<thought>\nShe gains: <variable_update>[[\"ADD\", \"gold\", 5]]</variable_update>\n</thought>\n", content!()),
+        correct UPDATE;
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must
+        "A value that acts is JSON, or what can only be meant as one value.",
+        broken update!("[[\"SET\", \"gold\", 100 - 30], [\"ADD\", \"gold\", 5]]"), correct UPDATE;
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is one that is kept exactly.",
+        with [TOOLS],
+        broken reply!("<tool_call name=\"roll\">\n{\"sides\": 12345678901234567890123}\n</tool_call>\n"), correct CALL;
     RAW_TEXT = "raw_text" ["F-210"] Info "What a block holds can be read.",
         broken update!("She has more gold now."), correct UPDATE;
     FENCED_REPLY = "fenced_reply" ["F-213"] Must "A reply is not wrapped in a code fence.",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::block::{Block, Came, Context};
-use super::body::json as read_json;
+use super::body::{is_json, json as read_json};
 use super::rules;
 use super::tags::Form;
 use crate::dialect::{Action, Output};
@@ -21,7 +21,7 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
         _ => {}
     }
     let body = trim(&block.body);
-    let items = if body.starts_with(['{', '[']) {
+    let items = if body.starts_with(['{', '[']) && is_json(body, &cx.options.limits) {
         let Some(json) = read_json(&block.body, block.at, &cx.options.limits, out) else {
             return block.raw(out);
         };

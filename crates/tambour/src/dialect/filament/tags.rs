@@ -174,7 +174,7 @@ impl Tags {
     }
 
     /// The same, or the thought that the structure does not have.
-    fn any(&self, kind: Kind) -> Option<usize> {
+    pub(super) fn any(&self, kind: Kind) -> Option<usize> {
         self.kinds.iter().position(|known| *known == kind)
     }
 

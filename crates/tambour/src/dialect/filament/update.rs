@@ -3,16 +3,17 @@
 use serde_json::Value;
 
 use super::block::{Block, Came, Context, notice};
-use super::body::{Field, Fields, fields, json};
-use super::commands;
+use super::body::{Field, Fields, Json, fields, json};
+use super::commands::{self, guessed};
 use super::patch;
 use super::rules;
 use super::tags::Form;
 use crate::dialect::{Action, Output, Update};
-use crate::finding::Report;
+use crate::finding::{Doubt, Report};
 use crate::lex::space::trim;
+use crate::repair::json::{PathStep, ValueDoubt};
 use crate::span::Place;
-use crate::state::{Op, Operation};
+use crate::state::{Op, Operation, Reason, bounded};
 
 /// The notice of updates that could not be read or applied (F-212).
 pub(super) const FAILED: &str = "state_update_partial_failure";
@@ -130,10 +131,15 @@ fn of_json(block: &Block, cx: &Context, text: &str, at: Place, out: &mut dyn Out
             analysis.push(part.to_owned());
         }
     }
-    let mut list = Listed { block, patch: block.known.form == Form::Patch, odd: None, newer: false };
+    let patch = block.known.form == Form::Patch;
+    let (path, guesses) = (Vec::new(), Vec::new());
+    let mut list = Listed { block, json: &json, path, guesses, patch, odd: None, newer: false };
     let operations = list.all(&json.value, &mut analysis);
-    let reports = operations.iter().flatten().filter_map(|one| one.report(block.at, block.end()));
-    reports.for_each(|report| out.report(report));
+    // What the state decides is told by its result.
+    let decided = operations.iter().flatten().filter(|one| one.command().is_none());
+    let reports = decided.filter_map(|one| one.report(block.at, block.end()));
+    // Where nothing runs, no operation is refused by itself.
+    list.guesses.drain(..).filter(|_| json.complete).chain(reports).for_each(|report| out.report(report));
     if let Some(odd) = list.odd {
         let report = Report::new(rules::OPERATION_FORM, at, at.offset + text.len(), odd);
         out.report(report.repaired("read as lists, other fields not used"));
@@ -183,6 +189,11 @@ impl Output for Around<'_> {
 /// Reads operations of a value.
 struct Listed<'a> {
     block: &'a Block,
+    json: &'a Json,
+    /// The way from the root to the value under way.
+    path: Vec<PathStep>,
+    /// Values that were guessed.
+    guesses: Vec<Report>,
     patch: bool,
     /// What is odd about their form.
     odd: Option<String>,
@@ -194,11 +205,16 @@ impl Listed<'_> {
         match value {
             Value::Array(items) if is_operation(items) => {
                 self.odd("an operation stands in no list");
-                Some(vec![Operation::from_value(value)])
+                let operation = Operation::from_value(value);
+                Some(vec![self.certain(operation, false)])
             }
             Value::Array(items) => {
                 let mut operations = Vec::with_capacity(items.len());
-                items.iter().for_each(|item| self.item(item, &mut operations));
+                for (at, item) in items.iter().enumerate() {
+                    self.path.push(PathStep::Index(at));
+                    self.item(item, &mut operations);
+                    self.path.pop();
+                }
                 let some = items.is_empty() || operations.iter().any(|one| !one.op().is_empty());
                 some.then_some(operations)
             }
@@ -208,11 +224,13 @@ impl Listed<'_> {
                         fields.get(key).and_then(Value::as_str).map(trim).filter(|text| !text.is_empty());
                     analysis.extend(text.map(str::to_owned));
                 }
-                if let Some(list) =
-                    LISTS.iter().find_map(|key| fields.get(*key)).filter(|list| list.is_array())
-                {
+                let list = LISTS.iter().find_map(|key| Some((*key, fields.get(*key)?)));
+                if let Some((key, list)) = list.filter(|(_, list)| list.is_array()) {
                     self.newer = true;
-                    return self.all(list, analysis);
+                    self.path.push(PathStep::Key(key.to_owned()));
+                    let operations = self.all(list, analysis);
+                    self.path.pop();
+                    return operations;
                 }
                 let mut operations = Vec::new();
                 self.item(value, &mut operations);
@@ -226,24 +244,67 @@ impl Listed<'_> {
         match item {
             Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_array) => {
                 self.odd("operations stand in a list of lists");
-                operations.extend(items.iter().map(Operation::from_value));
+                for (at, item) in items.iter().enumerate() {
+                    self.path.push(PathStep::Index(at));
+                    let operation = self.certain(Operation::from_value(item), false);
+                    operations.push(operation);
+                    self.path.pop();
+                }
             }
             Value::Object(fields) => {
                 let text = |key: &str| fields.get(key).and_then(Value::as_str);
                 let (Some(op), Some(path)) = (text("op"), text("path")) else {
-                    return operations.push(Operation::from_value(item));
+                    let operation = self.certain(Operation::from_value(item), true);
+                    return operations.push(operation);
                 };
                 if self.patch || path.starts_with('/') || patch::is_patch(op) {
                     self.newer = true;
-                    return operations.push(patch::operation(op, path, fields));
+                    let operation = self.certain(patch::operation(op, path, fields), true);
+                    return operations.push(operation);
                 }
                 self.odd("an operation is an object");
                 let mut written = vec![Value::from(op), Value::from(path)];
                 written.extend(fields.get("value").cloned());
-                operations.push(Operation::from_value(&Value::Array(written)));
+                let operation = self.certain(Operation::from_value(&Value::Array(written)), true);
+                operations.push(operation);
             }
-            _ => operations.push(Operation::from_value(item)),
+            _ => {
+                let operation = self.certain(Operation::from_value(item), false);
+                operations.push(operation);
+            }
         }
+    }
+
+    /// The operation of the value under way, refused if there is a doubt about it. `object`: its parts stand under keys.
+    fn certain(&mut self, operation: Operation, object: bool) -> Operation {
+        let refuses = |one: &&ValueDoubt| match one.doubt {
+            Doubt::Guess => true,
+            // A decimal with many digits is within the range; a whole number is not.
+            Doubt::Range => self.number_is_beyond(one),
+            // Its own parts stand there twice.
+            Doubt::DuplicateKey => object && one.path.len() <= self.path.len() + 1,
+        };
+        let json = self.json;
+        let doubts = &json.doubts;
+        let own = doubts.iter().filter(|one| one.path.starts_with(&self.path)).find(refuses);
+        let Some(doubt) = own.or_else(|| doubts.within(&self.path).filter(refuses)) else { return operation };
+        if operation.refusal().is_some() {
+            return operation;
+        }
+        if doubt.doubt == Doubt::Range {
+            return operation.refuse(Reason::NumberOutOfRange, doubt.message.clone());
+        }
+        let message = format!("the value of an operation was guessed: {}", doubt.message);
+        // All of the value is gone with it.
+        self.guesses.push(guessed(&message, self.block.at, self.block.end()));
+        operation.refuse(Reason::ValueGuessed, doubt.message.clone())
+    }
+
+    fn number_is_beyond(&self, doubt: &ValueDoubt) -> bool {
+        let (place, end) = self.json.place(doubt);
+        let body = self.block.at.offset;
+        let number = self.block.body.get(place.offset.saturating_sub(body)..end.saturating_sub(body));
+        number.and_then(|number| number.parse().ok()).is_none_or(|number: f64| number.abs() > 9e15)
     }
 
     fn odd(&mut self, what: &str) {
@@ -284,6 +345,7 @@ fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         }
         let found = commands::read(text, *at, &cx.options.limits, out);
         any |= !found.operations.is_empty();
+        read.complete &= !found.cut;
         operations.extend(found.operations);
         read.analysis.extend(found.reasons);
     }
@@ -321,7 +383,7 @@ fn one(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         }
     };
     let mut list = vec![Value::from(op), Value::from(path)];
-    list.extend(text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))));
+    list.extend(text.map(|text| serde_json::from_str(&bounded(&text)).unwrap_or(Value::String(text))));
     let operation = Operation::from_value(&Value::Array(list));
     if let Some(report) = operation.report(block.at, block.end()) {
         out.report(report);

@@ -32,7 +32,7 @@ pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
     let mut writer = Writer {
         tags,
         out,
-        thinking: false,
+        thinking: None,
         content: None,
         inner: Vec::new(),
         late: String::new(),
@@ -47,8 +47,8 @@ struct Writer<'a> {
     tags: &'a Tags,
     /// What comes first, and then the content.
     out: String,
-    /// Whether a thought is open in it.
-    thinking: bool,
+    /// Where the text of the thought that is open in it begins.
+    thinking: Option<usize>,
     /// Where the content begins, with its tag and behind it.
     content: Option<(usize, usize)>,
     /// What comes next in the content: comments, and elements of it.
@@ -71,23 +71,28 @@ impl Writer<'_> {
     /// Text of a thought; what was not apart from the last one goes on with it.
     fn thought(&mut self, text: &str) {
         let Some(name) = self.name(Kind::Thought) else { return };
-        if !std::mem::replace(&mut self.thinking, true) {
+        if self.thinking.is_none() {
             self.out.push_str(&format!("<{name}>\n"));
+            self.thinking = Some(self.out.len());
         }
         self.out.push_str(text);
     }
 
     fn end_thought(&mut self) {
-        if std::mem::take(&mut self.thinking) {
+        if let Some(start) = self.thinking.take() {
             let name = self.name(Kind::Thought).unwrap_or_default();
             self.out.truncate(self.out.trim_end().len());
+            let start = start.min(self.out.len());
+            if let Some(plain) = self.undrafted(&self.out[start..]) {
+                self.out.replace_range(start.., &plain);
+            }
             self.out.push_str(&format!("\n</{name}>\n"));
         }
     }
 
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::PhaseStart { .. } if self.thinking => self.out.push_str("\n\n"),
+            Event::PhaseStart { .. } if self.thinking.is_some() => self.out.push_str("\n\n"),
             Event::PhaseDelta { text, .. } => self.thought(text),
             Event::FinalDelta { text } => self.text(text),
             Event::Aside { kind: AsideKind::Comment, text } => {
@@ -236,6 +241,38 @@ impl Writer<'_> {
         out
     }
 
+    /// Text of a thought in which no tag of the structure stands but in code: a draft acts nowhere. `None`: it is as it
+    /// was.
+    fn undrafted(&self, text: &str) -> Option<String> {
+        let names: Vec<&str> = self.tags.words().collect();
+        let (mut code, mut read, mut copied) = (Code::default(), 0, 0);
+        let mut out = String::new();
+        for (at, bracket) in text.match_indices(['<', '＜']) {
+            let behind = text[at + bracket.len()..].trim_start_matches(['/', '／', ' ', '\t']);
+            if !names
+                .iter()
+                .any(|name| behind.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name)))
+            {
+                continue;
+            }
+            code.skim(&text[read..at], false);
+            read = at;
+            code.boundary();
+            let line = &text[at..at + text[at..].find('\n').unwrap_or(text.len() - at)];
+            let is_code = match code.inside() {
+                Inside::Text => false,
+                Inside::Fence => true,
+                Inside::Undecided(_) => line.contains('`'),
+            };
+            if !is_code {
+                out.push_str(&text[copied..at]);
+                out.push_str("&lt;");
+                copied = at + bracket.len();
+            }
+        }
+        (copied > 0).then(|| out + &text[copied..])
+    }
+
     fn name(&self, kind: Kind) -> Option<String> {
         self.tags.first(kind).map(|at| self.tags.element(at).name.clone().into_owned())
     }
@@ -265,7 +302,8 @@ impl Writer<'_> {
             Some(name) if !text.trim().is_empty() => format!("<{name}>\n{text}\n</{name}>\n"),
             _ => String::new(),
         };
-        let mut after = element(self.name(Kind::Thought), trim(&self.late));
+        let late = self.undrafted(trim(&self.late)).unwrap_or_else(|| trim(&self.late).to_owned());
+        let mut after = element(self.name(Kind::Thought), &late);
         let (mut comments, mut details) = (String::new(), String::new());
         for inner in std::mem::take(&mut self.inner) {
             match inner {
@@ -326,7 +364,8 @@ fn of_items(items: &[StatusItem]) -> String {
             return text.clone();
         }
         // Keys of JSON may hold what a tag cannot.
-        let mut name = name.replace(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)), "_");
+        // A blank within it stays: such names are read as they are.
+        let mut name = trim(name).replace(|c: char| !(c.is_alphanumeric() || "_-.: ".contains(c)), "_");
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             name.insert(0, '_');
         }

@@ -165,6 +165,9 @@ impl Wanted {
         if wrong.is_empty() {
             return Ok(());
         }
+        if let Some(cut) = wrong.iter().find(|one| one.too_complex) {
+            return Err(Fault::new(rules::SCHEMA_TOO_COMPLEX, cut.message.as_str()));
+        }
         let wrong = wrong.iter().map(|one| match &*one.pointer {
             "" => one.message.clone(),
             pointer => format!("at `{}`: {}", clip(pointer, 80), one.message),

@@ -6,6 +6,9 @@ use crate::finding::rules;
 const GOOD: &str = "{\"city\": \"Bergen\", \"days\": 3}";
 const SCHEMA: &str = r#"json_value.schema={"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city","days"]}"#;
 
+/// Twice the work for each list in a list.
+const DOUBLING: &str = r##"json_value.schema={"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}"##;
+
 macro_rules! thought {
     ($before:literal) => {
         concat!($before, "{\"city\": \"Bergen\", \"days\": 3}")
@@ -20,6 +23,9 @@ rules! {
     JSON_MISMATCH = "json_mismatch" ["R-33"] Must "The value satisfies its schema, and is the only one that does.",
         with [SCHEMA],
         broken "{\"city\": \"Bergen\", \"days\": \"three\"}", correct GOOD;
+    SCHEMA_TOO_COMPLEX = "schema_too_complex" ["R-33"] Must "The value can be checked against its schema in bounded time.",
+        with [DOUBLING],
+        broken "[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]", correct "[[1]]";
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "The reply stays inside the limits.",
         with ["limits.value=64"],
         broken "{\"city\": \"Bergen\", \"days\": 3, \"why\": \"It rains on most of them, and nobody minds.\"}", correct GOOD;

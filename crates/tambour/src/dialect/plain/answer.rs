@@ -19,6 +19,7 @@ use crate::lex::comment::Comment;
 use crate::lex::fence;
 use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
+use crate::lex::prose::{Line, Prose};
 use crate::lex::signs::Signs;
 use crate::options::Options;
 use crate::span::Place;
@@ -40,6 +41,8 @@ pub(super) struct Answer {
     last: u8,
     cut: bool,
     sent: bool,
+    /// What the text so far is, where somebody asks ([`Answer::follow`]).
+    prose: Option<Prose>,
     /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
     structure: bool,
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
@@ -72,6 +75,7 @@ impl Answer {
             last: b'\n',
             cut: false,
             sent: false,
+            prose: None,
             structure: false,
             tag: options.limits.tag,
             line: options.limits.line,
@@ -95,7 +99,7 @@ impl Answer {
 
     /// Whether what comes next stands in text, and not in code, or behind a backtick that is open on its line.
     pub(super) fn admits(&self) -> bool {
-        if self.hold.is_some() {
+        if self.hold.is_some() || self.comment.is_open() {
             return false;
         }
         let mut code = self.code.clone();
@@ -105,6 +109,26 @@ impl Answer {
         code.skim(&self.tail, false);
         code.boundary();
         code.inside() == Inside::Text
+    }
+
+    /// Follows the prose of the answer from here on.
+    pub(super) fn follow(&mut self) {
+        self.prose = Some(Prose::default());
+    }
+
+    /// The prose so far.
+    pub(super) fn prose(&mut self) -> Option<&mut Prose> {
+        self.prose.as_mut()
+    }
+
+    /// The line that what comes next stands in.
+    pub(super) fn line(&self) -> Line {
+        let mut line = self.prose.as_ref().map(Prose::line).unwrap_or_default();
+        if let Some(lead) = &self.lead {
+            line.text(lead.text());
+        }
+        line.text(&self.tail);
+        line
     }
 
     /// What is not its text stands here: nothing goes on across it.
@@ -159,6 +183,9 @@ impl Answer {
     #[inline]
     fn send(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         self.comment.text(text);
+        if let Some(prose) = &mut self.prose {
+            prose.text(text);
+        }
         self.late.text(text, at, out);
         self.last = text.as_bytes().last().copied().unwrap_or(self.last);
         self.sent = self.sent || !text.trim().is_empty();

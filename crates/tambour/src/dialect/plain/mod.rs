@@ -16,6 +16,7 @@ use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
 use crate::event::Event;
 use crate::lex::marks::Mark;
 use crate::lex::markup::{Markup, Token};
+use crate::lex::prose::{Line, Prose};
 use crate::lex::signs::Signs;
 use crate::options::Options;
 use crate::span::Place;
@@ -107,8 +108,30 @@ impl Plain {
         self.lexer.pass(raw);
     }
 
-    /// The end of the reply. `acts`: it does something, and need not have an answer.
-    pub(super) fn end(&mut self, ending: Ending, acts: bool, out: &mut dyn Output) {
+    /// Follows the prose of the answer, for [`Plain::line`] and [`Plain::watch`].
+    pub(super) fn follow(mut self) -> Plain {
+        self.reader.answer().follow();
+        self
+    }
+
+    /// The line that what comes next stands in.
+    pub(super) fn line(&mut self) -> Line {
+        self.reader.answer().line()
+    }
+
+    /// Watches what was passed over last, for [`Plain::is_text`].
+    pub(super) fn watch(&mut self) -> usize {
+        self.reader.answer().prose().map_or(0, Prose::watch)
+    }
+
+    /// Whether what was passed over at `offset`, and watched, has turned out to be text: it stands in a code span, or in
+    /// reasoning whose beginning is missing.
+    pub(super) fn is_text(&mut self, offset: usize, watched: usize) -> bool {
+        is_text(&mut self.reader, offset, watched)
+    }
+
+    /// The end of the reply. It need not have an answer if one of these may act, each with what [`Plain::is_text`] is asked.
+    pub(super) fn end(&mut self, ending: Ending, acting: &[(usize, usize)], out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
         if reader.is_half_mark(self.lexer.carry()) {
@@ -116,7 +139,10 @@ impl Plain {
             self.lexer.drop_carry();
         }
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.finish(self.lexer.place(), ending.cut || acts, out);
+        let mut lone = |reader: &mut parse::Reader| {
+            ending.cut || acting.iter().any(|(offset, watched)| !is_text(reader, *offset, *watched))
+        };
+        reader.finish(self.lexer.place(), &mut lone, out);
     }
 
     /// Text in which tokens may begin. Not inlined, so that what most text goes is short.
@@ -132,6 +158,11 @@ impl Plain {
             out.intent(Intent::SkipThinking);
         }
     }
+}
+
+fn is_text(reader: &mut parse::Reader, offset: usize, watched: usize) -> bool {
+    reader.unopened().is_some_and(|mark| offset < mark)
+        || reader.answer().prose().is_some_and(|prose| prose.is_code(watched))
 }
 
 /// A lexer of plain replies. Comments are followed where they go out.
@@ -166,7 +197,7 @@ impl Dialect for Plain {
     }
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        self.end(ending, false, out);
+        self.end(ending, &[], out);
     }
 
     fn place(&self) -> Place {

@@ -27,6 +27,8 @@ pub(super) struct Reader {
     /// The mark that ended the last reasoning, while nothing else has come.
     closed: Option<Mark>,
     thinking: Option<Thinking>,
+    /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
+    unopened: Option<usize>,
     answer: Answer,
     /// Most bytes of a tag.
     limit: usize,
@@ -73,6 +75,7 @@ impl Reader {
             filled: false,
             closed: None,
             thinking: None,
+            unopened: None,
             answer: Answer::new(options, detected),
             limit: options.limits.tag,
         }
@@ -118,6 +121,16 @@ impl Reader {
     /// Whether the answer has begun.
     pub(super) fn answers(&self) -> bool {
         matches!(self.part, Part::Answer | Part::Aside) && !self.answer.is_blank()
+    }
+
+    /// Where the last mark stands that closed reasoning which had not begun.
+    pub(super) fn unopened(&self) -> Option<usize> {
+        self.unopened
+    }
+
+    /// The answer on its way out.
+    pub(super) fn answer(&mut self) -> &mut Answer {
+        &mut self.answer
     }
 
     /// Something that is not its text stands here.
@@ -198,6 +211,7 @@ impl Reader {
                 Report::new(rules::THINK_SELF_CLOSING, at, at.offset + raw.len(), "reasoning without text");
             out.report(report.repaired("left out"));
         } else if found.mark.kind != Kind::Open {
+            self.unopened = Some(at.offset);
             unopened(raw, at, out);
         } else if found.mark.is_thinking() {
             self.thinking = Some(Thinking { mark: found.mark, raw: raw.to_owned(), tag: raw.len(), at });
@@ -303,6 +317,7 @@ impl Reader {
         if found.empty {
             in_answer(&raw, at, out);
         } else if found.mark.kind != Kind::Open {
+            self.unopened = Some(at.offset);
             unopened(&raw, at, out);
         } else if found.mark.is_thinking() {
             self.thinking = Some(Thinking { mark: found.mark, tag: raw.len(), raw: raw.clone(), at });
@@ -338,7 +353,13 @@ impl Reader {
         matches!(self.part, Part::Reasoning | Part::Aside) && marks::is_half_close(carry)
     }
 
-    pub(super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn Output) {
+    /// The end of the reply. `lone`: whether it may be without an answer, once all of it is known.
+    pub(super) fn finish(
+        &mut self,
+        end: Place,
+        lone: &mut dyn FnMut(&mut Reader) -> bool,
+        out: &mut dyn Output,
+    ) {
         if let Some(thinking) = self.thinking.take() {
             self.thinking_begins(&thinking, out);
         }
@@ -356,7 +377,7 @@ impl Reader {
         if let Some((form, at)) = self.answer.marker() {
             return rules::MARKER.declare(form, at, end.offset, out);
         }
-        if !self.answer.is_sent() && !cut {
+        if !self.answer.is_sent() && !lone(self) {
             let report =
                 Report::new(rules::ANSWER_MISSING, Place::START, end.offset, "the reply has no answer");
             out.report(report.repaired("fallback text"));

@@ -1,9 +1,10 @@
 //! Calls of tools that a model wrote as text, in the form of its family, between text and reasoning.
 //!
 //! `formats` has the forms as data: what begins a call, what stands before its arguments, how those are written, what ends it.
-//! `head` tells them at their beginning, `scan` finds their end, `read` makes calls of them, with `python` and `typed` for arguments
+//! `head` tells them at their beginning, `scan` finds their end, `read` makes calls of them, with `arguments`, `python` and `typed` for arguments
 //! that are no JSON; `parse` takes the reply apart. All that is no call is plain text, as `plain` reads it.
 
+mod arguments;
 mod formats;
 mod head;
 mod options;

@@ -6,20 +6,24 @@ use std::sync::Arc;
 use super::formats::{self, Body, Format};
 use super::head::{Begun, HEAD, Head, Which, begun};
 use super::options::CallOptions;
-use super::read::{Whole, Wrong};
+use super::read::{Whole, WrittenCall, Wrong};
 use super::rules;
 use super::scan::{Ended, Found, Scan};
-use crate::dialect::called::{self, Fault};
+use crate::dialect::called;
 use crate::dialect::plain::Plain;
 use crate::dialect::{Action, Call, Dialect as _, Ending, Output};
-use crate::finding::{Report, clip};
+use crate::finding::{Doubt, Report, clip};
 use crate::lex::marks;
+use crate::lex::prose::Line;
 use crate::lex::scan;
 use crate::options::Options;
 use crate::span::Place;
 
 /// Bytes that are looked at together.
 const PIECE: usize = 256;
+
+/// Bytes behind a call in which it shows whether its sentence goes on.
+const TRAIL: usize = 128;
 
 pub(super) struct Reader {
     pub(super) plain: Plain,
@@ -30,6 +34,12 @@ pub(super) struct Reader {
     raw: String,
     open: Option<Open>,
     calls: Vec<Waiting>,
+    /// The first of the calls that stand one behind the other, with nothing between them on their line.
+    chain: usize,
+    /// The line that they stand in, and what has followed them: whether a sentence goes on there is not known yet.
+    trailing: Option<(Line, String)>,
+    /// Whether the message under way is one of Harmony's final channel.
+    in_final: bool,
     /// Whether marks within strings end calls.
     hasty: bool,
 }
@@ -38,6 +48,11 @@ pub(super) struct Reader {
 struct Open {
     head: Head,
     scan: Scan,
+    /// The line it stands in, and whether that is a message of the final channel.
+    line: Line,
+    in_final: bool,
+    /// How it ends, once that is known.
+    ended: Option<(usize, Ended)>,
 }
 
 /// A call that may run when the reply has ended by itself, and where it stands.
@@ -45,6 +60,10 @@ struct Waiting {
     call: Call,
     place: Place,
     end: usize,
+    /// What the text around it is asked by.
+    watched: usize,
+    /// It has turned out to stand in a sentence.
+    aside: bool,
 }
 
 impl Reader {
@@ -52,12 +71,15 @@ impl Reader {
         let own: CallOptions = options.of();
         let harmony = own.format == Some(Format::Harmony);
         Reader {
-            plain: Plain::new(options, false),
+            plain: Plain::new(options, false).follow(),
             options: Arc::clone(options),
             which: Which { format: own.format, start: true, harmony },
             raw: String::new(),
             open: None,
             calls: Vec::new(),
+            chain: 0,
+            trailing: None,
+            in_final: false,
             hasty: false,
         }
     }
@@ -76,7 +98,7 @@ impl Reader {
     #[inline]
     pub(super) fn text(&mut self, text: &str, out: &mut dyn Output) {
         if self.raw.is_empty() && !self.which.start && scan::find2(b'<', b'[', text.as_bytes()).is_none() {
-            return self.plain.text(text, out);
+            return self.pass(text, out);
         }
         self.read(text, out);
     }
@@ -140,8 +162,40 @@ impl Reader {
 
     fn pass(&mut self, text: &str, out: &mut dyn Output) {
         if !text.is_empty() {
+            self.trails(text);
+            if self.chain < self.calls.len() && text.contains(|c| !matches!(c, ' ' | '\t')) {
+                self.chain = self.calls.len();
+            }
             self.plain.text(text, out);
         }
+    }
+
+    /// What follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
+    fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
+        while text.starts_with('<') {
+            match begun(text, Which { start: false, ..self.which }, end) {
+                Begun::Form(head) if head.form.body == Body::Nothing => text = &text[head.body..],
+                Begun::Mark | Begun::Part if !end => return None,
+                _ => break,
+            }
+        }
+        Some(text)
+    }
+
+    /// Text behind calls, and marks that are none: whether the sentence that they stand in goes on with it.
+    fn trails(&mut self, text: &str) {
+        let Some((line, behind)) = &mut self.trailing else { return };
+        behind.push_str(&text[..text.floor_char_boundary(TRAIL)]);
+        let Some(within) = line.goes_on(behind, false) else { return };
+        self.trailing = None;
+        if within {
+            self.chain_aside();
+        }
+    }
+
+    fn chain_aside(&mut self) {
+        let chain = self.chain.min(self.calls.len());
+        self.calls[chain..].iter_mut().for_each(|call| call.aside = true);
     }
 
     /// Looks at what waits. How many bytes of it were used; `None` while more is to come.
@@ -161,7 +215,7 @@ impl Reader {
                     return if self.plain.admits() { None } else { text(self, first, out) };
                 }
                 Begun::No | Begun::Mark | Begun::Part => return text(self, first, out),
-                _ if !self.plain.admits() => return text(self, first, out),
+                _ if !self.plain.admits() || self.plain.line().is_quoted() => return text(self, first, out),
                 Begun::Stray(mark) => {
                     let at = self.plain.place();
                     let message = format!("`{}` begins no call", &self.raw[..mark]);
@@ -173,6 +227,7 @@ impl Reader {
                     self.which.harmony |= head.form.format == Format::Harmony;
                     match head.form.body {
                         Body::Nothing => {
+                            self.channel(head.body);
                             self.plain.pass_over(&self.raw[..head.body], out);
                             return Some(head.body);
                         }
@@ -183,24 +238,44 @@ impl Reader {
                         _ => {}
                     }
                     let scan = Scan::new(head.form, head.body, self.hasty);
-                    self.open = Some(Open { head, scan });
+                    let in_final = self.in_final || is_final(head.form.format, &self.raw[..head.body]);
+                    self.open = Some(Open { head, scan, line: self.plain.line(), in_final, ended: None });
                 }
             }
         }
         let open = self.open.as_mut()?;
         let most = open.head.body + self.options.limits.value;
-        let (found, ended) = match open.scan.go_on(&self.raw[..self.raw.floor_char_boundary(most)]) {
-            Found::More => return None,
-            Found::End(found, ended) => (found, ended),
+        let (found, ended) = match open.ended {
+            Some(ended) => ended,
+            None => match open.scan.go_on(&self.raw[..self.raw.floor_char_boundary(most)]) {
+                Found::More => return None,
+                Found::End(found, ended) => *open.ended.insert((found, ended)),
+            },
         };
+        // What follows on the line decides whether it stands in a sentence.
+        let (line, behind) = (open.line, open.scan.behind_mark(found));
+        line.goes_on(self.behind_marks(&self.raw[behind..], end)?, end)?;
         Some(self.ends(found, ended, out))
+    }
+
+    /// Marks between messages: whether the one that begins is of the final channel. That is over where it says so.
+    fn channel(&mut self, mark: usize) {
+        let mark = &self.raw[..mark];
+        self.in_final |= is_final(Format::Harmony, mark);
+        self.in_final &= !matches!(mark, "<|end|>" | "<|return|>");
     }
 
     /// A form ends before `end`. Gives the bytes that belong to it.
     fn ends(&mut self, end: usize, ended: Ended, out: &mut dyn Output) -> usize {
-        let Some(Open { head, mut scan }) = self.open.take() else { return end };
+        let Some(Open { head, mut scan, line, in_final, .. }) = self.open.take() else { return end };
         let raw = std::mem::take(&mut self.raw);
         let used = scan.behind_mark(end);
+        let behind = self.behind_marks(&raw[used..], true).unwrap_or_default();
+        let within = line.goes_on(behind, true).unwrap_or_default();
+        self.trailing = if within { None } else { Some((line, String::new())) };
+        if within {
+            self.chain_aside();
+        }
         if scan.values.is_empty() {
             scan.values.push(head.body..end);
         }
@@ -208,10 +283,19 @@ impl Reader {
         let whole = Whole { head: &head, raw: &raw[..used], at, values: &scan.values };
         let mut told = Vec::new();
         let read = match ended {
-            Ended::Early if matches!(head.form.body, Body::Python | Body::Parameters | Body::Pairs) => {
+            // Values without their ends are arguments all the same where the call itself is closed.
+            Ended::Early
+                if head.form.body == Body::Python
+                    || matches!(head.form.body, Body::Parameters | Body::Pairs) && used == end =>
+            {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
             _ => whole.calls(&self.options, &mut told),
+        };
+        let read = match read {
+            Ok(_) if in_final => Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned())),
+            Ok(_) if within => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
+            read => read,
         };
         let bare = head.form.open.is_empty();
         match read {
@@ -239,29 +323,46 @@ impl Reader {
 
     /// Holds calls against the registered tools. If none of them may run, they are text as it was written, and what was mended in
     /// them is not told.
-    fn judge(&mut self, raw: &str, at: Place, calls: Vec<Call>, told: Vec<Report>, out: &mut dyn Output) {
+    fn judge(
+        &mut self,
+        raw: &str,
+        at: Place,
+        calls: Vec<WrittenCall>,
+        told: Vec<Report>,
+        out: &mut dyn Output,
+    ) {
         let end = at.offset + raw.len();
-        let check = |call: &Call| called::check(&call.name, &call.args, &self.options);
-        let judged: Vec<_> = calls.into_iter().map(|call| (check(&call), call)).collect();
+        let check = |WrittenCall { call, doubt, bare }: &WrittenCall| {
+            called::registered(&call.name, &self.options)?;
+            called::certain(&call.name, doubt.as_ref())?;
+            match bare {
+                true => called::no_arguments(&call.name, &self.options).map(drop),
+                false => called::check(&call.name, &call.args, &self.options),
+            }
+        };
+        let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();
         let some = judged.iter().any(|(checked, _)| checked.is_ok());
-        if some {
-            told.into_iter().for_each(|report| out.report(report));
+        for report in told {
+            // Which value was meant is not known.
+            match report.doubt {
+                Some(Doubt::DuplicateKey) => out.report(Report { repair: None, ..report }),
+                _ if some => out.report(report),
+                _ => {}
+            }
         }
+        let before = self.calls.len();
         for (checked, call) in judged {
             let Err((fault, message)) = checked else {
-                self.calls.push(Waiting { call, place: at, end });
+                self.calls.push(Waiting { call, place: at, end, watched: 0, aside: false });
                 continue;
             };
-            let rule = match fault {
-                Fault::Unknown => rules::TOOL_UNKNOWN,
-                Fault::Forbidden => rules::TOOL_FORBIDDEN,
-                Fault::Arguments => rules::ARGS_INVALID,
-            };
-            out.report(Report::new(rule, at, end, message));
+            out.report(rules::CALLS.report(fault, at, end, message));
             notice(called::REFUSED, Some(&call.name), out);
         }
         if some {
             self.plain.pass_over(raw, out);
+            let watched = self.plain.watch();
+            self.calls[before..].iter_mut().for_each(|call| call.watched = watched);
         } else {
             self.plain.verbatim(raw, out);
         }
@@ -277,6 +378,11 @@ impl Reader {
 
     /// What waits has become longer than it may be.
     fn too_long(&mut self, out: &mut dyn Output) {
+        if let Some((end, ended)) = self.open.as_ref().and_then(|open| open.ended) {
+            let used = self.ends(end, ended, out);
+            let held = std::mem::take(&mut self.raw);
+            return self.read(&held[used..], out);
+        }
         let early = self.open.as_ref().and_then(|open| open.scan.give_up());
         if let Some((end, ended)) = early {
             return self.ends_early(end, ended, out);
@@ -306,7 +412,9 @@ impl Reader {
     pub(super) fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         // Each turn uses some of what waits.
         while !self.raw.is_empty() {
-            if let Some(open) = &self.open {
+            if self.open.as_ref().is_some_and(|open| open.ended.is_some()) {
+                self.too_long(out);
+            } else if let Some(open) = &self.open {
                 match open.scan.finish(&self.raw) {
                     Some((end, ended)) => self.ends_early(end, ended, out),
                     None => self.unclosed(ending.cut, out),
@@ -319,10 +427,16 @@ impl Reader {
                 self.read(&held[used..], out);
             }
         }
-        let acts = !self.calls.is_empty();
-        self.plain.end(ending, acts, out);
-        for Waiting { call, place, end } in std::mem::take(&mut self.calls) {
-            if ending.cut {
+        let calls = std::mem::take(&mut self.calls);
+        let acting = calls.iter().filter(|call| !call.aside).map(|call| (call.place.offset, call.watched));
+        self.plain.end(ending, &acting.collect::<Vec<_>>(), out);
+        for Waiting { call, place, end, watched, aside } in calls {
+            if aside || self.plain.is_text(place.offset, watched) {
+                let message =
+                    format!("`{}` stands in reasoning, code or a sentence; it is not called", call.name);
+                out.report(Report::new(rules::CALL_ASIDE, place, end, message));
+                notice(called::REFUSED, Some(&call.name), out);
+            } else if ending.cut {
                 let message = format!("the reply was cut; `{}` is not called", call.name);
                 out.report(Report::new(rules::CALL_CUT, place, end, message));
                 notice(called::CUT, Some(&call.name), out);
@@ -365,6 +479,11 @@ impl Reader {
         let which = Which { start: false, ..self.which };
         matches!(begun(&self.raw, which, false), Begun::Part) && self.plain.admits()
     }
+}
+
+/// Whether a header of Harmony is one of the final channel.
+fn is_final(format: Format, header: &str) -> bool {
+    format == Format::Harmony && header.contains("<|channel|>final")
 }
 
 /// The name that stands before the arguments of a call.

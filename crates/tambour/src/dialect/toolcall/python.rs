@@ -2,10 +2,16 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::finding::Doubt;
 use crate::limits::Limits;
+use crate::repair::json::{self, ValueDoubt};
 
-/// A call: its name and named arguments.
-pub(super) type Written = (String, Map<String, Value>);
+/// A call: its name and named arguments, and what is doubtful in those.
+pub(super) struct Written {
+    pub(super) name: String,
+    pub(super) args: Map<String, Value>,
+    pub(super) doubt: Option<ValueDoubt>,
+}
 
 /// Reads one call, or a list of them. `Err` says what it is not, in words.
 pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String> {
@@ -26,12 +32,12 @@ pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String>
     if reader.at < text.len() { Err(reader.wrong("the end")) } else { Ok(calls) }
 }
 
-/// Reads one literal.
-pub(super) fn literal(text: &str, limits: &Limits) -> Option<Value> {
+/// Reads one literal, and what is doubtful in it.
+pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
     let mut reader = Reader::new(text, limits);
     let value = reader.value().ok()?;
     reader.space();
-    (reader.at == text.len()).then_some(value)
+    (reader.at == text.len()).then_some((value, reader.doubt))
 }
 
 struct Reader<'a> {
@@ -40,14 +46,18 @@ struct Reader<'a> {
     /// Levels and values that may still come.
     depth: usize,
     items: usize,
+    limits: &'a Limits,
+    /// The first number that is not exact.
+    doubt: Option<ValueDoubt>,
 }
 
 /// Levels that are read, since they are read one within the other.
 const DEPTH: usize = 48;
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str, limits: &Limits) -> Reader<'a> {
-        Reader { text, at: 0, depth: limits.depth.min(DEPTH), items: limits.items }
+    fn new(text: &'a str, limits: &'a Limits) -> Reader<'a> {
+        let (depth, items) = (limits.depth.min(DEPTH), limits.items);
+        Reader { text, at: 0, depth, items, limits, doubt: None }
     }
 
     fn rest(&self) -> &str {
@@ -106,7 +116,7 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong("a comma or `)`"));
             }
         }
-        Ok((name, args))
+        Ok(Written { name, args, doubt: self.doubt.take() })
     }
 
     fn value(&mut self) -> Result<Value, String> {
@@ -220,6 +230,16 @@ impl<'a> Reader<'a> {
         let number = based
             .or_else(decimal)
             .or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
+        if number.is_none() {
+            // As JSON says it: whether a double holds it exactly.
+            let found = json::find(&digits, self.limits);
+            let range = found.doubts.iter().find(|doubt| doubt.doubt == Doubt::Range).cloned();
+            if range.is_some() {
+                self.at += end;
+                self.doubt = self.doubt.take().or(range);
+                return Ok(found.value.unwrap_or_default());
+            }
+        }
         let number = number.or_else(float).ok_or_else(|| self.wrong("a number"))?;
         self.at += end;
         Ok(Value::Number(number))

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::arguments::{self, Argument, Arguments};
 use super::formats::{self, Body};
 use super::head::Head;
 use super::{python, rules, typed};
@@ -11,7 +12,8 @@ use crate::dialect::Call;
 use crate::finding::{Report, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
-use crate::repair::json::{self, Builder, Built, Duplicate, JsonEvent, JsonSink, Reader};
+use crate::repair::json::{self, Doubts, PathStep, ValueDoubt};
+use crate::repair::rules as json_rules;
 use crate::span::Place;
 
 /// Why a form is no call: the rule that it breaks, and in words.
@@ -21,6 +23,15 @@ pub(super) type Wrong = (&'static Rule, String);
 const NAMES: &[&str] = &["name", "function"];
 const ARGUMENTS: &[&str] = &["arguments", "parameters", "args"];
 const OTHERS: &[&str] = &["id", "type", "index"];
+
+/// A call as it was written.
+pub(super) struct WrittenCall {
+    pub(super) call: Call,
+    /// What is doubtful in it.
+    pub(super) doubt: Option<ValueDoubt>,
+    /// Whether no arguments were written at all.
+    pub(super) bare: bool,
+}
 
 /// A form that has ended.
 pub(super) struct Whole<'a> {
@@ -40,26 +51,34 @@ impl Whole<'_> {
     }
 
     /// Its calls; `told` gets what was mended in them.
-    pub(super) fn calls(&self, options: &Options, told: &mut Vec<Report>) -> Result<Vec<Call>, Wrong> {
-        let mut calls = Vec::new();
+    pub(super) fn calls(&self, options: &Options, told: &mut Vec<Report>) -> Result<Vec<WrittenCall>, Wrong> {
+        let mut calls: Vec<WrittenCall> = Vec::new();
         for value in self.values {
             let (text, at) = (&self.raw[value.clone()], self.at.after(&self.raw[..value.start]));
             match self.head.form.body {
-                Body::Calls => match json(text, at, options, told)? {
-                    Value::Array(items) if items.is_empty() => return Err(invalid("the list has no call")),
-                    Value::Array(items) => {
-                        for item in items {
-                            calls.push(self.call(item, at, text.len(), options, told)?);
-                        }
+                Body::Calls => {
+                    let (value, doubts) = json(text, at, options, told)?;
+                    let (items, list) = match value {
+                        Value::Array(items) => (items, true),
+                        value => (vec![value], false),
+                    };
+                    if items.is_empty() {
+                        return Err(invalid("the list has no call"));
                     }
-                    value => calls.push(self.call(value, at, text.len(), options, told)?),
-                },
+                    for (index, item) in items.into_iter().enumerate() {
+                        let path = [PathStep::Index(index)];
+                        let doubt = doubts.within(if list { &path } else { &[] }).cloned();
+                        let written = self.call(item, at, text.len(), options, told)?;
+                        calls.push(WrittenCall { doubt: doubt.or(written.doubt), ..written });
+                    }
+                }
                 Body::Args => {
-                    let args = json(text, at, options, told)?;
+                    let (args, doubts) = json(text, at, options, told)?;
                     if !args.is_object() {
                         return Err(invalid("the arguments are no JSON object"));
                     }
-                    calls.push(Call { name: self.name().unwrap_or_default().to_owned(), args });
+                    let call = Call { name: self.name().unwrap_or_default().to_owned(), args };
+                    calls.push(WrittenCall { call, doubt: doubts.within(&[]).cloned(), bare: false });
                 }
                 Body::Python => {
                     let written = python::calls(text, &options.limits)
@@ -67,13 +86,14 @@ impl Whole<'_> {
                     if written.is_empty() {
                         return Err(invalid("the list has no call"));
                     }
-                    calls.extend(written.into_iter().map(|(name, args)| {
+                    calls.extend(written.into_iter().map(|python::Written { name, args, doubt }| {
                         let name = formats::name(&name, self.head.form.format, Body::Python).to_owned();
-                        Call { name, args: Value::Object(args) }
+                        let call = Call { name, args: Value::Object(args) };
+                        WrittenCall { bare: call.args.as_object().is_some_and(Map::is_empty), call, doubt }
                     }));
                 }
-                Body::Parameters => calls.push(self.parameters(text, options)?),
-                Body::Pairs => calls.push(self.pairs(text, options)?),
+                Body::Parameters => calls.push(self.parameters(text, at, options, told)?),
+                Body::Pairs => calls.push(self.pairs(text, at, options, told)?),
                 Body::Nothing | Body::Reasoning => {}
             }
         }
@@ -88,17 +108,25 @@ impl Whole<'_> {
         len: usize,
         options: &Options,
         told: &mut Vec<Report>,
-    ) -> Result<Call, Wrong> {
+    ) -> Result<WrittenCall, Wrong> {
         let Value::Object(mut fields) = value else { return Err(invalid("a call is a JSON object")) };
         // As services write it: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
         if let Some(Value::Object(inner)) = fields.get("function") {
             fields = inner.clone();
         }
-        let name = NAMES.iter().find_map(|key| match fields.get(*key) {
-            Some(Value::String(name)) if !trim(name).is_empty() => Some(trim(name).to_owned()),
-            _ => None,
-        });
-        let Some(name) = name else { return Err(invalid("the call names no tool")) };
+        let mut names: Vec<String> = NAMES
+            .iter()
+            .filter_map(|key| fields.get(*key)?.as_str().map(trim).filter(|name| !name.is_empty()))
+            .map(str::to_owned)
+            .collect();
+        names.dedup();
+        let Some(name) = names.pop() else { return Err(invalid("the call names no tool")) };
+        if !names.is_empty() {
+            return Err(invalid("the call names two tools"));
+        }
+        if ARGUMENTS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
+            return Err(invalid("the call has arguments under two names"));
+        }
         let written = ARGUMENTS.iter().find(|key| fields.contains_key(**key));
         let known = |key: &str| NAMES.contains(&key) || OTHERS.contains(&key) || Some(&key) == written;
         let others: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !known(key)).collect();
@@ -110,57 +138,114 @@ impl Whole<'_> {
             let message = format!("the call has `{names}` beside its name and arguments");
             told.push(Report::new(rules::CALL_FIELDS, at, at.offset + len, message).repaired("not used"));
         }
+        // What is doubtful in arguments that are a text.
+        let (mut doubt, mut bare) = (None, false);
+        let mut none = || {
+            bare = true;
+            Value::Object(Map::new())
+        };
         let args = match written.and_then(|key| fields.remove(*key)) {
-            None | Some(Value::Null) => Value::Object(Map::new()),
-            Some(Value::String(text)) if trim(&text).is_empty() => Value::Object(Map::new()),
-            Some(Value::String(text)) => json::strict(trim(&text), &options.limits).unwrap_or(Value::Null),
+            None | Some(Value::Null) => none(),
+            Some(Value::String(text)) if trim(&text).is_empty() => none(),
+            Some(Value::String(text)) => match json::strict_found(trim(&text), &options.limits) {
+                Ok(found) => {
+                    doubt = found.doubts.within(&[]).cloned();
+                    found.value.unwrap_or_default()
+                }
+                Err(_) => Value::Null,
+            },
             Some(args) => args,
         };
         if !args.is_object() {
             return Err(invalid(&format!("the arguments of `{}` are no JSON object", clip(&name, 60))));
         }
-        Ok(Call { name, args })
+        Ok(WrittenCall { call: Call { name, args }, doubt, bare })
     }
 
     /// `<parameter=KEY>value</parameter>`, one after the other, up to `</function>`.
-    fn parameters(&self, text: &str, options: &Options) -> Result<Call, Wrong> {
+    fn parameters(
+        &self,
+        text: &str,
+        at: Place,
+        options: &Options,
+        told: &mut Vec<Report>,
+    ) -> Result<WrittenCall, Wrong> {
         let mut call = Typed::new(self.name(), options);
-        let mut rest = text;
-        loop {
-            rest = rest.trim_start();
-            let Some(inner) = rest.strip_prefix("<parameter=") else { break };
-            let (key, inner) = inner.split_once('>').ok_or_else(|| invalid("a parameter has no name"))?;
-            let end = ["</parameter>", "</function>"].iter().filter_map(|close| inner.find(close)).min();
-            let Some(end) = end else {
-                let message = format!("`{}` has no end", clip(key, 60));
-                return Err((rules::CALL_INCOMPLETE, message));
-            };
-            let value = inner[..end].strip_prefix('\n').unwrap_or(&inner[..end]);
+        let arguments = Arguments::new(text, &arguments::PARAMETER);
+        let (mut from, mut here) = (0, (0, at));
+        while let Some((key, start)) = named_tag(text, from, "<parameter=", ">")? {
+            let Argument { end, next, closed } = arguments.from(start);
+            if !closed {
+                here = (from, here.1.after(&text[here.0..from]));
+                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
+            }
+            let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
             call.add(trim(key), value.strip_suffix('\n').unwrap_or(value))?;
-            rest = inner[end..].strip_prefix("</parameter>").unwrap_or(&inner[end..]);
+            from = next;
         }
-        let rest = rest.strip_prefix("</function>").unwrap_or(rest);
-        call.end(rest)
+        let rest = text[from..].trim_start();
+        call.end(rest.strip_prefix("</function>").unwrap_or(rest))
     }
 
     /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
-    fn pairs(&self, text: &str, options: &Options) -> Result<Call, Wrong> {
+    fn pairs(
+        &self,
+        text: &str,
+        at: Place,
+        options: &Options,
+        told: &mut Vec<Report>,
+    ) -> Result<WrittenCall, Wrong> {
         let mut call = Typed::new(self.name(), options);
-        let mut rest = text;
-        loop {
-            rest = rest.trim_start();
-            let Some(inner) = rest.strip_prefix("<arg_key>") else { break };
-            let (key, inner) = inner.split_once("</arg_key>").ok_or_else(|| invalid("a key has no end"))?;
-            let Some(inner) = inner.trim_start().strip_prefix("<arg_value>") else {
+        let arguments = Arguments::new(text, &arguments::VALUE);
+        let (mut from, mut here) = (0, (0, at));
+        while let Some((key, behind)) = named_tag(text, from, "<arg_key>", "</arg_key>")? {
+            let space = text[behind..].len() - text[behind..].trim_start().len();
+            let start = behind + space + "<arg_value>".len();
+            if !text[behind + space..].starts_with("<arg_value>") {
                 return Err(invalid(&format!("`{}` has no value", clip(key, 60))));
-            };
-            let Some((value, behind)) = inner.split_once("</arg_value>") else {
-                return Err((rules::CALL_INCOMPLETE, format!("`{}` has no end", clip(key, 60))));
-            };
-            call.add(trim(key), trim(value))?;
-            rest = behind;
+            }
+            let Argument { end, next, closed } = arguments.from(start);
+            if !closed {
+                here = (from, here.1.after(&text[here.0..from]));
+                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
+            }
+            call.add(trim(key), trim(&text[start..end]))?;
+            from = next;
         }
-        call.end(rest)
+        call.end(&text[from..])
+    }
+}
+
+/// The key between `open` and `close` at `from`, behind white space, and where what follows begins. `None` if there is no
+/// such tag.
+fn named_tag<'t>(
+    text: &'t str,
+    from: usize,
+    open: &str,
+    close: &str,
+) -> Result<Option<(&'t str, usize)>, Wrong> {
+    let rest = text[from..].trim_start();
+    let Some(inner) = rest.strip_prefix(open) else { return Ok(None) };
+    // A key holds no mark.
+    let end = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with(close));
+    let end = end.ok_or_else(|| invalid("the name of an argument has no end"))?;
+    Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
+}
+
+/// The report on an argument without its closing mark.
+fn unclosed(key: &str, place: Place, end: usize) -> Report {
+    let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
+    Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
+}
+
+/// Adds a report on an argument. What would not be listed is told by the last one together.
+fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
+    if told.len() <= limit {
+        return told.push(report);
+    }
+    if let Some(last) = told.last_mut() {
+        last.end = report.end;
+        last.message = "arguments from here on are not closed".into();
     }
 }
 
@@ -173,11 +258,12 @@ struct Typed<'a> {
     name: &'a str,
     options: &'a Options,
     args: Map<String, Value>,
+    doubt: Option<ValueDoubt>,
 }
 
 impl<'a> Typed<'a> {
     fn new(name: Option<&'a str>, options: &'a Options) -> Typed<'a> {
-        Typed { name: name.unwrap_or_default(), options, args: Map::new() }
+        Typed { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
     fn add(&mut self, key: &str, text: &str) -> Result<(), Wrong> {
@@ -191,40 +277,30 @@ impl<'a> Typed<'a> {
                 "the call has more arguments than `limits.items`".to_owned(),
             ));
         }
-        let value = typed::value(text, tools.as_ref(), self.name, key, limits);
+        let (value, doubt) = typed::value(text, tools.as_ref(), self.name, key, limits);
+        self.doubt = self.doubt.take().or(doubt);
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
             Some(_) => Err(invalid(&format!("the argument `{}` is there twice", clip(key, 60)))),
         }
     }
 
-    fn end(self, rest: &str) -> Result<Call, Wrong> {
+    fn end(self, rest: &str) -> Result<WrittenCall, Wrong> {
         if !trim(rest).is_empty() {
             return Err(invalid("other text stands between the arguments"));
         }
-        Ok(Call { name: self.name.to_owned(), args: Value::Object(self.args) })
+        let bare = self.args.is_empty();
+        let call = Call { name: self.name.to_owned(), args: Value::Object(self.args) };
+        Ok(WrittenCall { call, doubt: self.doubt, bare })
     }
 }
 
-/// The JSON of a text that stands at `at`, mended where it must be.
-fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Result<Value, Wrong> {
-    let limits = &options.limits;
-    let mut exact = Exact { builder: Builder::limited(limits.value, limits.items), built: None, fault: None };
-    let mut reader = Reader::document(limits);
-    reader.push(text, &mut exact);
-    reader.finish(&mut exact);
-    let fault = match exact {
-        Exact { built: Some(built), fault: None, .. } => {
-            let twice = built.duplicates.iter().map(Duplicate::last_kept);
-            told.extend(twice.map(|report| relocated(report, at)));
-            return Ok(built.value);
-        }
-        Exact { fault: Some(fault), .. } => fault,
-        Exact { built: None, fault: None, .. } => {
-            return Err((rules::LIMIT_EXCEEDED, "the call has more values than `limits.items`".to_owned()));
-        }
+/// The JSON of a text that stands at `at`, mended where it must be, and what is doubtful in it.
+fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Result<(Value, Doubts), Wrong> {
+    let (found, fault) = match json::strict_found(text, &options.limits) {
+        Ok(found) => (found, None),
+        Err(fault) => (json::find(text, &options.limits), Some(fault)),
     };
-    let found = json::find(text, &options.limits);
     if let Some(limit) = found.reports.iter().find(|report| report.rule.code == rules::LIMIT_EXCEEDED.code) {
         return Err((rules::LIMIT_EXCEEDED, limit.message.clone()));
     }
@@ -232,19 +308,20 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
         && text[found.span.end..]
             .chars()
             .all(|c| c.is_whitespace() || matches!(c, '}' | ']' | ')' | ',' | ';'));
-    let Some(value) = found.value.filter(|value| alone && (value.is_object() || value.is_array())) else {
-        return Err(invalid(&format!("no JSON: {}", fault.message)));
+    let value = found.value.filter(|value| alone && (value.is_object() || value.is_array()));
+    let Some(value) = value else {
+        let why = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
+        return Err(invalid(&format!("no JSON: {why}")));
     };
     if found.closed_by_us {
         return Err((rules::CALL_INCOMPLETE, "its JSON is not complete".to_owned()));
     }
-    let place = fault.place.within(at);
-    let end = place.offset + fault.end.saturating_sub(fault.place.offset);
-    let report =
-        Report::new(rules::CALL_NOT_STRICT, place, end, format!("no strict JSON: {}", fault.message));
-    told.push(report.repaired("JSON repaired"));
+    if let Some(fault) = fault {
+        let report = Report { message: format!("no strict JSON: {}", fault.message), ..relocated(fault, at) };
+        told.push(Report { rule: rules::CALL_NOT_STRICT, row: "R-68", ..report }.repaired("JSON repaired"));
+    }
     told.extend(found.reports.into_iter().map(|report| relocated(report, at)));
-    Ok(value)
+    Ok((value, found.doubts))
 }
 
 /// A report on a text that stands at `at`.
@@ -252,26 +329,5 @@ fn relocated(mut report: Report, at: Place) -> Report {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.within(at);
     report.end = report.place.offset + len;
-    report
-}
-
-/// The value of a text that is JSON as it is; otherwise the first fault.
-struct Exact {
-    builder: Builder,
-    built: Option<Built>,
-    fault: Option<Report>,
-}
-
-impl JsonSink for Exact {
-    fn event(&mut self, event: JsonEvent<'_>) {
-        if self.fault.is_none()
-            && let Some(built) = self.builder.see(&event)
-        {
-            self.built = Some(built);
-        }
-    }
-
-    fn report(&mut self, report: Report) {
-        self.fault.get_or_insert(report);
-    }
+    if report.rule.code == json_rules::DUPLICATE_KEY.code { report.row("R-82") } else { report }
 }

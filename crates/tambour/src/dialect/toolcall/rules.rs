@@ -1,10 +1,12 @@
 //! The rules of calls that are written as text (R-68, R-69, F-235).
 
+use crate::dialect::called;
 use crate::dialect::plain::rules as plain;
 use crate::finding::{Rule, rules};
 
 const TOOLS: &str = concat!(
     "tools={\"add\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},",
+    "\"say\":{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}}},",
     "\"hide\":{\"type\":\"object\",\"x-callers\":[\"keeper\"]}}"
 );
 
@@ -12,19 +14,33 @@ const GOOD: &str = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\
 
 rules! {
     CALL_STRAY = "call_mark_stray" ["R-68"] Should "A mark of calls begins a call.",
+        with [TOOLS],
         broken "The mark <tool_call> begins one.", correct GOOD;
     CALL_INVALID = "tool_call_invalid" ["R-68"] Must "A call has a name and arguments.",
+        with [TOOLS],
         broken "<tool_call>\n{\"tool\": 1}\n</tool_call>", correct GOOD;
     CALL_INCOMPLETE = "tool_call_incomplete" ["R-68"] Must "A call is complete where it ends.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}\n</tool_call>", correct GOOD;
     CALL_UNCLOSED = "tool_call_unclosed" ["R-68"] Must "A call is closed.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}", correct GOOD;
     CALL_NOT_STRICT = "tool_call_not_strict" ["R-68"] Must "The JSON of a call is JSON.",
+        with [TOOLS],
         broken "<tool_call>\n{'name': 'add', 'arguments': {'a': 1}}\n</tool_call>", correct GOOD;
     CALL_FIELDS = "tool_call_fields" ["R-68"] Should "A call has a name and arguments, and no other fields.",
+        with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"why\": \"a sum\"}\n</tool_call>", correct GOOD;
+    CALL_ASIDE = "tool_call_aside" ["R-93"] Must
+        "A call stands by itself: not in reasoning, in code, in a sentence, or in Harmony's final channel.",
+        with [TOOLS],
+        broken concat!("First this is tried.\n", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>\n</think>\nIt is 4."),
+        correct GOOD;
+    ARGUMENT_UNCLOSED = "argument_unclosed" ["R-94"] Must "An argument is closed.",
+        with [TOOLS],
+        broken "<tool_call>\n<function=add>\n<parameter=a>\n1\n</function>\n</tool_call>", correct GOOD;
     CALL_CUT = "tool_call_cut" ["R-68"] Must "A reply that calls a tool is not cut.",
-        with ["finish=length"],
+        with [TOOLS, "finish=length"],
         broken GOOD, correct "It is 4.";
     TOOL_UNKNOWN = "tool_unknown" ["F-235"] Must "A call names a registered tool.",
         with [TOOLS],
@@ -32,17 +48,38 @@ rules! {
     ARGS_INVALID = "tool_args_invalid" ["F-235"] Must "Arguments satisfy the schema of their tool.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"one\"}}\n</tool_call>", correct GOOD;
+    ARGS_MISSING = "args_missing" ["R-83"] Must "A call has arguments, unless its tool needs none.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"add\"}\n</tool_call>", correct GOOD;
     TOOL_FORBIDDEN = "tool_forbidden" ["F-120"] Must "A tool is called by those who may.",
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"hide\", \"arguments\": {}}\n</tool_call>", correct GOOD;
+    VALUE_GUESSED = "value_guessed" ["R-81"] Must "What a call does was not guessed.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"say\", \"arguments\": {\"text\": go on}}\n</tool_call>", correct GOOD;
+    NUMBER_OUT_OF_RANGE = "number_out_of_range" ["R-81"] Must "A number of a call is kept with all its digits.",
+        with [TOOLS],
+        broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 12345678901234567890123}}\n</tool_call>",
+        correct GOOD;
     LIMIT_EXCEEDED = "limit_exceeded" ["X-007"] Must "Sizes stay within the limits.",
-        with ["limits.value=64"],
+        with [TOOLS, "limits.value=64"],
         broken concat!(
             "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"more than the sixty-four bytes that a call may be long\"}}",
             "\n</tool_call>"
         ),
-        correct "<tool_call>\n{\"name\": \"add\"}\n</tool_call>";
+        correct "<tool_call>\n{\"name\": \"say\"}\n</tool_call>";
 }
+
+/// What a call may break.
+pub(super) const CALLS: called::Rules = called::Rules {
+    unknown: TOOL_UNKNOWN,
+    forbidden: TOOL_FORBIDDEN,
+    arguments: ARGS_INVALID,
+    no_arguments: ARGS_MISSING,
+    guessed: VALUE_GUESSED,
+    range: NUMBER_OUT_OF_RANGE,
+    invalid: CALL_INVALID,
+};
 
 /// Those of the text around calls, which is read as plain text.
 const TEXT: [&Rule; 10] = [

@@ -41,8 +41,9 @@ pub(super) struct Scan {
     depth: usize,
     /// The quote of the string that is open, and how many of them end it.
     quote: Option<(u8, usize)>,
-    /// Whether a value of XML is open.
+    /// Whether a value of XML is open, and functions that have begun in it.
     value: bool,
+    nested: usize,
     /// Where the value under way begins, and those that are complete.
     from: usize,
     pub(super) values: Vec<Range<usize>>,
@@ -52,6 +53,17 @@ pub(super) struct Scan {
     early: Option<(usize, usize)>,
     /// Whether such a mark ends it at once.
     pub(super) hasty: bool,
+}
+
+/// What a mark within a value is.
+enum Within {
+    No,
+    /// More is to come.
+    More,
+    /// So many bytes of the value.
+    Pass(usize),
+    /// The call ended here.
+    End(usize),
 }
 
 /// What a text has at a place.
@@ -81,6 +93,7 @@ impl Scan {
             depth: 0,
             quote: None,
             value: false,
+            nested: 0,
             from: body,
             values: Vec::new(),
             behind: false,
@@ -99,8 +112,8 @@ impl Scan {
             let found = match self.form.body {
                 Body::Calls | Body::Args => self.json(raw),
                 Body::Python => self.python(raw),
-                Body::Parameters => self.values(raw, "<parameter=", &["</parameter>", "</function>"]),
-                Body::Pairs => self.values(raw, "<arg_value>", &["</arg_value>", "<arg_key>"]),
+                Body::Parameters => self.values(raw, "<parameter=", "</parameter>"),
+                Body::Pairs => self.values(raw, "<arg_value>", "</arg_value>"),
                 Body::Nothing | Body::Reasoning => Some(Found::End(self.at, Ended::Well)),
             };
             match found {
@@ -146,6 +159,15 @@ impl Scan {
                 Sees::All(len) => {
                     // One that begins the next call belongs to that.
                     let behind = if begins { at } else { at + len };
+                    let values = matches!(form.body, Body::Parameters | Body::Pairs);
+                    if let Some((early, closed)) = self.early
+                        && values
+                        && begins
+                        && closed > early
+                    {
+                        // It was closed, and now the next one begins.
+                        return Some(Found::End(early, Ended::Early));
+                    }
                     if inside && !self.hasty {
                         self.early.get_or_insert((at, behind));
                         return None;
@@ -273,7 +295,7 @@ impl Scan {
     }
 
     /// Values between tags, which end when the call does. It is never `None`.
-    fn values(&mut self, raw: &str, open: &str, close: &[&str]) -> Option<Found> {
+    fn values(&mut self, raw: &str, open: &str, close: &str) -> Option<Found> {
         let end = self.form.close.last().copied().unwrap_or_default();
         while let Some(next) = scan::find(b'<', &raw.as_bytes()[self.at..]) {
             self.at += next;
@@ -288,27 +310,71 @@ impl Scan {
                     Sees::No => {}
                 }
             }
-            let words = if self.value { close } else { &[open] };
-            let mut seen = 0;
-            for word in words {
-                match sees(raw, self.at, word) {
-                    Sees::Half => return Some(Found::More),
-                    Sees::All(len) => seen = seen.max(len),
-                    Sees::No => {}
-                }
-            }
-            if seen > 0 {
-                self.value = !self.value;
-                if matches!(sees(raw, self.at, end), Sees::All(_)) {
+            match sees(raw, self.at, if self.value { close } else { open }) {
+                Sees::Half => return Some(Found::More),
+                Sees::All(len) => {
+                    self.value = !self.value;
+                    self.at += len;
                     continue;
                 }
-            } else if let Some(found) = self.mark(raw, self.at, self.value) {
+                Sees::No => {}
+            }
+            if self.value && self.form.body == Body::Parameters {
+                match self.function(raw, end) {
+                    Within::More => return Some(Found::More),
+                    Within::End(at) => return Some(Found::End(at, Ended::Early)),
+                    Within::Pass(len) => {
+                        self.at += len;
+                        continue;
+                    }
+                    Within::No => {}
+                }
+            }
+            if let Some(found) = self.mark(raw, self.at, self.value) {
                 return Some(found);
             }
-            self.at += seen.max(1);
+            self.at += 1;
         }
         self.at = raw.len();
         Some(Found::More)
+    }
+
+    /// A mark of functions in a value that is open, with `end` as what ends the call.
+    fn function(&mut self, raw: &str, end: &str) -> Within {
+        let at = self.at;
+        match sees(raw, at, "</function>") {
+            Sees::Half => return Within::More,
+            Sees::All(len) if self.nested > 0 => {
+                self.nested -= 1;
+                return Within::Pass(len);
+            }
+            Sees::All(len) if end == "</function>" => {
+                self.early.get_or_insert((at, at + len));
+                return Within::Pass(len);
+            }
+            Sees::All(len) => {
+                let space = raw[at + len..].len() - raw[at + len..].trim_start().len();
+                match sees(raw, at + len + space, end) {
+                    Sees::Half if space <= BETWEEN => return Within::More,
+                    // The last argument is not closed.
+                    Sees::All(_) if space <= BETWEEN => self.value = false,
+                    _ => {}
+                }
+                return Within::Pass(len);
+            }
+            Sees::No => {}
+        }
+        match sees(raw, at, "<function=") {
+            Sees::Half => Within::More,
+            Sees::All(len) => match self.early {
+                Some((early, _)) => Within::End(early),
+                None => {
+                    self.nested += 1;
+                    Within::Pass(len)
+                }
+            },
+            Sees::No => Within::No,
+        }
     }
 
     /// Behind complete arguments: what ends the call, or joins another one to it.

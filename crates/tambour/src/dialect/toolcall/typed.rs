@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::python;
+use crate::finding::Doubt;
 use crate::limits::Limits;
-use crate::repair::json;
+use crate::repair::json::{self, Found, ValueDoubt};
 use crate::tool::Tools;
 
 /// The types that the schema of a tool has for an argument; none where it says nothing.
@@ -47,26 +48,59 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The value of `text` for the argument `key` of `tool`.
-pub(super) fn value(text: &str, tools: Option<&Tools>, tool: &str, key: &str, limits: &Limits) -> Value {
+/// The value of `text` for the argument `key` of `tool`, and what is doubtful in it.
+pub(super) fn value(
+    text: &str,
+    tools: Option<&Tools>,
+    tool: &str,
+    key: &str,
+    limits: &Limits,
+) -> (Value, Option<ValueDoubt>) {
     let types = types(tools, tool, key);
     if types.iter().all(|one| *one == "string") && !types.is_empty() {
-        return Value::from(text);
+        return (Value::from(text), None);
     }
     let bare = text.trim();
-    let written = json::strict(bare, limits).ok().or_else(|| word(bare, &types)).or_else(|| {
-        // A text that only looks like a Python literal stays one where no type asks for it.
-        let wanted = types.iter().any(|one| matches!(*one, "array" | "object"));
-        (wanted || bare.starts_with(['[', '{', '('])).then(|| python::literal(bare, limits)).flatten()
-    });
-    let Some(written) = written else { return Value::from(text) };
+    let found = json::strict_found(bare, limits).ok().or_else(|| number(bare, &types, limits));
+    let doubt = found.as_ref().and_then(|found| found.doubts.within(&[]).cloned());
+    if types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
+        // Where no type asks for a number, the digits are kept.
+        return (Value::from(text), None);
+    }
+    let (written, doubt) = match found.and_then(|found| found.value).or_else(|| word(bare, &types)) {
+        Some(value) => (Some(value), doubt),
+        None => {
+            // A text that only looks like a Python literal stays one where no type asks for it.
+            let wanted = types.iter().any(|one| matches!(*one, "array" | "object"));
+            let literal =
+                (wanted || bare.starts_with(['[', '{', '('])).then(|| python::literal(bare, limits));
+            literal.flatten().map_or((None, None), |(value, doubt)| (Some(value), doubt))
+        }
+    };
+    let Some(written) = written else { return (Value::from(text), None) };
+    (fitting(written, text, &types), doubt)
+}
+
+/// A number that no double holds, where one is wanted.
+fn number(text: &str, types: &[&str], limits: &Limits) -> Option<Found> {
+    let wanted = types.iter().any(|one| matches!(*one, "number" | "integer"));
+    let found = wanted.then(|| json::find(text, limits))?;
+    found.doubts.within(&[]).is_some_and(|doubt| doubt.doubt == Doubt::Range).then_some(found)
+}
+
+fn is_number(found: &Found) -> bool {
+    found.value.as_ref().is_some_and(Value::is_number)
+}
+
+/// What was read of `text`, if it has one of the types, or the text.
+fn fitting(written: Value, text: &str, types: &[&str]) -> Value {
     let kind = type_of(&written);
     let fits = types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
     match written {
         // A quoted text, where nobody says that it is one, is what was written.
         Value::String(_) if !types.is_empty() => Value::from(text),
         written if fits => written,
-        written => whole(&written, &types).unwrap_or_else(|| Value::from(text)),
+        written => whole(&written, types).unwrap_or_else(|| Value::from(text)),
     }
 }
 

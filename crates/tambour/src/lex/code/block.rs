@@ -144,6 +144,12 @@ impl Block {
         }
     }
 
+    /// Whether the line began with the mark of a quotation, so far as it has come. One that goes on with a quoted paragraph
+    /// without that mark did not.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.open[..usize::from(self.before.matched)].contains(&QUOTE)
+    }
+
     /// A whole line without backticks and its line feed, where one begins. Returns whether it is of the kinds that are most
     /// of a text, outside of fences; of others nothing is read.
     #[inline]

@@ -238,6 +238,13 @@ impl Code {
         }
     }
 
+    /// Whether the line under way is marked as a quotation (`>`). At the start of a line that is known after
+    /// [`Code::boundary`] only.
+    #[must_use]
+    pub fn is_quoted(&self) -> bool {
+        self.block.is_quoted()
+    }
+
     /// Ends a run of backticks, and the start of a line, since what follows is neither.
     pub fn boundary(&mut self) -> Option<Stop> {
         let stop = self.end_marks();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::budget::Budget;
 use super::scope::Scope;
 use super::{Context, Engine};
 use crate::error::Result;
@@ -20,7 +21,13 @@ impl Assembly {
     /// alone.
     #[must_use]
     pub fn new(engine: &Engine, context: Context, chance: u64) -> Assembly {
-        Assembly { scope: Scope::new(engine.clone(), context, chance) }
+        Assembly::within(engine, context, chance, Budget::new(engine.limits()))
+    }
+
+    /// As [`Assembly::new`], within a budget that it may share with others and that may be told to stop.
+    #[must_use]
+    pub fn within(engine: &Engine, context: Context, chance: u64, budget: Budget) -> Assembly {
+        Assembly { scope: Scope::new(engine.clone(), context, chance, budget) }
     }
 
     /// Renders the next template. `name` is for errors and warnings.

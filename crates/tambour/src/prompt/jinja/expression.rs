@@ -4,7 +4,8 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value};
 
-use super::{source, text};
+use super::rewrite::{Rewritten, rewrite_expression};
+use super::{builtins, flat, operators, source, text};
 use crate::error::{Error, Location, Result};
 
 /// Bytes of an expression.
@@ -17,11 +18,13 @@ const TOKENS: usize = 500;
 const FUEL: u64 = 10_000;
 
 fn environment() -> Environment<'static> {
-    let mut env = Environment::new();
+    let mut env = Environment::empty();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_fuel(Some(FUEL));
     env.set_debug(true);
-    env.remove_global("debug");
+    builtins::register(&mut env);
+    operators::register(&mut env);
+    env.add_filter("__flat", flat::flat);
     env
 }
 
@@ -53,15 +56,30 @@ pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Valu
         );
     }
     let env = environment();
+    let Some(rewritten) = rewrite_expression(expression) else {
+        // The engine says what is wrong with it.
+        env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
+        return Err(Error::invalid(format!(
+            "`{}` cannot be read as an expression",
+            crate::finding::clip(expression, 60)
+        ))
+        .coded("expression_invalid"));
+    };
+    // What it comes to is gone through and paid for before it is taken out.
+    let paid = format!("{BEFORE}{}){AFTER}", rewritten.text);
     let value = env
-        .compile_expression(expression)
+        .compile_expression(&paid)
         .and_then(|compiled| compiled.eval(minijinja::Value::from(Serde(variables))))
         .and_then(|value| match value.is_undefined() {
             true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
             false => text::json(&value),
         });
-    value.map_err(|error| fault(expression, &error))
+    value.map_err(|error| fault(expression, &error, Some(&rewritten)))
 }
+
+/// What stands around a changed expression.
+const BEFORE: &str = "(";
+const AFTER: &str = "|__flat";
 
 /// Whether a condition holds; `None` if it uses a variable that is not there. Empty texts, lists and maps, 0 and `null` are
 /// false.
@@ -89,20 +107,26 @@ pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Opt
 /// It is no expression.
 pub fn variables(expression: &str) -> Result<Vec<String>> {
     let env = environment();
-    let compiled = env.compile_expression(expression).map_err(|error| fault(expression, &error))?;
+    let compiled = env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
     let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
     names.sort();
     Ok(names)
 }
 
-fn fault(expression: &str, error: &Fault) -> Error {
+fn fault(expression: &str, error: &Fault, rewritten: Option<&Rewritten>) -> Error {
     let code = match error.kind() {
         ErrorKind::UndefinedError => "variable_undefined",
         ErrorKind::OutOfFuel => "limit_exceeded",
         _ => "expression_invalid",
     };
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    let offset = error.range().map_or(0, |range| range.start.min(expression.len()));
+    let offset = error.range().map_or(0, |range| match rewritten {
+        Some(rewritten) => {
+            rewritten.origin(range.start.saturating_sub(BEFORE.len()).min(rewritten.text.len()))
+        }
+        None => range.start,
+    });
+    let offset = offset.min(expression.len());
     let place = Location::at(expression, offset);
     let message = format!("column {} of `{}`: {detail}", place.column, crate::finding::clip(expression, 60));
     Error::malformed(message, Some(place)).coded(code)

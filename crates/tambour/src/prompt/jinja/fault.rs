@@ -14,6 +14,7 @@ pub(super) fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -
         ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
         ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
         ErrorKind::UndefinedError => ("variable_undefined", "undefined value"),
+        ErrorKind::OutOfFuel if error.detail().is_some() => ("limit_exceeded", ""),
         ErrorKind::OutOfFuel => ("limit_exceeded", "the template takes too many steps"),
         ErrorKind::UnknownFilter => ("template_invalid", "unknown filter"),
         ErrorKind::UnknownTest => ("template_invalid", "unknown test"),
@@ -48,7 +49,7 @@ fn clean_message(message: &str) -> Cow<'_, str> {
         true => Cow::Owned(
             message
                 .replace("__out", "{{ }}")
-                .replace("__text", "~")
+                .replace("__flat_row", "set")
                 .replace("__flat", "set")
                 .replace(functions::OURS, ""),
         ),

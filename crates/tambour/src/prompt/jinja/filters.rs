@@ -1,59 +1,18 @@
 //! The filters of a template (F-021), and the engine's own where they spell values as Python does.
 
-use minijinja::value::{Rest, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State, filters};
+use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State};
 
+use super::budget::{self, allocate, allocate_slots, charge};
+use super::builtins::{self, TESTS, filter};
 use super::dates;
 use super::scope::Scope;
-use super::text;
 use super::values::{Group, Messages, Moment, Nothing, is_missing, nothing};
 use crate::yaml;
 
-/// Tests of the engine: `select('role', 'user')` means an attribute where its first word is none of them.
-const TESTS: &[&str] = &[
-    "undefined",
-    "defined",
-    "none",
-    "safe",
-    "escaped",
-    "boolean",
-    "odd",
-    "even",
-    "divisibleby",
-    "number",
-    "integer",
-    "int",
-    "float",
-    "string",
-    "sequence",
-    "iterable",
-    "mapping",
-    "startingwith",
-    "endingwith",
-    "lower",
-    "upper",
-    "sameas",
-    "eq",
-    "equalto",
-    "==",
-    "ne",
-    "!=",
-    "lt",
-    "lessthan",
-    "<",
-    "le",
-    "<=",
-    "gt",
-    "greaterthan",
-    ">",
-    "ge",
-    ">=",
-    "in",
-    "true",
-    "false",
-    "filter",
-    "test",
-];
+/// Names of the filters that only we have.
+pub(super) const NAMES: &[&str] =
+    &["time_format", "date_format", "utc_offset", "to_yaml", "format_examples", "filter_not_muted"];
 
 pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__out", out);
@@ -67,42 +26,48 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("to_yaml", to_yaml);
     env.add_filter("format_examples", format_examples);
     env.add_filter("filter_not_muted", filter_not_muted);
-    env.add_filter("select", |state: &mut State<'_, '_>, args: Rest<Value>| choose(state, &args, true));
-    env.add_filter("reject", |state: &mut State<'_, '_>, args: Rest<Value>| choose(state, &args, false));
+    for (name, attribute) in [("select", "selectattr"), ("reject", "rejectattr")] {
+        let (own, by_attribute) = (filter(name), filter(attribute));
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            choose(state, &args, &own, &by_attribute)
+        });
+    }
     for name in ["selectattr", "rejectattr"] {
-        let own = builtin(name);
-        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<Value>| {
-            let result = own.call(state, &args)?;
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            let result = own(state, &args)?;
             of_messages(args.first(), result)
         });
     }
     for name in ["first", "last"] {
-        let own = builtin(name);
-        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<Value>| {
-            let result = own.call(state, &args)?;
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            let result = own(state, &args)?;
             let messages =
                 args.first().is_some_and(|value| value.downcast_object_ref::<Messages>().is_some());
             Ok::<_, Error>(if messages && result.is_undefined() { nothing() } else { result })
         });
     }
-    let default = builtin("default");
     for name in ["default", "d"] {
-        let own = default.clone();
-        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<Value>| {
-            let mut args = args.0;
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let mut args = args.into_values();
             if let Some(value) = args.first_mut().filter(|value| is_missing(value)) {
                 *value = Value::UNDEFINED;
             }
-            own.call(state, &args)
+            own(state, &args)
         });
     }
-    env.add_filter("string", |value: &Value| text::text(value).map(|text| text.into_owned()));
+    env.add_filter("string", |state: &State<'_, '_>, value: &Value| builtins::as_text(state, value));
     for name in
         ["upper", "lower", "title", "capitalize", "trim", "replace", "split", "lines", "indent", "reverse"]
     {
-        let own = builtin(name);
-        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<Value>| {
-            let mut args = args.0;
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let mut args = args.into_values();
             let plain = |value: &Value| {
                 value.as_str().is_none()
                     && !value.is_undefined()
@@ -110,41 +75,18 @@ pub(super) fn register(env: &mut Environment<'_>) {
             };
             for value in args.iter_mut().filter(|value| !value.is_kwargs()) {
                 if plain(value) && !value.is_number() {
-                    *value = Value::from(text::text(value)?.into_owned());
+                    *value = builtins::as_text(state, value)?;
                 }
             }
             if let Some(value) = args.first_mut().filter(|value| plain(value)) {
-                *value = Value::from(text::text(value)?.into_owned());
+                *value = builtins::as_text(state, value)?;
             }
-            own.call(state, &args)
+            own(state, &args)
         });
     }
     env.add_filter("join", join);
     env.add_test("defined", |value: &Value| !is_missing(value));
     env.add_test("undefined", |value: &Value| is_missing(value));
-}
-
-/// A filter of the engine, as a value that can be called.
-fn builtin(name: &str) -> Value {
-    match name {
-        "selectattr" => Value::from_function(filters::selectattr),
-        "rejectattr" => Value::from_function(filters::rejectattr),
-        "select" => Value::from_function(filters::select),
-        "reject" => Value::from_function(filters::reject),
-        "first" => Value::from_function(filters::first),
-        "last" => Value::from_function(filters::last),
-        "default" => Value::from_function(filters::default),
-        "upper" => Value::from_function(filters::upper),
-        "lower" => Value::from_function(filters::lower),
-        "title" => Value::from_function(filters::title),
-        "capitalize" => Value::from_function(filters::capitalize),
-        "trim" => Value::from_function(filters::trim),
-        "split" => Value::from_function(filters::split),
-        "lines" => Value::from_function(filters::lines),
-        "indent" => Value::from_function(filters::indent),
-        "reverse" => Value::from_function(filters::reverse),
-        _ => Value::from_function(filters::replace),
-    }
 }
 
 /// What stands between `{{` and `}}`, before it is printed: a missing value is noted with its place.
@@ -166,10 +108,13 @@ fn formatted(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Valu
         return Ok(nothing());
     }
     let locale = scope.context.locale;
+    // Each letter of a pattern may become the name of a month.
+    allocate(state, (pattern.len() as u64).saturating_mul(40))?;
     if let Some(moment) = value.downcast_object_ref::<Moment>() {
         return Ok(Value::from(dates::format(&moment.0, pattern, locale)));
     }
-    let written = text::text(value)?;
+    let written = budget::text(state, value)?;
+    charge(state, 0, written.len() as u64)?;
     match dates::parse(&written, scope.context.now.as_ref()) {
         Some(time) => Ok(Value::from(dates::format(&time, pattern, locale))),
         None => {
@@ -184,10 +129,10 @@ fn utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Va
     if is_missing(value) {
         return Ok(nothing());
     }
-    let written = text::text(offset)?;
+    let written = budget::text(state, offset)?;
     let moved = match value.downcast_object_ref::<Moment>() {
         Some(moment) => Some(moment.0.clone()),
-        None => dates::parse(&text::text(value)?, scope.context.now.as_ref()),
+        None => dates::parse(&budget::text(state, value)?, scope.context.now.as_ref()),
     };
     let offset = written.trim().parse::<i64>().ok();
     match moved.zip(offset).and_then(|(time, offset)| dates::at_offset(&time, offset)) {
@@ -201,7 +146,12 @@ fn utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Va
 
 /// Text as it is, all else as YAML without a line break at the end; `indent` is for the lines after the first.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn to_yaml(value: &Value, indent: Option<usize>, options: minijinja::value::Kwargs) -> Result<Value, Error> {
+fn to_yaml(
+    state: &State<'_, '_>,
+    value: &Value,
+    indent: Option<usize>,
+    options: minijinja::value::Kwargs,
+) -> Result<Value, Error> {
     let indent = match indent {
         Some(indent) => Some(indent),
         None => options.get::<Option<usize>>("indent")?,
@@ -213,9 +163,17 @@ fn to_yaml(value: &Value, indent: Option<usize>, options: minijinja::value::Kwar
     if value.as_str().is_some() {
         return Ok(value.clone());
     }
-    let json = text::json(value)?;
+    let weight = budget::weigh(state, value)?;
+    let json = budget::json(state, value)?;
+    // Two blanks for each level, and a line may be broken at each of its characters.
+    allocate(state, weight.indented(4).saturating_mul(2))?;
     let indent = " ".repeat(indent.unwrap_or(0).min(1000));
     let text = yaml::print(&json);
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+    allocate(
+        state,
+        lines.saturating_mul(indent.len() as u64).saturating_add(text.len() as u64).saturating_mul(2),
+    )?;
     Ok(Value::from(text.trim_end_matches('\n').replace('\n', &format!("\n{indent}"))))
 }
 
@@ -226,7 +184,10 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     let scope = Scope::of(state)?;
     let config = scope.context.get("config").and_then(|config| config.get("example_separator"));
     let separator = config.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
-    let written = text::text(value)?;
+    let written = budget::text(state, value)?;
+    let starts = memchr::memchr_iter(b'<', written.as_bytes()).count() as u64 + 1;
+    let separators = starts.saturating_mul(separator.len() as u64 + 64);
+    allocate(state, (written.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)))?;
     let lower = written.to_ascii_lowercase();
     let (mut blocks, mut from) = (Vec::new(), 0);
     for (at, _) in lower.match_indices(START) {
@@ -241,11 +202,12 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     Ok(Value::from(blocks.join("\n")))
 }
 
-fn filter_not_muted(value: &Value) -> Result<Value, Error> {
+fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if is_missing(value) {
         return Ok(value.clone());
     }
     let heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
+    allocate_slots(state, value.len().unwrap_or(0))?;
     match value.downcast_object_ref::<Group>() {
         Some(group) => {
             let members: Vec<Value> = group.members.iter().filter(|member| heard(member)).cloned().collect();
@@ -258,16 +220,20 @@ fn filter_not_muted(value: &Value) -> Result<Value, Error> {
 }
 
 /// `select` and `reject`, which take `('role', 'user')` for an attribute that is equal.
-fn choose(state: &mut State<'_, '_>, args: &[Value], keep: bool) -> Result<Value, Error> {
+fn choose(
+    state: &mut State<'_, '_>,
+    args: &[Value],
+    own: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
+    by_attribute: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
+) -> Result<Value, Error> {
     let attribute =
         args.get(1).and_then(Value::as_str).filter(|name| args.len() == 3 && !TESTS.contains(name));
-    let own = |name| builtin(name);
     let result = match attribute {
         Some(name) => {
             let args = [args[0].clone(), Value::from(name), Value::from("equalto"), args[2].clone()];
-            own(if keep { "selectattr" } else { "rejectattr" }).call(state, &args)?
+            by_attribute(state, &args)?
         }
-        None => own(if keep { "select" } else { "reject" }).call(state, args)?,
+        None => own(state, args)?,
     };
     of_messages(args.first(), result)
 }
@@ -301,17 +267,27 @@ fn join(
         return Ok(String::new());
     }
     let mut out = String::new();
+    let mut allocated = 0_u64;
     for (at, item) in value.try_iter()?.enumerate() {
-        // An item costs, and so do 64 bytes.
-        state.consume_fuel(1 + separator.len() as u64 / 64)?;
+        charge(state, 1, separator.len() as u64)?;
         let item = match &attribute {
-            Some(path) => path.split('.').try_fold(item, |item, key| item.get_attr(key))?,
+            Some(path) => {
+                charge(state, 0, path.len() as u64)?;
+                path.split('.').try_fold(item, |item, key| item.get_attr(key))?
+            }
             None => item,
         };
+        let item = budget::text(state, &item)?;
+        // Text grows by doubling.
+        let length = (item.len() + separator.len()) as u64;
+        allocated += length;
+        if allocated > 256 {
+            allocate(state, 256 + 2 * std::mem::take(&mut allocated))?;
+        }
         if at > 0 {
             out.push_str(&separator);
         }
-        out.push_str(&text::text(&item)?);
+        out.push_str(&item);
     }
     Ok(out)
 }

@@ -6,7 +6,9 @@
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::values;
+use super::budget::{SLOT, allocate, charge, stopped, too_large};
+use super::scope::Scope;
+use super::{operators, values};
 
 /// Levels of a value that is set.
 const DEPTH: usize = 64;
@@ -14,12 +16,29 @@ const DEPTH: usize = 64;
 /// The value as it may be set.
 ///
 /// # Errors
-/// It is nested too deeply, or has more parts than there is fuel left.
+/// It is nested too deeply, or has more parts than the budget has left.
 pub(super) fn flat(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
-    level(state, value, DEPTH)
+    match value.as_str() {
+        Some(text) => allocate(state, text.len() as u64)?,
+        None if value.as_object().is_none() => {}
+        None => return level(state, Scope::find(state).as_deref(), value, DEPTH),
+    }
+    Ok(value)
 }
 
-fn level(state: &State<'_, '_>, value: Value, depth: usize) -> Result<Value, Error> {
+/// As [`flat`], of a value that is taken apart into several names.
+///
+/// # Errors
+/// As [`flat`], or there are far too many items for that.
+pub(super) fn flat_row(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+    operators::row(&value)?;
+    flat(state, value)
+}
+
+fn level(state: &State<'_, '_>, scope: Option<&Scope>, value: Value, depth: usize) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    }
     if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
         || values::is_own(&value)
     {
@@ -34,16 +53,29 @@ fn level(state: &State<'_, '_>, value: Value, depth: usize) -> Result<Value, Err
     if value.kind() == ValueKind::Map {
         let mut fields = Vec::new();
         for key in value.try_iter()? {
-            state.consume_fuel(1)?;
-            let field = level(state, value.get_item(&key)?, depth)?;
+            part(state, scope)?;
+            if let Some(text) = key.as_str() {
+                charge(state, 0, text.len() as u64)?;
+            }
+            let field = level(state, scope, value.get_item(&key)?, depth)?;
             fields.push((key, field));
         }
         return Ok(if namespace { value } else { Value::from_pairs(fields) });
     }
     let mut items = Vec::new();
     for item in value.try_iter()? {
-        state.consume_fuel(1)?;
-        items.push(level(state, item, depth)?);
+        part(state, scope)?;
+        items.push(level(state, scope, item, depth)?);
     }
     Ok(Value::from(items))
+}
+
+/// Charges for one more part of a value.
+fn part(state: &State<'_, '_>, scope: Option<&Scope>) -> Result<(), Error> {
+    state.consume_fuel(1)?;
+    match scope {
+        Some(scope) if !scope.budget.allocate(SLOT) => Err(too_large()),
+        Some(scope) if !scope.budget.goes_on(1) => Err(stopped()),
+        _ => Ok(()),
+    }
 }

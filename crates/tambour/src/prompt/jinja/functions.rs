@@ -6,20 +6,25 @@ use std::sync::Arc;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
 use minijinja::{Environment, Error, ErrorKind, State};
 
+use super::budget::{self, allocate, allocate_slots, charge};
 use super::scope::Scope;
 use super::values::{Moment, is_missing};
-use super::{chance, dates, flat, marks, tavern, text};
+use super::{chance, dates, flat, marks, tavern};
 
 /// A function that knows where it is called.
 #[derive(Clone, Copy)]
 pub(super) struct Function {
     name: &'static str,
-    run: fn(&mut Call<'_>) -> Result<Value, Error>,
+    run: Run,
     site: Option<usize>,
 }
 
+type Run = fn(&mut Call<'_, '_, '_>) -> Result<Value, Error>;
+
 /// One call of a function.
-pub(super) struct Call<'a> {
+pub(super) struct Call<'a, 't, 'e> {
+    /// The state of the engine, which pays.
+    pub(super) state: &'a State<'t, 'e>,
     pub(super) scope: Arc<Scope>,
     pub(super) name: &'static str,
     pub(super) args: &'a [Value],
@@ -65,20 +70,26 @@ static FUNCTIONS: &[Function] = &[
     function("st_text", |call| {
         let mut all = String::new();
         for at in 0..call.args.len() {
-            all.push_str(&call.text(at)?);
+            let text = call.text(at)?;
+            allocate(call.state, 2 * text.len() as u64)?;
+            all.push_str(&text);
         }
         Ok(Value::from(all))
     }),
-    function("__text", |call| Ok(Value::from(call.text(0)?))),
     function("__keep", |call| {
         for at in (0..call.args.len()).step_by(2) {
-            call.scope.set_local(&call.text(at)?, call.value(at + 1));
+            let value = call.value(at + 1);
+            // What a block caught.
+            if let Some(text) = value.as_str() {
+                allocate(call.state, text.len() as u64)?;
+            }
+            call.scope.set_local(&call.text(at)?, value);
         }
         Ok(Value::from(""))
     }),
 ];
 
-const fn function(name: &'static str, run: fn(&mut Call<'_>) -> Result<Value, Error>) -> Function {
+const fn function(name: &'static str, run: Run) -> Function {
     Function { name, run, site: None }
 }
 
@@ -101,8 +112,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         env.add_global(format!("{OURS}{}", function.name), Value::from_object(*function));
     }
     env.add_function("__flat", flat::flat);
-    // It would print all variables.
-    env.remove_global("debug");
+    env.add_function("__flat_row", flat::flat_row);
 }
 
 impl fmt::Debug for Function {
@@ -118,7 +128,7 @@ impl Object for Function {
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[Value]) -> Result<Value, Error> {
         let scope = Scope::of(state)?;
-        (self.run)(&mut Call { scope, name: self.name, args, site: self.site })
+        (self.run)(&mut Call { state, scope, name: self.name, args, site: self.site })
     }
 
     fn call_method(
@@ -134,7 +144,7 @@ impl Object for Function {
     }
 }
 
-impl Call<'_> {
+impl Call<'_, '_, '_> {
     /// An argument, undefined if there are fewer.
     pub(super) fn value(&self, at: usize) -> Value {
         self.args.get(at).cloned().unwrap_or_default()
@@ -143,7 +153,12 @@ impl Call<'_> {
     /// An argument as text.
     pub(super) fn text(&self, at: usize) -> Result<String, Error> {
         match self.args.get(at) {
-            Some(value) => Ok(text::text(value)?.into_owned()),
+            Some(value) => {
+                let text = budget::text(self.state, value)?;
+                // It is copied, and looked through.
+                allocate(self.state, text.len() as u64)?;
+                Ok(text.into_owned())
+            }
             None => {
                 Err(Error::new(ErrorKind::MissingArgument, format!("{} takes more arguments", self.name)))
             }
@@ -158,14 +173,19 @@ impl Call<'_> {
     fn choices(&self) -> Result<Vec<Value>, Error> {
         match self.args {
             [one] if one.as_str().is_none() && !is_missing(one) && one.try_iter().is_ok() => {
+                let items = one.len().unwrap_or(0);
+                allocate_slots(self.state, items)?;
                 Ok(one.try_iter()?.collect())
             }
-            args => Ok(args.to_vec()),
+            args => {
+                allocate_slots(self.state, args.len())?;
+                Ok(args.to_vec())
+            }
         }
     }
 }
 
-fn random(call: &mut Call<'_>) -> Result<Value, Error> {
+fn random(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let choices = call.choices()?;
     if choices.is_empty() {
         return Ok(Value::from(""));
@@ -173,7 +193,7 @@ fn random(call: &mut Call<'_>) -> Result<Value, Error> {
     Ok(choices[call.scope.random(|source| chance::below(source, choices.len()))].clone())
 }
 
-fn pick(call: &mut Call<'_>) -> Result<Value, Error> {
+fn pick(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let choices = call.choices()?;
     if choices.is_empty() {
         return Ok(Value::from(""));
@@ -181,8 +201,9 @@ fn pick(call: &mut Call<'_>) -> Result<Value, Error> {
     Ok(choices[call.scope.stable(call.site, choices.len())].clone())
 }
 
-fn roll(call: &mut Call<'_>) -> Result<Value, Error> {
+fn roll(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let formula = call.text(0)?;
+    charge(call.state, 20, 0)?;
     match call.scope.random(|source| chance::roll(source, &formula)) {
         Ok(sum) => Ok(Value::from(sum)),
         Err(message) => {
@@ -192,7 +213,7 @@ fn roll(call: &mut Call<'_>) -> Result<Value, Error> {
     }
 }
 
-fn time_diff(call: &mut Call<'_>) -> Result<Value, Error> {
+fn time_diff(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let now = call.scope.context.now.clone();
     let read = |at: usize| -> Result<Option<jiff::Timestamp>, Error> {
         if let Some(moment) = call.value(at).downcast_object_ref::<Moment>() {
@@ -211,42 +232,47 @@ fn time_diff(call: &mut Call<'_>) -> Result<Value, Error> {
 }
 
 /// The entries of an outlet, joined by line breaks (F-035).
-fn outlet(call: &mut Call<'_>) -> Result<Value, Error> {
+fn outlet(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let name = call.text(0)?;
-    let outlets = call.scope.context.get("outlets").cloned();
-    let texts: Vec<String> = match outlets.as_ref().and_then(|outlets| outlets.get(&name)) {
-        Some(serde_json::Value::String(text)) => vec![text.clone()],
-        Some(serde_json::Value::Array(texts)) => {
-            texts.iter().map(|text| crate::prompt::print::text(text).into_owned()).collect()
-        }
-        _ => Vec::new(),
+    let scope = Arc::clone(&call.scope);
+    let texts = match scope.context.get("outlets").and_then(|outlets| outlets.get(&name)) {
+        Some(serde_json::Value::Array(texts)) => texts.as_slice(),
+        Some(text) if text.is_string() => std::slice::from_ref(text),
+        _ => &[],
     };
     let label = format!("outlet {name}");
     let mut all = String::new();
     for (at, entry) in texts.iter().enumerate() {
-        let entry = call.scope.field(&label, &entry.as_str().into());
+        if !entry.is_string() {
+            budget::charge_json(call.state, entry)?;
+        }
+        let entry = call.scope.field(&label, &Arc::from(crate::prompt::print::text(entry)));
+        let entry = budget::text(call.state, &entry)?;
+        allocate(call.state, 2 * entry.len() as u64)?;
         if at > 0 {
             all.push('\n');
         }
-        all.push_str(&text::text(&entry)?);
+        all.push_str(&entry);
     }
     Ok(Value::from(all))
 }
 
-fn set_global(call: &mut Call<'_>) -> Result<Value, Error> {
-    let (name, value) = (call.text(0)?, text::json(&call.value(1))?);
-    call.scope.set_global(&name, Some(value));
+fn set_global(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
+    let (name, value) = (call.text(0)?, budget::json(call.state, &call.value(1))?);
+    call.scope.set_global(&name, Some(value))?;
     Ok(Value::from(""))
 }
 
-fn time(call: &mut Call<'_>) -> Result<Value, Error> {
+fn time(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = if call.args.is_empty() { "LT".to_owned() } else { call.text(0)? };
     let Some(now) = &call.scope.context.now else { return Ok(Value::from("")) };
+    // Each letter of a pattern may become the name of a month.
+    allocate(call.state, (pattern.len() as u64).saturating_mul(40))?;
     Ok(Value::from(dates::format(now, &pattern, call.scope.context.locale)))
 }
 
 /// `format("{} and {name}", x, name=y)`: `{{` and `}}` are single braces; what has no value stays.
-fn format(call: &mut Call<'_>) -> Result<Value, Error> {
+fn format(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = call.text(0)?;
     let mut args = &call.args[1..];
     let named = args.last().filter(|last| last.is_kwargs()).map(|last| Kwargs::try_from(last.clone()));
@@ -255,6 +281,7 @@ fn format(call: &mut Call<'_>) -> Result<Value, Error> {
         args = &args[..args.len() - 1];
     }
     let (mut out, mut next, mut rest) = (String::new(), 0, pattern.as_str());
+    let mut allocated = 0_u64;
     while let Some(at) = rest.find(['{', '}']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
@@ -278,7 +305,14 @@ fn format(call: &mut Call<'_>) -> Result<Value, Error> {
             Err(_) => named.as_ref().and_then(|named| named.peek::<Value>(name).ok()),
         };
         match value {
-            Some(value) => out.push_str(&text::text(&value)?),
+            Some(value) => {
+                let text = budget::text(call.state, &value)?;
+                allocated += text.len() as u64;
+                if allocated > 256 {
+                    allocate(call.state, 256 + 2 * std::mem::take(&mut allocated))?;
+                }
+                out.push_str(&text);
+            }
             None => {
                 call.warn("format_argument_missing", format!("`{{{name}}}` has no value"));
                 out.push_str(&rest[..name.len() + 2]);

@@ -31,14 +31,15 @@ pub(super) fn without(text: &str) -> String {
     text.chars().map(|c| if is_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The text after its marks did what they stand for. Linear.
-pub(super) fn settle(text: String) -> String {
+/// The text after its marks did what they stand for, unless it comes to more than `most` bytes. Linear.
+pub(super) fn settle(text: String, most: usize) -> Option<String> {
     if !any(&text) {
-        return text;
+        return Some(text);
     }
     let broken = |c: char| matches!(c, '\n' | '\r');
     let mut out = String::with_capacity(text.len());
-    let mut column = String::new();
+    let mut lines = Lines::default();
+    let mut column = 0;
     let mut rest = text.as_str();
     while let Some(at) = rest.find(is_mark) {
         let mark = rest[at..].chars().next().unwrap_or(BARRIER);
@@ -47,16 +48,16 @@ pub(super) fn settle(text: String) -> String {
         match mark {
             TRIM => {
                 out.truncate(out.trim_end_matches(broken).len());
+                lines.cut(out.len());
                 rest = rest.trim_start_matches(broken);
             }
-            COLUMN => {
-                let line = out.rfind('\n').map_or(0, |at| at + 1);
-                let width = out[line..].chars().filter(|c| !is_mark(*c)).count();
-                column = " ".repeat(width);
-            }
+            COLUMN => column = lines.column(&out),
             LINE => {
+                if out.len() + column + 1 > most {
+                    return None;
+                }
                 out.push('\n');
-                out.push_str(&column);
+                out.extend(std::iter::repeat_n(' ', column));
             }
             // Kept until the end, so that no trim gets past it.
             barrier => out.push(barrier),
@@ -64,5 +65,40 @@ pub(super) fn settle(text: String) -> String {
     }
     out.push_str(rest);
     out.retain(|c| !is_mark(c));
-    out
+    Some(out)
+}
+
+/// Where the lines of a growing text begin; each of its characters is counted once.
+#[derive(Default)]
+struct Lines {
+    /// Bytes that were looked at, and characters in them that are no marks.
+    bytes: usize,
+    chars: usize,
+    /// The same, where each line after the first begins.
+    starts: Vec<(usize, usize)>,
+}
+
+impl Lines {
+    /// The column behind the end of `text`.
+    fn column(&mut self, text: &str) -> usize {
+        for (at, c) in text[self.bytes..].char_indices() {
+            self.chars += usize::from(!is_mark(c));
+            if c == '\n' {
+                self.starts.push((self.bytes + at + 1, self.chars));
+            }
+        }
+        self.bytes = text.len();
+        self.chars - self.starts.last().map_or(0, |(_, chars)| *chars)
+    }
+
+    /// Line breaks were taken away at the end, down to so many bytes.
+    fn cut(&mut self, bytes: usize) {
+        // Each of them is one byte and one character.
+        let cut = self.bytes.saturating_sub(bytes);
+        self.bytes -= cut;
+        self.chars -= cut;
+        while self.starts.last().is_some_and(|(start, _)| *start > bytes) {
+            self.starts.pop();
+        }
+    }
 }

@@ -22,6 +22,8 @@
 //! entries of outlets are texts with macros and are rendered when they are asked for.
 
 mod assembly;
+mod budget;
+mod builtins;
 mod chance;
 mod context;
 pub mod dates;
@@ -31,7 +33,9 @@ mod fault;
 mod filters;
 mod flat;
 mod functions;
+mod grammar;
 mod marks;
+mod operators;
 mod people;
 mod rewrite;
 mod scope;
@@ -41,10 +45,12 @@ mod text;
 mod values;
 
 pub use assembly::{Assembly, Effect, Outcome, Warning};
+pub use budget::Budget;
 pub use context::Context;
 pub use describe::PAIR;
 pub use expression::{condition, evaluate, variables};
 pub use functions::names as functions;
+pub use grammar::OPERATORS;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -56,7 +62,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Location, Result};
 use crate::finding::clip;
 use crate::prompt::macros::{self, Migrated};
 use fault::{fault, named};
@@ -81,10 +87,13 @@ pub struct JinjaLimits {
     pub source: usize,
     /// Bytes of what one template comes to.
     pub output: usize,
-    /// Steps of one template: an instruction is one, and so are 64 bytes that it makes.
+    /// Steps of one template: an instruction is one, and so are a value that it goes through and 64 bytes that it reads or
+    /// makes.
     pub fuel: u64,
     /// Steps of all templates of one prompt.
     pub prompt_fuel: u64,
+    /// Bytes of all values that the templates of one prompt make, given up or not, and of what they come to.
+    pub memory: usize,
     /// Nesting of statements, expressions and macros.
     pub recursion: usize,
     /// Compiled templates that are kept.
@@ -97,7 +106,8 @@ impl Default for JinjaLimits {
             source: 1 << 20,
             output: 4 << 20,
             fuel: 500_000,
-            prompt_fuel: 5_000_000,
+            prompt_fuel: 2_000_000,
+            memory: 32 << 20,
             recursion: 100,
             templates: 1_000,
         }
@@ -169,7 +179,7 @@ impl Engine {
     /// # Errors
     /// It is too long or does not compile; with template, line, column and the line (F-025).
     pub fn check(&self, name: &str, source: &str) -> Result<()> {
-        self.compiled(name, source).map(|_| ())
+        self.compiled(name, source, None).map(|_| ())
     }
 
     /// Names that a template reads and does not set itself, sorted: `user`, `state.hp`.
@@ -177,7 +187,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::check`].
     pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        let compiled = self.compiled(name, source)?;
+        let compiled = self.compiled(name, source, None)?;
         let template = compiled.env.get_template(&compiled.key);
         let template = template.map_err(|error| fault(name, &compiled, &error))?;
         let own = |name: &str| {
@@ -214,10 +224,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::check`].
     pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        Ok(self.compiled(name, source)?.rewritten.sets.clone())
+        Ok(self.compiled(name, source, None)?.rewritten.sets.clone())
     }
 
-    fn compiled(&self, name: &str, source: &str) -> Result<Arc<Compiled>> {
+    fn compiled(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<Compiled>> {
         let limit = self.0.limits.source;
         if source.len() > limit {
             let message =
@@ -225,8 +235,9 @@ impl Engine {
             return Err(Error::invalid(message).coded("limit_exceeded"));
         }
         let source = rewrite::cleaned(source);
-        // Nothing is left half done when a thread ends.
-        let mut cache = self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing is left half done when a thread ends. Others find their templates while this one is compiled.
+        let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = lock();
         if let Some(compiled) = cache.templates.get(&*source) {
             self.0.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(compiled));
@@ -235,56 +246,100 @@ impl Engine {
         if cache.templates.len() >= self.0.limits.templates {
             *cache = Cache::new(self.0.mode, &self.0.limits);
         }
+        let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
+        drop(cache);
         let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
+        // What is compiled is kept as long as the prompt is.
+        let size = rewritten.parts as u64 * PART + 4 * source.len() as u64;
+        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten.parts as u64)) {
+            let message =
+                format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         let key = hash.iter().fold(String::new(), |mut key, byte| {
             let _ = write!(key, "{byte:02x}");
             key
         });
         let source: Arc<str> = source.into();
-        let mut sources = cache.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.insert(key.clone(), rewritten.text.clone());
         drop(sources);
-        let env = Arc::clone(&cache.env);
         let compiled = Arc::new(Compiled { env, source: Arc::clone(&source), hash, key, rewritten });
         if let Err(error) = compiled.env.get_template(&compiled.key) {
             return Err(fault(name, &compiled, &error));
         }
-        cache.templates.insert(source, Arc::clone(&compiled));
+        if let Some(place) = compiled.rewritten.unread {
+            let place = Location::at(&compiled.source, place);
+            let message = "this code cannot be read";
+            return Err(named(name, Error::malformed(message, Some(place)).coded("template_syntax")));
+        }
+        lock().templates.insert(source, Arc::clone(&compiled));
         Ok(compiled)
     }
 
     /// Renders in a scope.
     fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
-        let compiled = self.compiled(name, source)?;
+        let compiled = self.compiled(name, source, Some(&scope.budget))?;
         let source = Arc::clone(&compiled.source);
         let frame = Frame { name: name.into(), source, hash: compiled.hash, original_used: false };
         if !scope.enter(frame) {
             let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
             return Err(Error::invalid(message).coded("limit_exceeded"));
         }
-        let mut output = Output { bytes: Vec::new(), most: self.0.limits.output, full: false };
+        let budget = scope.budget.clone();
+        let mut output =
+            Output { bytes: Vec::new(), most: self.0.limits.output, full: false, paid: 0, budget };
         let template = compiled.env.get_template(&compiled.key);
         let rendered = template.and_then(|template| {
             let captured = template.render_captured_to(scope.root(), &mut output)?;
             Ok(captured.state().fuel_levels().map_or(0, |(used, _)| used))
         });
         scope.leave(*rendered.as_ref().unwrap_or(&self.0.limits.fuel));
+        let too_long = |what: &str| {
+            Error::invalid(format!("template `{}` {what}", clip(name, 60))).coded("limit_exceeded")
+        };
+        let longer = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
         if output.full {
-            let message = format!("template `{}` comes to more than {} bytes", clip(name, 60), output.most);
-            return Err(Error::invalid(message).coded("limit_exceeded"));
+            return Err(longer());
+        }
+        if scope.budget.is_stopped() {
+            return Err(too_long("takes too long, or nobody waits for it"));
         }
         if let Err(error) = rendered {
             return Err(scope.failure().unwrap_or_else(|| fault(name, &compiled, &error)));
         }
         let text = String::from_utf8(output.bytes)
             .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
-        Ok(marks::settle(text))
+        marks::settle(text, self.0.limits.output).ok_or_else(longer)
     }
 }
 
+/// Bytes that a tag or token takes when it is compiled.
+const PART: u64 = 200;
+
 /// Names that the engine itself has.
 const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
+
+/// Names of the filters of a template.
+#[must_use]
+pub fn filter_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        builtins::filter_names().into_iter().chain(filters::NAMES.iter().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Names of the tests of a template.
+pub fn test_names() -> impl Iterator<Item = &'static str> {
+    builtins::TESTS.iter().copied()
+}
+
+/// Names of the functions of a template, those of the engine among them.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    functions::names().chain(builtins::FUNCTIONS.iter().copied())
+}
 
 impl Cache {
     fn new(mode: Mode, limits: &JinjaLimits) -> Cache {
@@ -302,14 +357,18 @@ impl Cache {
 
 /// The engine's environment: its own functions and filters, ours, and nothing that reaches outside.
 fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
-    let mut env = Environment::new();
+    // Empty, so that nothing is there that does not say what it costs.
+    let mut env = Environment::empty();
     env.set_undefined_behavior(match mode {
         Mode::Lenient => UndefinedBehavior::Chainable,
         Mode::Strict => UndefinedBehavior::Strict,
     });
     env.set_auto_escape_callback(|_| AutoEscape::None);
-    env.set_formatter(|out, _, value| {
-        out.write_str(&text::text(value)?)?;
+    env.set_formatter(|out, state, value| {
+        let text = budget::text(state, value)?;
+        // It may be caught instead of going out, and stays then.
+        budget::allocate(state, text.len() as u64)?;
+        out.write_str(&text)?;
         Ok(())
     });
     env.set_fuel(Some(limits.fuel));
@@ -320,6 +379,8 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
     if let Ok(syntax) = syntax.keep_trailing_newline(true).build() {
         env.set_syntax(syntax);
     }
+    builtins::register(&mut env);
+    operators::register(&mut env);
     filters::register(&mut env);
     functions::register(&mut env);
     env
@@ -347,6 +408,9 @@ struct Output {
     bytes: Vec<u8>,
     most: usize,
     full: bool,
+    /// Bytes that are paid for.
+    paid: usize,
+    budget: Budget,
 }
 
 impl io::Write for Output {
@@ -354,6 +418,15 @@ impl io::Write for Output {
         if self.bytes.len() + bytes.len() > self.most {
             self.full = true;
             return Err(io::Error::other("the output is too long"));
+        }
+        // Paid for in blocks, before it grows.
+        while self.paid < self.bytes.len() + bytes.len() {
+            let block = (self.bytes.len() + bytes.len() - self.paid).max(4 << 10);
+            if !self.budget.allocate(block as u64) || !self.budget.is_left() {
+                self.full = true;
+                return Err(io::Error::other("the budget is used up"));
+            }
+            self.paid += block;
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -1,11 +1,14 @@
 //! What is done to a template before the engine compiles it.
 //!
 //! The engine has no statement `set_global`, does not tell where a missing value was printed or a function called, spells values
-//! as Python does when `~` joins them, and forgets what was set when a template ends. Each is a small change of the source
-//! between its tokens; places in the changed source are led back to the original one.
+//! as Python does when `~` joins them, forgets what was set when a template ends, and does not ask what an operator costs. Each
+//! is a small change of the source between its tokens; places in the changed source are led back to the original one.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
+use super::grammar::{self, Form};
 use super::source::{Kind, Piece, Token, TokenKind, piece, tokens};
 use super::{functions, marks};
 use crate::error::{Error, Location, Result};
@@ -20,6 +23,9 @@ const SCOPES: &[&str] = &["for", "macro", "call", "with"];
 /// operators with one call in another for each.
 const CHAIN: usize = 500;
 
+/// Tags and tokens of a template: each takes some hundred bytes while it is compiled.
+const PARTS: usize = 100_000;
+
 /// `elif` of one `if`, which nest in the engine.
 const ELIF: usize = 100;
 
@@ -31,6 +37,10 @@ pub(super) struct Rewritten {
     places: Vec<(usize, usize, bool)>,
     /// Names that are set and kept.
     pub(super) sets: Vec<String>,
+    /// Place of a tag whose operators could not be read; such a source is not rendered.
+    pub(super) unread: Option<usize>,
+    /// Tags and tokens.
+    pub(super) parts: usize,
 }
 
 impl Rewritten {
@@ -45,6 +55,30 @@ impl Rewritten {
     }
 }
 
+/// Changes one expression, without functions of ours; `None` if it cannot be read.
+pub(super) fn rewrite_expression(source: &str) -> Option<Rewritten> {
+    let tokens = tokens(source, 0..source.len());
+    let edits = grammar::edits(source, &tokens, Form::Expression, None)?;
+    let out = Rewritten { text: String::new(), places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 };
+    let (scopes, kept, conditions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut writer =
+        Writer { source, out, copied: 0, scopes, kept, trims: false, macros: HashSet::new(), conditions };
+    writer.apply(edits);
+    writer.copy(source.len());
+    Some(writer.out)
+}
+
+/// Names of the macros that a source has.
+fn macros(source: &str) -> HashSet<&str> {
+    let starts = memchr::memmem::find_iter(source.as_bytes(), b"macro ").map(|at| at + "macro ".len());
+    let names = starts.map(|at| {
+        let name = source[at..].trim_start();
+        let end = name.find(|c| !unicode_ident::is_xid_continue(c)).unwrap_or(name.len());
+        &name[..end]
+    });
+    names.collect()
+}
+
 /// Changes `source`.
 ///
 /// # Errors
@@ -53,11 +87,12 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
     let text = String::with_capacity(source.len() + source.len() / 4);
     let mut writer = Writer {
         source,
-        out: Rewritten { text, places: Vec::new(), sets: Vec::new() },
+        out: Rewritten { text, places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 },
         copied: 0,
         scopes: Vec::new(),
         kept: Vec::new(),
         trims: source.contains("st_trim"),
+        macros: macros(source),
         conditions: Vec::new(),
     };
     let mut at = 0;
@@ -71,7 +106,7 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
             Kind::Open => drop(writer.tokens(&piece)?),
             // Stands for `{{noop}}`, which a `{{trim}}` beside it does not get past (M-065).
             Kind::Comment if writer.trims && source[piece.inside.clone()].trim() == "no-op" => {
-                writer.replace(piece.range.clone(), "{{ st_noop() }}");
+                writer.replace(piece.range.clone(), marks::BARRIER.encode_utf8(&mut [0; 4]));
             }
             _ => {}
         }
@@ -90,6 +125,8 @@ struct Writer<'s> {
     /// Names of the block forms of `set` that are open; `None` for those that are not kept.
     kept: Vec<Option<&'s str>>,
     trims: bool,
+    /// Names of the macros in the source.
+    macros: HashSet<&'s str>,
     /// How many `elif` the `if` have that are open.
     conditions: Vec<usize>,
 }
@@ -127,10 +164,15 @@ impl<'s> Writer<'s> {
     /// `{{ x }}` becomes `{{ (x)|__out(place) }}`.
     fn output(&mut self, piece: &Piece) -> Result<()> {
         let tokens = self.tokens(piece)?;
+        if let Some(mark) = self.mark(piece, &tokens) {
+            self.out.parts -= tokens.len() + 1;
+            self.replace(piece.range.clone(), mark.encode_utf8(&mut [0; 4]));
+            return Ok(());
+        }
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return Ok(()) };
         let (start, end) = (first.range.start, last.range.end);
         self.insert(start, "(");
-        self.expression(&tokens);
+        self.edit(piece, &tokens, Form::Expression);
         // `a if b` without `else` is meant to be nothing at times.
         let plain = |word: &str| {
             let is = |token: &&Token| {
@@ -143,9 +185,32 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
+    /// The mark that a tag prints which holds nothing but the call of `st_trim` or `st_noop`: it needs no code.
+    fn mark(&self, piece: &Piece, tokens: &[Token]) -> Option<char> {
+        let [name, open, close] = tokens else { return None };
+        let plain = piece.inside == (piece.range.start + 2..piece.range.end - 2);
+        if !plain
+            || self.word(open) != "("
+            || self.word(close) != ")"
+            || self.macros.contains(self.word(name))
+        {
+            return None;
+        }
+        match self.word(name) {
+            "st_trim" => Some(marks::TRIM),
+            "st_noop" => Some(marks::BARRIER),
+            _ => None,
+        }
+    }
+
     /// The tokens of a tag.
-    fn tokens(&self, piece: &Piece) -> Result<Vec<Token>> {
+    fn tokens(&mut self, piece: &Piece) -> Result<Vec<Token>> {
         let tokens = tokens(self.source, piece.inside.clone());
+        self.out.parts += tokens.len() + 1;
+        if self.out.parts > PARTS {
+            let message = format!("a template has at most {PARTS} tags and tokens");
+            return Err(self.error(piece.range.start, &message, "limit_exceeded"));
+        }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
             chains.truncate(token.depth + 1);
@@ -192,7 +257,17 @@ impl<'s> Writer<'s> {
         } else if keyword.strip_prefix("end").is_some_and(|ended| self.scopes.last() == Some(&ended)) {
             self.scopes.pop();
         }
-        self.expression(&tokens[1..]);
+        let form = match keyword {
+            "if" | "elif" => Form::Condition,
+            "for" => Form::Loop,
+            "with" => Form::Assignments,
+            "macro" => Form::Macro,
+            "call" => Form::Call,
+            "filter" => Form::Filters,
+            "do" | "autoescape" => Form::Expression,
+            _ => Form::Empty,
+        };
+        self.edit(piece, &tokens[1..], form);
         Ok(())
     }
 
@@ -216,7 +291,7 @@ impl<'s> Writer<'s> {
             at..value.range.start,
             &format!("do {}set_global.at({at})({quoted}, (", functions::OURS),
         );
-        self.expression(&tokens[3..]);
+        self.edit(piece, &tokens[3..], Form::Expression);
         self.insert(end, "))");
         Ok(())
     }
@@ -244,6 +319,7 @@ impl<'s> Writer<'s> {
                 names.push(self.word(token));
             }
         }
+        let several = targets.iter().any(|token| self.word(token) == ",");
         if !self.scopes.is_empty() {
             names.clear();
         }
@@ -251,15 +327,18 @@ impl<'s> Writer<'s> {
             Some(sign) => {
                 let value = &tokens[sign + 1..];
                 if let (Some(first), Some(last)) = (value.first(), value.last()) {
-                    self.insert(first.range.start, "__flat((");
-                    self.expression(value);
+                    self.insert(first.range.start, if several { "__flat_row((" } else { "__flat((" });
+                    self.edit(piece, value, Form::Expressions);
                     self.insert(last.range.end, "))");
                 }
                 self.keep(piece, &names);
             }
             None => {
                 self.kept.push(names.first().copied());
-                self.expression(&tokens[1..]);
+                let filters = tokens.iter().position(|token| self.word(token) == "|");
+                if let Some(filters) = filters {
+                    self.edit(piece, &tokens[filters + 1..], Form::Filters);
+                }
             }
         }
         Ok(())
@@ -278,104 +357,28 @@ impl<'s> Writer<'s> {
         self.replace(start..end, &format!("%}}{{% do __keep({}) {close}", kept.join(", ")));
     }
 
-    /// The changes within one expression: operands of `~` become texts, functions learn where they are called.
-    fn expression(&mut self, tokens: &[Token]) {
-        let mut changes = Vec::new();
-        joins(self.source, tokens, &mut changes);
-        for (at, token) in tokens.iter().enumerate() {
-            let called = tokens.get(at + 1).is_some_and(|next| self.word(next) == "(");
-            let free = at
-                .checked_sub(1)
-                .is_none_or(|before| !matches!(self.word(&tokens[before]), "." | "|" | "is"));
-            let name = self.word(token);
-            // A macro of the template's own goes before ours; a variable of that name does not.
-            let own = || self.source.contains(&format!("macro {name}"));
-            if token.kind == TokenKind::Name && called && free && functions::is_placed(name) && !own() {
-                changes.push((token.range.start, functions::OURS.to_owned()));
-                changes.push((token.range.end, format!(".at({})", token.range.start)));
+    /// Makes the changes within the code of one tag.
+    fn edit(&mut self, piece: &Piece, tokens: &[Token], form: Form) {
+        match grammar::edits(self.source, tokens, form, Some(&self.macros)) {
+            Some(edits) => self.apply(edits),
+            // The engine says what is wrong with it; if it finds nothing, it is refused all the same.
+            None => {
+                self.out.unread.get_or_insert(piece.range.start);
             }
         }
-        changes.sort_by_key(|(at, _)| *at);
-        for (at, text) in changes {
-            self.insert(at, &text);
-        }
     }
-}
 
-/// Words and signs that end an operand of `~`, besides brackets.
-fn ends_operand(source: &str, tokens: &[Token], at: usize) -> bool {
-    let word = |at: usize| &source[tokens[at].range.clone()];
-    match word(at) {
-        "," | ":" | "=" | "==" | "!=" | "<" | ">" | "<=" | ">=" => true,
-        // A sign at the beginning of an operand belongs to it.
-        "+" | "-" => at.checked_sub(1).is_some_and(|before| match tokens[before].kind {
-            TokenKind::Name => !matches!(word(before), "and" | "or" | "not" | "in" | "if" | "elif" | "else"),
-            TokenKind::Number | TokenKind::Text => true,
-            TokenKind::Sign => matches!(word(before), ")" | "]" | "}"),
-        }),
-        "not" => at.checked_sub(1).is_none_or(|before| word(before) != "is"),
-        "and" | "or" | "in" | "if" | "elif" | "else" | "recursive" => {
-            tokens[at].kind == TokenKind::Name && at.checked_sub(1).is_none_or(|before| word(before) != ".")
+    fn apply(&mut self, edits: Vec<grammar::Edit>) {
+        for edit in edits {
+            self.copy(edit.at);
+            self.out.places.push((self.out.text.len(), edit.origin, false));
+            self.out.text.push_str(&edit.text);
+            self.copied = edit.end;
         }
-        _ => false,
-    }
-}
-
-/// Puts `__text( )` around each operand of `~`. Linear: at each depth the tokens are gone through once.
-fn joins(source: &str, tokens: &[Token], changes: &mut Vec<(usize, String)>) {
-    if !tokens.iter().any(|token| &source[token.range.clone()] == "~") {
-        return;
-    }
-    let word = |at: usize| &source[tokens[at].range.clone()];
-    // For each depth the operand that goes on: its first and last token, and whether it stands behind a `~`.
-    struct Run {
-        first: Option<usize>,
-        last: usize,
-        joined: bool,
-    }
-    let fresh = || Run { first: None, last: 0, joined: false };
-    let mut runs: Vec<Run> = vec![fresh()];
-    let mut put = |run: &Run, tokens: &[Token]| {
-        if let Some(first) = run.first {
-            changes.push((tokens[first].range.start, "__text(".to_owned()));
-            changes.push((tokens[run.last].range.end, ")".to_owned()));
-        }
-    };
-    for at in 0..tokens.len() {
-        let depth = tokens[at].depth;
-        while runs.len() > depth + 1 {
-            // A bracket ends what stands in it.
-            if let Some(run) = runs.pop().filter(|run| run.joined) {
-                put(&run, tokens);
-            }
-        }
-        while runs.len() < depth + 1 {
-            runs.push(fresh());
-        }
-        let run = &mut runs[depth];
-        if word(at) == "~" {
-            put(run, tokens);
-            *run = Run { joined: true, ..fresh() };
-        } else if ends_operand(source, tokens, at) {
-            if run.joined {
-                put(run, tokens);
-            }
-            *run = fresh();
-        } else {
-            run.first.get_or_insert(at);
-            run.last = at;
-        }
-    }
-    for run in runs.iter().rev().filter(|run| run.joined) {
-        put(run, tokens);
     }
 }
 
 /// The source without our own marks, of the same length in bytes.
-pub(super) fn cleaned(source: &str) -> std::borrow::Cow<'_, str> {
-    if marks::any(source) {
-        std::borrow::Cow::Owned(marks::without(source))
-    } else {
-        std::borrow::Cow::Borrowed(source)
-    }
+pub(super) fn cleaned(source: &str) -> Cow<'_, str> {
+    if marks::any(source) { Cow::Owned(marks::without(source)) } else { Cow::Borrowed(source) }
 }

@@ -9,6 +9,7 @@ use minijinja::{Error, ErrorKind, State};
 use rand::rngs::ChaCha8Rng;
 use serde_json::Map;
 
+use super::budget::{self, Budget};
 use super::context::Context;
 use super::values::{self, Global, Messages, Moment, Nothing, Soft, nothing};
 use super::{Effect, Engine, Warning, chance, people, source, text};
@@ -61,6 +62,8 @@ pub(super) struct Scope {
     pub(super) context: Context,
     /// The values of [`NAMES`].
     named: HashMap<&'static str, Value>,
+    /// What all templates of the prompt may still cost.
+    pub(super) budget: Budget,
     changing: Mutex<Changing>,
 }
 
@@ -70,13 +73,17 @@ struct Changing {
     /// Names that were ever set, for their order.
     set: usize,
     global: Map<String, serde_json::Value>,
+    /// Values of the context, the state and the global variables that were asked for, as the engine has them.
+    read: HashMap<String, Value>,
+    read_global: HashMap<String, Value>,
+    /// Their names, until one is set.
+    global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
     warnings: Vec<Warning>,
     more_warnings: usize,
     random: ChaCha8Rng,
     frames: Vec<Frame>,
     fields: usize,
-    fuel: u64,
     failed: Option<crate::error::Error>,
 }
 
@@ -93,7 +100,7 @@ pub(super) struct Frame {
 
 impl Scope {
     /// The scope of one prompt. `chance` is what `random` and `roll` go by when the context has no seed.
-    pub(super) fn new(engine: Engine, context: Context, chance: u64) -> Arc<Scope> {
+    pub(super) fn new(engine: Engine, context: Context, chance: u64, budget: Budget) -> Arc<Scope> {
         let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
@@ -101,18 +108,20 @@ impl Scope {
             local: HashMap::new(),
             set: 0,
             global: global.unwrap_or_default(),
+            read: HashMap::new(),
+            read_global: HashMap::new(),
+            global_names: None,
             effects: Vec::new(),
             warnings: Vec::new(),
             more_warnings: 0,
             random: chance::seeded(&[b"random", seed.as_bytes(), chat.as_bytes()]),
             frames: Vec::new(),
             fields: 0,
-            fuel: 0,
             failed: None,
         };
         Arc::new_cyclic(|scope| {
             let named = named(&context, scope);
-            Scope { engine, context, named, changing: Mutex::new(changing) }
+            Scope { engine, context, named, budget, changing: Mutex::new(changing) }
         })
     }
 
@@ -123,10 +132,14 @@ impl Scope {
 
     /// The scope of the template that is being rendered.
     pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Scope>, Error> {
-        let handle = state.lookup(HANDLE);
-        let root = handle.as_ref().and_then(|handle| handle.downcast_object::<Handle>());
         let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
-        root.map(|handle| Arc::clone(&handle.0)).ok_or_else(missing)
+        Scope::find(state).ok_or_else(missing)
+    }
+
+    /// As [`Scope::of`]; an expression by itself has none.
+    pub(super) fn find(state: &State<'_, '_>) -> Option<Arc<Scope>> {
+        let handle = state.lookup(HANDLE)?;
+        handle.downcast_object_ref::<Handle>().map(|handle| Arc::clone(&handle.0))
     }
 
     /// The variables of a template.
@@ -146,15 +159,35 @@ impl Scope {
             }
             return Some(value.clone());
         }
-        self.local(name)
-            .or_else(|| self.context.values.get(name).map(|value| Value::from(Serde(value))))
-            .or_else(|| self.state(name))
+        self.local(name).or_else(|| self.read(name))
+    }
+
+    /// A key of the context, else of the state.
+    pub(super) fn read(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.changing().read.get(name) {
+            return Some(value.clone());
+        }
+        let given = self.context.values.get(name).or_else(|| self.context.state.get(name))?;
+        let value = Value::from(Serde(given));
+        self.changing().read.insert(name.to_owned(), value.clone());
+        Some(value)
     }
 
     /// A key of the state.
-    pub(super) fn state(&self, name: &str) -> Option<Value> {
-        let state = self.context.state.get(name)?;
-        Some(Value::from(Serde(state)))
+    pub(super) fn of_state(&self, name: &str) -> Option<Value> {
+        // No name of a variable begins so.
+        let place = format!("\0{name}");
+        if let Some(value) = self.changing().read.get(&place) {
+            return Some(value.clone());
+        }
+        let value = self.context.state.get(name).map(|value| Value::from(Serde(value)))?;
+        self.changing().read.insert(place, value.clone());
+        Some(value)
+    }
+
+    /// Whether the state has a key.
+    pub(super) fn has_state(&self, name: &str) -> bool {
+        self.context.state.get(name).is_some()
     }
 
     /// A variable of the temporary scope.
@@ -185,9 +218,42 @@ impl Scope {
             .collect()
     }
 
-    /// A global variable, with the writes that were asked for.
-    pub(super) fn global(&self, name: &str) -> Option<serde_json::Value> {
-        self.changing().global.get(name).cloned()
+    /// Looks at a global variable, with the writes that were asked for.
+    pub(super) fn with_global<T>(&self, name: &str, look: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
+        self.changing().global.get(name).map(look)
+    }
+
+    /// A global variable, as the engine has it.
+    pub(super) fn global(&self, name: &str) -> Option<Value> {
+        let mut changing = self.changing();
+        if let Some(value) = changing.read_global.get(name) {
+            return Some(value.clone());
+        }
+        let value = changing.global.get(name).map(|value| Value::from(Serde(value)))?;
+        changing.read_global.insert(name.to_owned(), value.clone());
+        Some(value)
+    }
+
+    /// Names of all global variables.
+    pub(super) fn global_names(&self) -> Arc<[Value]> {
+        let mut changing = self.changing();
+        let Changing { global, global_names, .. } = &mut *changing;
+        let listed = || global.keys().map(|key| Value::from(key.as_str())).collect();
+        Arc::clone(global_names.get_or_insert_with(listed))
+    }
+
+    /// Values and bytes of all global variables.
+    pub(super) fn global_weight(&self) -> (u64, u64) {
+        let changing = self.changing();
+        changing.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
+            let (more, text) = budget::json_weight(value);
+            (values + more + 1, bytes + text + key.len() as u64)
+        })
+    }
+
+    /// Whether there are global variables.
+    pub(super) fn has_globals(&self) -> bool {
+        !self.changing().global.is_empty()
     }
 
     /// All global variables, with the writes that were asked for.
@@ -196,19 +262,41 @@ impl Scope {
     }
 
     /// Asks for a write of a global variable (F-023); `None` removes it.
-    pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) {
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
+        let (values, bytes) = value.as_ref().map_or((0, 0), budget::json_weight);
+        let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT).saturating_mul(2);
+        if !self.budget.allocate(size) {
+            return Err(budget::too_large());
+        }
         let mut changing = self.changing();
+        // Their names are listed anew.
+        if !self.budget.spend(changing.global.len() as u64 / 4) {
+            return Err(budget::too_large());
+        }
+        changing.global_names = None;
+        changing.read_global.remove(name);
         let name = name.to_owned();
         match value.clone() {
             Some(value) => changing.global.insert(name.clone(), value),
             None => changing.global.shift_remove(&name),
         };
         changing.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
+        Ok(())
     }
 
     /// Asks for a word to be banned (F-035).
-    pub(super) fn ban(&self, word: &str) {
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
+        if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT) {
+            return Err(budget::too_large());
+        }
         self.changing().effects.push(Effect::Banned { word: word.to_owned() });
+        Ok(())
     }
 
     /// Runs with the numbers of chance.
@@ -289,18 +377,17 @@ impl Scope {
     /// Begins a template; false if there is no room for one more within another.
     pub(super) fn enter(&self, frame: Frame) -> bool {
         let mut changing = self.changing();
-        let room = changing.frames.len() <= FIELD_DEPTH && changing.fuel < self.engine.limits().prompt_fuel;
+        let room = changing.frames.len() <= FIELD_DEPTH && self.budget.is_left();
         if room {
             changing.frames.push(frame);
         }
         room
     }
 
-    /// Ends a template that used so much fuel.
-    pub(super) fn leave(&self, fuel: u64) {
-        let mut changing = self.changing();
-        changing.frames.pop();
-        changing.fuel = changing.fuel.saturating_add(fuel);
+    /// Ends a template that used so many steps.
+    pub(super) fn leave(&self, steps: u64) {
+        self.changing().frames.pop();
+        self.budget.spend(steps);
     }
 
     /// The error of a text in a field, which the template around it ends with.
@@ -310,6 +397,15 @@ impl Scope {
 
     /// The text of a field: migrated, then rendered in the same scope (M-021).
     pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
+        // It is searched for macros, and what was compiled is found by all of it.
+        let room = self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
+        if !room {
+            return Value::from(if self.budget.is_stopped() {
+                budget::stopped()
+            } else {
+                budget::too_large()
+            });
+        }
         if !macros::may_hold(source) {
             return Value::from(&**source);
         }

@@ -4,9 +4,9 @@ use minijinja::Error;
 use minijinja::value::{Serde, Value};
 use serde_json::Value as Json;
 
+use super::budget::{self, allocate, charge};
 use super::functions::Call;
 use super::marks;
-use super::text;
 use super::values::is_missing;
 use crate::prompt::print;
 use crate::state::{Path, Step};
@@ -19,22 +19,39 @@ fn empty() -> Value {
 }
 
 /// The value of a variable: of the temporary scope, else of the state, there also by a path.
-fn variable(call: &Call<'_>, name: &str) -> Option<Json> {
-    let local = call.scope.local(name).and_then(|value| text::json(&value).ok());
-    local.or_else(|| at_path(&call.scope.context.state, name)).filter(|value| !value.is_null())
+fn variable(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
+    let local = match call.scope.local(name) {
+        Some(value) => Some(budget::json(call.state, &value)?),
+        None => None,
+    };
+    let found = match local {
+        Some(local) => Some(local),
+        None => at_path(call, &call.scope.context.state, name)?,
+    };
+    Ok(found.filter(|value| !value.is_null()))
 }
 
-fn global(call: &Call<'_>, name: &str) -> Option<Json> {
-    call.scope.global(name).filter(|value| !value.is_null())
+fn global(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
+    let size = call.scope.with_global(name, budget::json_weight);
+    if let Some(size) = size {
+        budget::charge_copy(call.state, size)?;
+    }
+    Ok(call.scope.with_global(name, Json::clone).filter(|value| !value.is_null()))
 }
 
 /// A key as it is written, else the place that a path leads to.
-fn at_path(value: &Json, path: &str) -> Option<Json> {
-    if let Some(found) = value.get(path) {
-        return Some(found.clone());
+fn at_path(call: &Call<'_, '_, '_>, value: &Json, path: &str) -> Result<Option<Json>, Error> {
+    charge(call.state, 1, path.len() as u64)?;
+    let found = value.get(path).or_else(|| down(value, path));
+    if let Some(found) = found {
+        budget::charge_json(call.state, found)?;
     }
+    Ok(found.cloned())
+}
+
+fn down<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     let path = path.parse::<Path>().ok()?;
-    let found = path.steps().iter().try_fold(value, |value, step| match step {
+    path.steps().iter().try_fold(value, |value, step| match step {
         Step::Key(key) => match value {
             Json::Array(items) => items.get(key.parse::<usize>().ok()?),
             value => value.get(key),
@@ -45,8 +62,7 @@ fn at_path(value: &Json, path: &str) -> Option<Json> {
             items.get(if *index < 0 { items.len().checked_sub(size)? } else { size })
         }
         Step::Token(token) => value.get(token),
-    });
-    found.cloned()
+    })
 }
 
 /// A value as SillyTavern reads it: text that looks like a number is one.
@@ -95,7 +111,19 @@ fn of_json(value: &Json) -> Option<f64> {
 }
 
 /// Adds as SillyTavern does: numbers add, a list gets an item, other text is appended, nothing counts as 0.
-fn sum(old: Option<&Json>, added: &str) -> Json {
+fn sum(call: &Call<'_, '_, '_>, old: Option<&Json>, added: &str) -> Result<Json, Error> {
+    // A list is copied, a text may be read and written as one.
+    if let Some(old) = old {
+        let (values, bytes) = budget::json_weight(old);
+        budget::charge_copy(
+            call.state,
+            (values + bytes / 2, (bytes + added.len() as u64).saturating_mul(4)),
+        )?;
+    }
+    Ok(summed(old, added))
+}
+
+fn summed(old: Option<&Json>, added: &str) -> Json {
     let list = match old {
         Some(Json::Array(items)) => Some((items.clone(), false)),
         Some(Json::String(text)) if text.trim_start().starts_with('[') => {
@@ -123,7 +151,7 @@ fn sum(old: Option<&Json>, added: &str) -> Json {
 }
 
 /// What is added; with a third argument its opposite, if it is a number.
-fn addend(call: &Call<'_>) -> Result<String, Error> {
+fn addend(call: &Call<'_, '_, '_>) -> Result<String, Error> {
     let added = call.text(1)?;
     Ok(match number(&added) {
         Some(number) if call.args.len() > 2 => print::float(-number),
@@ -131,111 +159,111 @@ fn addend(call: &Call<'_>) -> Result<String, Error> {
     })
 }
 
-fn set_variable(call: &Call<'_>, name: &str, value: Json) {
+fn set_variable(call: &Call<'_, '_, '_>, name: &str, value: Json) {
     call.scope.set_local(name, Value::from(Serde(value)));
 }
 
-pub(super) fn get(call: &mut Call<'_>) -> Done {
+pub(super) fn get(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    Ok(variable(call, &name).map_or_else(empty, |value| normal(&value)))
+    Ok(variable(call, &name)?.map_or_else(empty, |value| normal(&value)))
 }
 
-pub(super) fn set(call: &mut Call<'_>) -> Done {
+pub(super) fn set(call: &mut Call<'_, '_, '_>) -> Done {
     let (name, value) = (call.text(0)?, call.text(1)?);
     set_variable(call, &name, value.into());
     Ok(empty())
 }
 
-pub(super) fn add(call: &mut Call<'_>) -> Done {
+pub(super) fn add(call: &mut Call<'_, '_, '_>) -> Done {
     let (name, added) = (call.text(0)?, addend(call)?);
-    let value = sum(variable(call, &name).as_ref(), &added);
+    let value = sum(call, variable(call, &name)?.as_ref(), &added)?;
     set_variable(call, &name, value);
     Ok(empty())
 }
 
-pub(super) fn inc(call: &mut Call<'_>) -> Done {
+pub(super) fn inc(call: &mut Call<'_, '_, '_>) -> Done {
     step(call, "1")
 }
 
-pub(super) fn dec(call: &mut Call<'_>) -> Done {
+pub(super) fn dec(call: &mut Call<'_, '_, '_>) -> Done {
     step(call, "-1")
 }
 
-fn step(call: &mut Call<'_>, by: &str) -> Done {
+fn step(call: &mut Call<'_, '_, '_>, by: &str) -> Done {
     let name = call.text(0)?;
-    let value = sum(variable(call, &name).as_ref(), by);
+    let value = sum(call, variable(call, &name)?.as_ref(), by)?;
     let printed = normal(&value);
     set_variable(call, &name, value);
     Ok(printed)
 }
 
-pub(super) fn has(call: &mut Call<'_>) -> Done {
+pub(super) fn has(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    Ok(Value::from(variable(call, &name).is_some()))
+    Ok(Value::from(variable(call, &name)?.is_some()))
 }
 
-pub(super) fn delete(call: &mut Call<'_>) -> Done {
+pub(super) fn delete(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
     call.scope.delete_local(&name);
-    if call.scope.state(&name).is_some() {
+    if call.scope.has_state(&name) {
         call.warn("state_read_only", format!("`{name}` is in the state, which templates do not change"));
     }
     Ok(empty())
 }
 
-pub(super) fn get_global(call: &mut Call<'_>) -> Done {
+pub(super) fn get_global(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    Ok(global(call, &name).map_or_else(empty, |value| normal(&value)))
+    Ok(global(call, &name)?.map_or_else(empty, |value| normal(&value)))
 }
 
-pub(super) fn set_global(call: &mut Call<'_>) -> Done {
+pub(super) fn set_global(call: &mut Call<'_, '_, '_>) -> Done {
     let (name, value) = (call.text(0)?, call.text(1)?);
-    call.scope.set_global(&name, Some(value.into()));
+    call.scope.set_global(&name, Some(value.into()))?;
     Ok(empty())
 }
 
-pub(super) fn add_global(call: &mut Call<'_>) -> Done {
+pub(super) fn add_global(call: &mut Call<'_, '_, '_>) -> Done {
     let (name, added) = (call.text(0)?, addend(call)?);
-    let value = sum(global(call, &name).as_ref(), &added);
-    call.scope.set_global(&name, Some(value));
+    let value = sum(call, global(call, &name)?.as_ref(), &added)?;
+    call.scope.set_global(&name, Some(value))?;
     Ok(empty())
 }
 
-pub(super) fn inc_global(call: &mut Call<'_>) -> Done {
+pub(super) fn inc_global(call: &mut Call<'_, '_, '_>) -> Done {
     step_global(call, "1")
 }
 
-pub(super) fn dec_global(call: &mut Call<'_>) -> Done {
+pub(super) fn dec_global(call: &mut Call<'_, '_, '_>) -> Done {
     step_global(call, "-1")
 }
 
-fn step_global(call: &mut Call<'_>, by: &str) -> Done {
+fn step_global(call: &mut Call<'_, '_, '_>, by: &str) -> Done {
     let name = call.text(0)?;
-    let value = sum(global(call, &name).as_ref(), by);
+    let value = sum(call, global(call, &name)?.as_ref(), by)?;
     let printed = normal(&value);
-    call.scope.set_global(&name, Some(value));
+    call.scope.set_global(&name, Some(value))?;
     Ok(printed)
 }
 
-pub(super) fn has_global(call: &mut Call<'_>) -> Done {
+pub(super) fn has_global(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    Ok(Value::from(global(call, &name).is_some()))
+    Ok(Value::from(call.scope.with_global(&name, |value| !value.is_null()).unwrap_or(false)))
 }
 
-pub(super) fn delete_global(call: &mut Call<'_>) -> Done {
+pub(super) fn delete_global(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    call.scope.set_global(&name, None);
+    call.scope.set_global(&name, None)?;
     Ok(empty())
 }
 
 /// A bare name: the temporary scope, the state, else the macro as it was written, with a warning (F-031).
-pub(super) fn bare(call: &mut Call<'_>) -> Done {
+pub(super) fn bare(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
-    if let Some(value) = variable(call, &name) {
+    if let Some(value) = variable(call, &name)? {
         return Ok(normal(&value));
     }
-    if let Some(value) = call.scope.context.get(&name) {
-        return Ok(Value::from(Serde(value)));
+    if call.scope.context.get(&name).is_some() {
+        return Ok(call.scope.read(&name).unwrap_or_default());
     }
     let written = if call.args.len() > 1 { call.text(1)? } else { format!("{{{{{name}}}}}") };
     call.warn(
@@ -246,16 +274,16 @@ pub(super) fn bare(call: &mut Call<'_>) -> Done {
 }
 
 /// Whether a text counts as true: all but the empty one, `false`, `off` and `0` (M-006).
-pub(super) fn condition(call: &mut Call<'_>) -> Done {
+pub(super) fn condition(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(Value::from(holds(&call.text(0)?)))
 }
 
 /// As [`condition`], of a bare word: the variable of this name, else the word itself (M-015).
-pub(super) fn test(call: &mut Call<'_>) -> Done {
+pub(super) fn test(call: &mut Call<'_, '_, '_>) -> Done {
     let word = call.text(0)?;
-    let value = call.scope.local(&word).or_else(|| call.scope.state(&word));
+    let value = call.scope.local(&word).or_else(|| call.scope.of_state(&word));
     Ok(Value::from(match value {
-        Some(value) => holds(&text::text(&value)?),
+        Some(value) => holds(&budget::text(call.state, &value)?),
         None => holds(&word),
     }))
 }
@@ -266,7 +294,7 @@ fn holds(text: &str) -> bool {
 }
 
 /// The comparisons of the short forms: `==` and `!=` of texts, the others of numbers.
-pub(super) fn compare(call: &mut Call<'_>) -> Done {
+pub(super) fn compare(call: &mut Call<'_, '_, '_>) -> Done {
     let (left, sign, right) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let holds = match &*sign {
         "==" => left == right,
@@ -288,10 +316,12 @@ pub(super) fn compare(call: &mut Call<'_>) -> Done {
 }
 
 /// A variable of a scope of the state, as text: text as it is, all else compact JSON, `null` for what is missing (M-086).
-pub(super) fn scoped(call: &mut Call<'_>) -> Done {
+pub(super) fn scoped(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(match in_scope(call)? {
         Json::String(text) => Value::from(text),
         value => {
+            let (values, bytes) = budget::json_weight(&value);
+            allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
             let mut out = String::new();
             print::json(&value, &mut out);
             Value::from(out)
@@ -300,17 +330,33 @@ pub(super) fn scoped(call: &mut Call<'_>) -> Done {
 }
 
 /// As [`scoped`], as YAML; its further lines stand in the column of the first (M-091).
-pub(super) fn scoped_yaml(call: &mut Call<'_>) -> Done {
+pub(super) fn scoped_yaml(call: &mut Call<'_, '_, '_>) -> Done {
     let value = in_scope(call)?;
     let text = match value {
         Json::String(text) => text,
-        value => yaml::print(&whole(value)).trim_end_matches('\n').to_owned(),
+        value => {
+            let (values, bytes) = budget::json_weight(&value);
+            // Each value in a line of its own, with blanks for each level.
+            let levels = values.saturating_mul(2 * depth(&value) as u64);
+            allocate(call.state, (values * 44 + bytes * 6 + levels).saturating_mul(2))?;
+            yaml::print(&whole(value)).trim_end_matches('\n').to_owned()
+        }
     };
     if !text.contains('\n') {
         return Ok(Value::from(text));
     }
+    allocate(call.state, (text.len() as u64).saturating_mul(6))?;
     let lines = text.replace('\n', &marks::LINE.to_string());
     Ok(Value::from(format!("{}{lines}", marks::COLUMN)))
+}
+
+/// Levels of a value.
+fn depth(value: &Json) -> usize {
+    match value {
+        Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Json::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 1,
+    }
 }
 
 /// A value whose whole numbers are written without a point.
@@ -328,11 +374,14 @@ fn whole(value: Json) -> Json {
     }
 }
 
-fn in_scope(call: &mut Call<'_>) -> Result<Json, Error> {
+fn in_scope(call: &mut Call<'_, '_, '_>) -> Result<Json, Error> {
     let (scope, path) = (call.text(0)?, call.text(1)?);
     let value = match call.scope.context.state.get(&scope) {
-        Some(value) => at_path(value, &path),
-        None if scope == "global" => at_path(&Json::Object(call.scope.globals()), &path),
+        Some(value) => at_path(call, value, &path)?,
+        None if scope == "global" => {
+            budget::charge_copy(call.state, call.scope.global_weight())?;
+            at_path(call, &Json::Object(call.scope.globals()), &path)?
+        }
         None => None,
     };
     Ok(value.map_or(Json::Null, without_private))
@@ -350,10 +399,10 @@ fn without_private(value: Json) -> Json {
     }
 }
 
-pub(super) fn banned(call: &mut Call<'_>) -> Done {
+pub(super) fn banned(call: &mut Call<'_, '_, '_>) -> Done {
     let word = call.text(0)?;
     if !word.is_empty() {
-        call.scope.ban(&word);
+        call.scope.ban(&word)?;
         call.warn(
             "word_banned",
             format!("`{}` is to be banned by the call of the model", crate::finding::clip(&word, 40)),
@@ -363,7 +412,7 @@ pub(super) fn banned(call: &mut Call<'_>) -> Done {
 }
 
 /// A greeting by its number: 0 the first message, from 1 the alternate ones; empty where there is none.
-pub(super) fn greeting(call: &mut Call<'_>) -> Done {
+pub(super) fn greeting(call: &mut Call<'_, '_, '_>) -> Done {
     let (char, number) = (call.value(0), call.text(1)?);
     let number = number.trim().parse::<usize>().unwrap_or(usize::MAX);
     let found = char.get_attr(&format!("greeting_{number}")).unwrap_or_default();

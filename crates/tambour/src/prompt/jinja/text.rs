@@ -46,10 +46,7 @@ pub(super) fn json(value: &Value) -> Result<serde_json::Value, Error> {
 }
 
 fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
-    let Some(depth) = depth.checked_sub(1) else {
-        let message = format!("a value is nested more than {DEPTH} levels deep");
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
-    };
+    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => serde_json::Value::Null,
         ValueKind::Bool => value.is_true().into(),
@@ -69,6 +66,11 @@ fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
         }
         _ => values::own_text(value).unwrap_or_else(|| value.to_string()).into(),
     })
+}
+
+/// The error of a value that is nested too deeply.
+pub(super) fn too_deep() -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("a value is nested more than {DEPTH} levels deep"))
 }
 
 /// The error that stands in the place of a value.

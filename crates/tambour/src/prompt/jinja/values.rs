@@ -76,14 +76,19 @@ impl Object for Soft {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        match self.0.try_iter() {
-            Ok(keys) => Enumerator::Values(keys.collect()),
-            Err(_) => Enumerator::Empty,
-        }
+        keys(&self.0)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
         self.0.is_true()
+    }
+}
+
+/// The keys of a map, one by one: a loop that ends at the first has not made a list of all.
+fn keys(map: &Value) -> Enumerator {
+    match map.as_object().map(|object| object.enumerate()) {
+        None | Some(Enumerator::NonEnumerable) => Enumerator::Empty,
+        Some(keys) => keys,
     }
 }
 
@@ -153,7 +158,11 @@ impl Object for Message {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.try_iter().map(Iterator::collect).unwrap_or_default())
+        keys(&self.0)
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.0.is_true()
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -289,12 +298,14 @@ impl Description {
 
 impl Object for Description {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        // Longer than any state is deep; what is asked for beyond has no description.
-        if self.path.len() >= 64 {
+        // Longer than any state is deep, and than any key; what is asked for beyond has no description.
+        let key = key.as_str().map(str::to_owned).or_else(|| key.as_i64().map(|index| index.to_string()))?;
+        let length = self.path.iter().map(String::len).sum::<usize>() + key.len();
+        if self.path.len() >= 64 || length > 4 << 10 {
             return Some(nothing());
         }
         let mut path = self.path.clone();
-        path.push(text::text(key).ok()?.into_owned());
+        path.push(key);
         let (all, schema) = (Arc::clone(&self.all), self.schema.clone());
         Some(Value::from_object(Description { all, schema, path }))
     }
@@ -322,7 +333,11 @@ impl Object for State {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.value.try_iter().map(Iterator::collect).unwrap_or_default())
+        keys(&self.value)
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.value.is_true()
     }
 }
 
@@ -338,12 +353,18 @@ impl fmt::Debug for Global {
 impl Object for Global {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let key = text::text(key).ok()?;
-        Some(self.0.upgrade()?.global(&key).map_or_else(nothing, |value| Value::from(Serde(value))))
+        Some(self.0.upgrade()?.global(&key).unwrap_or_else(nothing))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let all = self.0.upgrade().map(|scope| scope.globals()).unwrap_or_default();
-        Enumerator::Values(all.into_iter().map(|(key, _)| Value::from(key)).collect())
+        let Some(names) = self.0.upgrade().map(|scope| scope.global_names()) else {
+            return Enumerator::Empty;
+        };
+        Enumerator::Iter(Box::new((0..names.len()).map(move |at| names[at].clone())))
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.0.upgrade().is_some_and(|scope| scope.has_globals())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::entry::{Entry, Logic};
 use super::group::{Chooser, Score};
-use super::key::{Read, Sought, Texts, keys};
+use super::key::{Read, Sought, Texts, Work, keys};
 use super::settings::{Scan, ScanSettings};
 use super::slots::Slots;
 use super::timed::Timed;
@@ -26,6 +26,9 @@ pub struct Activation {
     pub warnings: Vec<String>,
     /// Tokens of the active entries.
     pub tokens: usize,
+    /// Whether it ended before all was read, since [`Scan::read`] said so.
+    #[serde(skip)]
+    pub cut: bool,
 }
 
 /// An entry that was found and is not active.
@@ -86,6 +89,7 @@ pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
         timed: run.timed,
         warnings: run.warnings,
         tokens: run.tokens,
+        cut: run.work.over,
     }
 }
 
@@ -121,13 +125,14 @@ struct Run<'a> {
     warnings: Vec<String>,
     tokens: usize,
     full: bool,
+    work: Work<'a>,
 }
 
 impl<'a> Run<'a> {
     fn new(book: &'a [Entry], scan: &'a Scan<'a>) -> Run<'a> {
         let settings = &scan.settings;
-        let mut warnings = Vec::new();
-        let mut read = |entry: &Entry, list: &[String]| keys(entry, list, settings, &mut warnings);
+        let (mut warnings, mut work) = (Vec::new(), Work::new(scan.read));
+        let mut read = |entry: &Entry, list: &[String]| keys(entry, list, settings, &mut work, &mut warnings);
         let keys = book.iter().map(|entry| {
             let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
             Keys {
@@ -137,7 +142,7 @@ impl<'a> Run<'a> {
                 exclude: read(&entry.exclude_keys),
             }
         });
-        let keys = keys.collect();
+        let keys: Vec<Keys> = keys.collect();
         let deepest =
             book.iter().filter_map(|entry| entry.scan_depth).max().unwrap_or(0).max(settings.scan_depth);
         let most = if settings.min_activations > 0 { usize::MAX } else { deepest as usize };
@@ -165,6 +170,7 @@ impl<'a> Run<'a> {
             warnings,
             tokens: 0,
             full: false,
+            work,
         }
     }
 
@@ -176,6 +182,9 @@ impl<'a> Run<'a> {
         let (mut pass, mut steps) = (Pass::First, 0);
         for _ in 0..PASSES {
             let new = self.pass(pass);
+            if self.work.over {
+                return;
+            }
             let texts: Vec<Read<'a>> = new
                 .iter()
                 .map(|&at| &self.book[at])
@@ -288,9 +297,9 @@ impl<'a> Run<'a> {
         let depth = entry.scan_depth.unwrap_or(settings.scan_depth) as usize + self.further;
         let found = if entry.exclude_recursion { &[] } else { &self.found[..] };
         let texts = [&self.lines[..depth.min(self.lines.len())], &self.also, found];
-        let keys = &mut self.keys[at];
+        let (keys, work) = (&mut self.keys[at], &mut self.work);
         let must = entry.force != Some(true) && !entry.constant && !sticks;
-        (!must || keys.hold(entry, &texts)).then(|| keys.score(entry, &texts))
+        (!must || keys.hold(entry, &texts, work)).then(|| keys.score(entry, &texts, work))
     }
 
     /// Whether an entry can be active at all in this turn.
@@ -309,37 +318,38 @@ impl<'a> Run<'a> {
 
 impl Keys {
     /// Whether what occurs makes the entry active.
-    fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>) -> bool {
-        fn any(keys: &mut [Sought], texts: &Texts<'_, '_>) -> bool {
-            keys.iter_mut().any(|key| key.occurs(texts))
+    fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
+        fn any(keys: &mut [Sought], texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
+            keys.iter_mut().any(|key| key.occurs(texts, work))
         }
-        fn all(keys: &mut [Sought], texts: &Texts<'_, '_>) -> bool {
-            keys.iter_mut().all(|key| key.occurs(texts))
+        fn all(keys: &mut [Sought], texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
+            keys.iter_mut().all(|key| key.occurs(texts, work))
         }
-        if !any(&mut self.keys, texts) || any(&mut self.exclude, texts) {
+        if !any(&mut self.keys, texts, work) || any(&mut self.exclude, texts, work) {
             return false;
         }
-        if !self.additional.is_empty() && !any(&mut self.additional, texts) {
+        if !self.additional.is_empty() && !any(&mut self.additional, texts, work) {
             return false;
         }
         let secondary = &mut self.secondary;
         !entry.selective
             || secondary.is_empty()
             || match entry.logic {
-                Logic::AndAny => any(secondary, texts),
-                Logic::NotAll => !all(secondary, texts),
-                Logic::NotAny => !any(secondary, texts),
-                Logic::AndAll => all(secondary, texts),
+                Logic::AndAny => any(secondary, texts, work),
+                Logic::NotAll => !all(secondary, texts, work),
+                Logic::NotAny => !any(secondary, texts, work),
+                Logic::AndAll => all(secondary, texts, work),
             }
     }
 
     /// How many keys match; counted for groups only.
-    fn score(&mut self, entry: &Entry, texts: &Texts<'_, '_>) -> Score {
+    fn score(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> Score {
         if entry.group.is_empty() {
             return Score::default();
         }
-        let count =
-            |keys: &mut [Sought]| keys.iter_mut().filter_map(|key| key.occurs(texts).then_some(())).count();
+        let mut count = |keys: &mut [Sought]| {
+            keys.iter_mut().filter_map(|key| key.occurs(texts, work).then_some(())).count()
+        };
         Score { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
     }
 }

@@ -11,8 +11,41 @@ use super::settings::ScanSettings;
 /// Bytes of a regular expression.
 const PATTERN: usize = 2 << 10;
 
-/// Bytes that a compiled one may take.
-const COMPILED: usize = 1 << 20;
+/// Bytes that a compiled one may take, the smallest first: the first that is enough is what it counts as.
+const SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// Bytes that one takes at least while it reads.
+const CACHE: usize = 32 << 10;
+
+/// Bytes that those of one scan may take together.
+const COMPILED: usize = 128 << 20;
+
+/// Bytes of a text times those of a regular expression that reads it: its time goes up to that product.
+const PRODUCT: usize = 1 << 33;
+
+/// Bytes that a text is looked for in at the cost of one byte that a regular expression of the smallest size reads.
+const FAST: u64 = 16;
+
+/// What the keys of one scan may still cost.
+pub(super) struct Work<'a> {
+    /// Takes bytes that are read away; false if there are no more.
+    read: &'a dyn Fn(u64) -> bool,
+    /// Bytes left for regular expressions.
+    compiled: usize,
+    /// Whether the scan was cut.
+    pub(super) over: bool,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(read: &'a dyn Fn(u64) -> bool) -> Work<'a> {
+        Work { read, compiled: COMPILED, over: false }
+    }
+
+    fn reads(&mut self, bytes: u64) -> bool {
+        self.over = self.over || !(self.read)(bytes);
+        !self.over
+    }
+}
 
 /// A key that is looked for in texts that grow, each of which is read once.
 #[derive(Debug)]
@@ -27,10 +60,10 @@ pub(super) struct Sought {
 pub(super) type Texts<'t, 'a> = [&'t [Read<'a>]; 3];
 
 impl Sought {
-    /// Whether it occurs in one of the texts. The lists are those of the last call, or longer.
-    pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>) -> bool {
+    /// Whether it occurs in one of the texts, as far as they may still be read. The lists are those of the last call, or longer.
+    pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
         for (list, read) in texts.iter().zip(&mut self.read) {
-            while !self.seen && *read < list.len() {
+            while !self.seen && *read < list.len() && work.reads(self.key.cost(&list[*read])) {
                 self.seen = self.key.occurs(&list[*read]);
                 *read += 1;
             }
@@ -44,8 +77,8 @@ impl Sought {
 enum Key {
     /// A text; in lower case if letter case does not count.
     Text { text: String, case: bool, whole: bool },
-    /// A regular expression.
-    Pattern(Box<Regex>),
+    /// A regular expression, and the size that it counts as.
+    Pattern(Box<Regex>, usize),
 }
 
 /// A text with its form in lower case.
@@ -68,6 +101,7 @@ pub(super) fn keys(
     entry: &Entry,
     list: &[String],
     settings: &ScanSettings,
+    work: &mut Work<'_>,
     warnings: &mut Vec<String>,
 ) -> Vec<Sought> {
     let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
@@ -87,8 +121,8 @@ pub(super) fn keys(
                 let whole = whole && !key.contains(char::is_whitespace);
                 keys.push(sought(Key::Text { text, case, whole }));
             }
-            Some((pattern, flags)) => match compile(pattern, flags) {
-                Ok(regex) => keys.push(sought(Key::Pattern(Box::new(regex)))),
+            Some((pattern, flags)) => match compile(pattern, flags, work) {
+                Ok(pattern) => keys.push(sought(pattern)),
                 Err(why) => {
                     warnings.push(format!("entry `{}`: the key `{key}` is left out: {why}", entry.title));
                 }
@@ -105,32 +139,55 @@ fn written(key: &str) -> Option<(&str, &str)> {
     known.then_some((pattern, flags))
 }
 
-fn compile(pattern: &str, flags: &str) -> Result<Regex, String> {
+fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, String> {
     if pattern.len() > PATTERN {
         return Err(format!("a regular expression has at most {PATTERN} bytes"));
     }
-    let regex = RegexBuilder::new(pattern)
-        .case_insensitive(flags.contains('i'))
-        .multi_line(flags.contains('m'))
-        .dot_matches_new_line(flags.contains('s'))
-        .size_limit(COMPILED)
-        .dfa_size_limit(COMPILED)
-        .nest_limit(64)
-        .build();
-    regex.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the regular expression is too large".to_owned(),
-        error => {
-            let error = error.to_string();
-            let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("it is no regular expression of linear time ({what})")
+    for &size in SIZES {
+        let takes = size.max(CACHE) * 2;
+        if takes > work.compiled {
+            return Err("the regular expressions of the book are too large together".to_owned());
         }
-    })
+        let regex = RegexBuilder::new(pattern)
+            .case_insensitive(flags.contains('i'))
+            .multi_line(flags.contains('m'))
+            .dot_matches_new_line(flags.contains('s'))
+            .size_limit(size)
+            .dfa_size_limit(size.max(CACHE))
+            .nest_limit(64)
+            .build();
+        match regex {
+            Ok(regex) => {
+                work.compiled -= takes;
+                return Ok(Key::Pattern(Box::new(regex), size));
+            }
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => {
+                let error = error.to_string();
+                let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                return Err(format!("it is no regular expression of linear time ({what})"));
+            }
+        }
+    }
+    Err("the regular expression is too large".to_owned())
 }
 
 impl Key {
+    /// What it costs to look for it.
+    fn cost(&self, read: &Read<'_>) -> u64 {
+        let bytes = read.text.len() as u64;
+        match self {
+            Key::Text { .. } => bytes / FAST,
+            Key::Pattern(_, size) => bytes.saturating_mul((size / SIZES[0]) as u64),
+        }
+    }
+
     fn occurs(&self, read: &Read<'_>) -> bool {
         match self {
-            Key::Pattern(regex) => regex.is_match(&read.text),
+            Key::Pattern(regex, size) => {
+                let most = read.text.floor_char_boundary(PRODUCT / size);
+                regex.is_match(&read.text[..most])
+            }
             Key::Text { text, case, whole } => {
                 let hay = if *case { &*read.text } else { &read.lower };
                 if *whole {

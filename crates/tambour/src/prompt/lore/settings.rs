@@ -86,6 +86,10 @@ pub struct Scan<'a> {
     pub timed: Timed,
     /// Tokens of a text.
     pub count: &'a dyn Fn(&str) -> usize,
+    /// Takes bytes that keys read away from what a scan may cost; false if there are no more ([`Activation::cut`]).
+    ///
+    /// [`Activation::cut`]: super::Activation::cut
+    pub read: &'a dyn Fn(u64) -> bool,
 }
 
 impl<'a> Scan<'a> {
@@ -98,6 +102,7 @@ impl<'a> Scan<'a> {
             settings: ScanSettings::default(),
             timed: Timed::default(),
             count: &super::super::tokens::estimate,
+            read: &|_| true,
         }
     }
 }

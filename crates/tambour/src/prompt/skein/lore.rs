@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::lore::{Activation, Entry, Line, Position, Scan, ScanSettings, Timed, activate};
 use super::{Body, Skein, Slot};
+use crate::error::{Error, Result};
 
 /// World info that is active in a prompt.
 pub(super) struct Active {
@@ -74,7 +75,8 @@ impl Skein {
         lines: &[Line],
         timed: &Timed,
         count: &dyn Fn(&str) -> usize,
-    ) -> Active {
+        read: &dyn Fn(u64) -> bool,
+    ) -> Result<Active> {
         let mut blocks = Vec::new();
         let mut entries: Vec<Entry> = Vec::new();
         let mut ids = Ids::default();
@@ -103,8 +105,13 @@ impl Skein {
             entries.push(entry);
             blocks.push(at);
         }
-        let scan = Scan { settings: self.settings(context), timed: timed.clone(), count, ..Scan::new(lines) };
-        Active { found: activate(&entries, &scan), blocks }
+        let (settings, timed) = (self.settings(context), timed.clone());
+        let found = activate(&entries, &Scan { settings, timed, count, read, ..Scan::new(lines) });
+        if found.cut {
+            let message = "looking for the keys of the world info takes too long";
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        Ok(Active { found, blocks })
     }
 
     /// The settings of the scan, with what the context says of character, generation and chance.

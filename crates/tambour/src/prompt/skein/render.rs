@@ -9,7 +9,7 @@ use crate::structure::Expected;
 use crate::texts::Language;
 use crate::yaml;
 
-use super::super::jinja::{Assembly, Context, Engine, Mode, Outcome};
+use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
 use super::super::lore::Timed;
 use super::super::tokens;
 use super::cut::{Cut, cut};
@@ -37,6 +37,8 @@ pub struct RenderOptions<'a> {
     pub timed: Timed,
     /// Seeds chance where the context has no `seed`.
     pub chance: u64,
+    /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
+    pub budget: Option<Budget>,
 }
 
 impl Default for RenderOptions<'_> {
@@ -50,6 +52,7 @@ impl Default for RenderOptions<'_> {
             max_context: None,
             timed: Timed::default(),
             chance: 0,
+            budget: None,
         }
     }
 }
@@ -98,15 +101,17 @@ impl Skein {
         let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
         let mut values = self.variables(given);
         let lines = lines(&values);
-        let active = self.active(&values, &lines, &options.timed, options.count);
+        let own = Engine::new(Mode::Lenient);
+        let engine = options.engine.unwrap_or(&own);
+        let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
+        let read = |bytes| budget.read(bytes);
+        let active = self.active(&values, &lines, &options.timed, options.count, &read)?;
         self.outlets(&active, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected, protocol_warnings) = self.expected(&registry)?;
-        let own = Engine::new(Mode::Lenient);
-        let engine = options.engine.unwrap_or(&own);
         let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
-        let before = self.world_info(&mut values, &active, &boundaries, engine, options)?;
-        let mut assembly = Assembly::new(engine, Context::new(values)?, options.chance);
+        let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
+        let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
         let mut maker = Maker {
             protocols: told(&self.protocols(), &registry, options.language),
             instructions: options.instructions,
@@ -155,9 +160,10 @@ impl Skein {
         active: &Active,
         boundaries: &Boundaries,
         engine: &Engine,
-        options: &RenderOptions<'_>,
+        budget: &Budget,
+        chance: u64,
     ) -> Result<Outcome> {
-        let mut assembly = Assembly::new(engine, Context::new(values.clone())?, options.chance);
+        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
         let variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
         if variables.is_empty() {
             return Ok(Outcome::default());

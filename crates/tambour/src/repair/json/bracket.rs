@@ -44,7 +44,7 @@ impl Reader {
         let at = c.at;
         if mark == b'{'
             && self.newline
-            && self.doubt.loose
+            && self.suspicion.loose
             && self.misfits()
             && self.sought(c, at + length)?
         {
@@ -100,8 +100,8 @@ impl Reader {
             None => true,
         };
         let list = self.stack.first().is_some_and(|frame| *frame != Frame::Object);
-        let doubtful = !fits || self.doubt.broken;
-        let holds = list && self.doubt.holds;
+        let doubtful = !fits || self.suspicion.broken;
+        let holds = list && self.suspicion.holds;
         doubtful && !holds
     }
 
@@ -202,13 +202,14 @@ impl Reader {
         sink.bracket(self.marked(c.text, Spot::At(after)));
         match self.stack.pop() {
             Some(Frame::Object) => {
-                self.doubt.holds = true;
+                self.suspicion.holds = true;
                 sink.event(JsonEvent::ObjectEnd);
             }
             Some(_) => sink.event(JsonEvent::ArrayEnd),
             None => {}
         }
         self.after_value(c, after, sink);
+        self.bracketed = true;
     }
 
     /// Adds the missing bracket of the innermost value.

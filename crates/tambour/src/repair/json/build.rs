@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::finding::Report;
+use crate::finding::{Doubt, Report, clip};
+use crate::repair::rules;
 use crate::span::Place;
 
+use super::doubt::{Doubts, PathStep, STEPS, is_between};
 use super::event::{End, JsonEvent, JsonSink, Start};
 use super::keys::{self, Buffers, Duplicate, Keys};
 use super::members::Members;
@@ -20,6 +22,8 @@ pub struct Built<V = Value> {
     pub end: End,
     /// Keys that stand twice in one object; the last one's value is kept (P-030).
     pub duplicates: Vec<Duplicate>,
+    /// Values in it that may not be the ones that were meant, of a builder that is told the reports ([`Builder::note`]).
+    pub doubts: Doubts,
     /// Where its members stand, of a builder that keeps their places.
     pub members: Members,
 }
@@ -37,6 +41,7 @@ pub struct Builder {
     text: String,
     start: Option<Start>,
     duplicates: Vec<Duplicate>,
+    doubts: Doubts,
     members: Option<Members>,
     /// Bytes and items that one value may have, and what is left of them for the one under way.
     most: Option<(usize, usize)>,
@@ -170,6 +175,7 @@ impl Builder {
             JsonEvent::ValueStart(start) => {
                 self.unasked = false;
                 self.start = Some(start);
+                self.doubts = Doubts::default();
                 self.open.clear();
                 self.items.clear();
                 self.keys.clear();
@@ -200,11 +206,40 @@ impl Builder {
                 let start = self.start.take()?;
                 let mut duplicates = std::mem::take(&mut self.duplicates);
                 keys::ended(&mut duplicates, 0, end.offset);
+                let doubts = std::mem::take(&mut self.doubts);
                 let members = self.members(end.offset);
-                return Some(Built { value, start, end, duplicates, members });
+                return Some(Built { value, start, end, duplicates, doubts, members });
             }
         }
         None
+    }
+
+    /// Takes a report on the value under way, for [`Built::doubts`].
+    pub fn note(&mut self, report: &Report) {
+        if self.start.is_some() && report.doubt.is_some() {
+            let mut doubts = std::mem::take(&mut self.doubts);
+            doubts.add(report, || self.path(!is_between(report)));
+            self.doubts = doubts;
+        }
+    }
+
+    /// The path to the innermost value that is open, or to the item in it that is due.
+    fn path(&self, item: bool) -> Vec<PathStep> {
+        let mut path = Vec::new();
+        for (at, open) in self.open.iter().enumerate().take(STEPS) {
+            let inner = self.open.get(at + 1);
+            if inner.is_none() && !item {
+                break;
+            }
+            let keys = inner.map_or(self.keys.len(), |inner| inner.keys);
+            let items = inner.map_or(self.items.len(), |inner| inner.items);
+            path.push(match (open.object, self.keys[open.keys..keys].last()) {
+                (true, Some((key, _))) => PathStep::Key(key.clone()),
+                (true, None) => break,
+                (false, _) => PathStep::Index(items - open.items),
+            });
+        }
+        path
     }
 
     /// Where the members of the last value stand, also of one that was too large. It ended at this offset; 0 if that is
@@ -232,6 +267,11 @@ impl Builder {
             Duplicate::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
         }
         self.keys.push((self.buffers.fill(text), place));
+        if twice.is_some() {
+            let message = format!("the key `{}` stands twice", clip(text, 40));
+            let report = Report::new(&rules::DUPLICATE_KEY, place, place.offset + text.len(), message);
+            self.note(&report.doubtful(Doubt::DuplicateKey));
+        }
     }
 
     fn close(&mut self) {
@@ -289,6 +329,7 @@ impl JsonSink for Values {
     }
 
     fn report(&mut self, report: Report) {
+        self.builder.note(&report);
         self.reports.push(report);
     }
 }

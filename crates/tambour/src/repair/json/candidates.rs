@@ -3,8 +3,9 @@
 //! Of all that is read only the best one is kept, and the list of all as long as they may be one array.
 
 use super::build::Built;
+use super::doubt::Doubts;
 use super::event::{Closing, End, JsonEvent, JsonSink, Origin, Start};
-use super::find::{Found, is_margin};
+use super::find::{Found, is_margin, rounded};
 use super::keys::Duplicate;
 use super::make::Make;
 use crate::finding::Report;
@@ -95,6 +96,7 @@ struct Best<M: Make> {
     made: Option<M::Made>,
     rank: Rank,
     reports: Vec<Report>,
+    doubts: Doubts,
     closed_by_us: bool,
     repaired: bool,
     place: Place,
@@ -108,6 +110,9 @@ struct Best<M: Make> {
 struct List<M: Make> {
     made: M::List,
     reports: Vec<Report>,
+    doubts: Doubts,
+    /// Values so far.
+    count: usize,
     span: Span,
     start: Place,
     closed_by_us: bool,
@@ -121,6 +126,8 @@ impl<M: Make> Default for List<M> {
         List {
             made: M::List::default(),
             reports: Vec::new(),
+            doubts: Doubts::default(),
+            count: 0,
             span: Span::default(),
             start: Place::START,
             closed_by_us: false,
@@ -150,8 +157,10 @@ impl<M: Make> Candidates<M> {
     /// A value has ended.
     fn value(&mut self, built: Option<Built<M::Made>>, end: End) {
         let mut reports = std::mem::take(&mut self.reports);
-        let (made, duplicates) =
-            built.map_or((None, Vec::new()), |built| (Some(built.value), built.duplicates));
+        let (made, duplicates, doubts) = match built {
+            Some(Built { value, duplicates, doubts, .. }) => (Some(value), duplicates, doubts),
+            None => (None, Vec::new(), Doubts::default()),
+        };
         let room = self.limits.findings.saturating_sub(self.reported);
         self.reported += duplicates.len();
         reports.extend(duplicates.iter().take(room).map(Duplicate::last_kept));
@@ -163,6 +172,7 @@ impl<M: Make> Candidates<M> {
             made,
             rank: self.shape.rank(&end),
             reports,
+            doubts,
             closed_by_us: end.closed_by_us,
             repaired: end.repaired,
             place,
@@ -190,23 +200,23 @@ impl<M: Make> Candidates<M> {
         if count > 1 && (commas || between.max(first).max(after) <= Gap::Comma) {
             return self.several(text, list, first, after);
         }
-        let Best { made, mut reports, closed_by_us, repaired, place, end, index, gap, .. } = best;
+        let Best { made, mut reports, doubts, closed_by_us, repaired, place, end, index, gap, .. } = best;
         let span = Span { start: place.offset, end };
         text_before(if index == 0 { gap } else { Gap::Prose }, span.start, &mut reports);
         text_after(text, if index + 1 == self.count { after } else { Gap::Prose }, span.end, &mut reports);
-        Found { value: made, candidates: self.count, reports, closed_by_us, repaired, span }
+        Found { value: made, candidates: self.count, reports, closed_by_us, repaired, span, doubts }
     }
 
     /// Values that stand one after the other, as an array.
     fn several(&self, text: &str, list: List<M>, first: Gap, after: Gap) -> Found<M::Made> {
-        let List { made, mut reports, span, start, closed_by_us, over, .. } = list;
+        let List { made, mut reports, doubts, span, start, closed_by_us, over, .. } = list;
         text_before(first, span.start, &mut reports);
         text_after(text, after, span.end, &mut reports);
         if over {
             reports.push(self.too_large(start, span.end));
         }
         let value = (!over).then(|| M::array(made));
-        Found { value, candidates: self.count, reports, closed_by_us, repaired: true, span }
+        Found { value, candidates: self.count, reports, closed_by_us, repaired: true, span, doubts }
     }
 }
 
@@ -297,6 +307,8 @@ impl<M: Make> List<M> {
         self.span.end = value.end;
         self.closed_by_us |= value.closed_by_us;
         self.reports.extend(value.reports.iter().cloned());
+        self.doubts.extend(value.doubts.clone().item(self.count));
+        self.count += 1;
         match &value.made {
             Some(made) if !self.over => M::add(&mut self.made, made.clone()),
             _ => {
@@ -334,14 +346,17 @@ impl<M: Make> JsonSink for Candidates<M> {
     }
 
     fn report(&mut self, report: Report) {
+        self.maker.note(&report);
         self.reports.push(report);
         self.reported += 1;
     }
 
     fn rounded(&mut self, place: Place, end: usize) {
+        let report = rounded(place, end);
         if self.reported < self.limits.findings {
-            let message = "a number with more digits than are kept";
-            self.report(Report::new(&rules::NUMBER, place, end, message).repaired("rounded"));
+            self.report(report);
+        } else {
+            self.maker.note(&report);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::lex::json::Quote;
 use crate::repair::rules;
 
 use super::event::JsonSink;
+use super::mend::Repair;
 use super::reader::Reader;
 use super::state::{Cursor, Flow};
 
@@ -52,7 +53,12 @@ impl Reader {
                 let what = ("an escape JSON does not know", repair);
                 let text = &c.text[at..];
                 let length = text.chars().next().map_or(0, char::len_utf8);
-                self.mend(c, (start, at + length), &rules::ESCAPE, what, sink);
+                // An escaped quote is that quote.
+                let rule = match next {
+                    b'\'' | b'`' => Repair::certain(&rules::ESCAPE),
+                    _ => Repair::from(&rules::ESCAPE),
+                };
+                self.mend(c, (start, at + length), rule, what, sink);
                 if kept {
                     self.add("\\", sink);
                 }

@@ -2,16 +2,18 @@
 
 use serde_json::Value;
 
-use crate::finding::Report;
+use crate::finding::{Doubt, Report};
 use crate::lex::fence::Fence;
 use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::{Place, Span};
 
-use super::build::Builder;
+use super::build::{Builder, Built};
 use super::candidates::Candidates;
 use super::direct;
+use super::doubt::Doubts;
 use super::event::{JsonEvent, JsonSink};
+use super::keys::Duplicate;
 use super::make::Make;
 use super::print::Printer;
 use super::reader::Reader;
@@ -32,6 +34,8 @@ pub struct Found<V = Value> {
     pub repaired: bool,
     /// Where it stands.
     pub span: Span,
+    /// Values in it that may not be the ones that were meant; of a value that is given as text, none are kept.
+    pub doubts: Doubts,
 }
 
 impl<V> Default for Found<V> {
@@ -44,6 +48,7 @@ impl<V> Default for Found<V> {
             closed_by_us,
             repaired,
             span: Span::default(),
+            doubts: Doubts::default(),
         }
     }
 }
@@ -135,8 +140,25 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<Found> {
 pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
     match direct::read(text, limits) {
         Some((value, _)) => Ok(value),
-        None => read::<Builder>(text, limits),
+        None => read::<Builder>(text, limits).map(|built| built.value),
     }
+}
+
+/// As [`strict`], and what is doubtful in the value although it is JSON: two values under one key, and numbers that are
+/// rounded.
+///
+/// # Errors
+///
+/// As [`strict`].
+pub fn strict_found(text: &str, limits: &Limits) -> Result<Found, Report> {
+    if let Some((value, span)) = direct::read(text, limits) {
+        return Ok(Found { value: Some(value), candidates: 1, span, ..Found::default() });
+    }
+    let built = read::<Builder>(text, limits)?;
+    let span = Span { start: built.start.place.offset, end: built.end.offset };
+    let reports = built.duplicates.iter().map(Duplicate::last_kept).collect();
+    let (value, doubts) = (Some(built.value), built.doubts);
+    Ok(Found { value, candidates: 1, reports, span, doubts, ..Found::default() })
 }
 
 /// As [`strict`], and the value as JSON text in one line: however large it is, and with all digits of its numbers.
@@ -145,10 +167,10 @@ pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
 ///
 /// The report on the first fault. Deeper nesting than `limits.depth` is a fault too.
 pub fn strict_text(text: &str, limits: &Limits) -> Result<String, Report> {
-    read::<Printer>(text, limits)
+    read::<Printer>(text, limits).map(|built| built.value)
 }
 
-fn read<M: Make>(text: &str, limits: &Limits) -> Result<M::Made, Report> {
+fn read<M: Make>(text: &str, limits: &Limits) -> Result<Built<M::Made>, Report> {
     let mut sink = Strict { maker: M::new(limits), value: None, fault: None };
     let mut reader = exact::<M>(Reader::document(limits));
     let mut rest = text;
@@ -173,7 +195,7 @@ fn read<M: Make>(text: &str, limits: &Limits) -> Result<M::Made, Report> {
 
 struct Strict<M: Make> {
     maker: M,
-    value: Option<M::Made>,
+    value: Option<Built<M::Made>>,
     fault: Option<Report>,
 }
 
@@ -188,7 +210,7 @@ impl<M: Make> JsonSink for Strict<M> {
             return;
         }
         if let Some(built) = self.maker.see(&event) {
-            self.value = Some(built.value);
+            self.value = Some(built);
         } else if let (JsonEvent::ValueEnd(end), true) = (event, self.maker.over()) {
             let message = "the value has more text or more values than the limits allow";
             self.fault = Some(Report::new(&rules::LIMIT_EXCEEDED, Place::START, end.offset, message));
@@ -198,6 +220,16 @@ impl<M: Make> JsonSink for Strict<M> {
     fn report(&mut self, report: Report) {
         self.fault.get_or_insert(report);
     }
+
+    fn rounded(&mut self, place: Place, end: usize) {
+        self.maker.note(&rounded(place, end));
+    }
+}
+
+/// The report on a number with more digits than a double keeps.
+pub(super) fn rounded(place: Place, end: usize) -> Report {
+    let report = Report::new(&rules::NUMBER, place, end, "a number with more digits than are kept");
+    report.repaired("rounded").doubtful(Doubt::Range)
 }
 
 /// White space, or a mark of byte order.

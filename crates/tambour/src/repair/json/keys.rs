@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::finding::Report;
 use crate::finding::clip;
+use crate::finding::{Doubt, Report};
 use crate::repair::rules;
 use crate::span::Place;
 
@@ -95,7 +95,7 @@ impl Duplicate {
             more => format!(", and {more} more keys"),
         };
         let message = format!("the key `{}` stands twice{more}", self.key);
-        Report::new(&rules::DUPLICATE_KEY, place, end, message)
+        Report::new(&rules::DUPLICATE_KEY, place, end, message).doubtful(Doubt::DuplicateKey)
     }
 }
 

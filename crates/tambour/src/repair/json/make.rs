@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::finding::Report;
 use crate::limits::Limits;
 
 use super::build::{Builder, Built};
@@ -19,6 +20,8 @@ pub(super) trait Make {
 
     fn new(limits: &Limits) -> Self;
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<Self::Made>>;
+    /// Takes a report on the value under way.
+    fn note(&mut self, report: &Report);
     /// Whether the last value was larger than the limits, and how large it was.
     fn over(&self) -> bool;
     fn size(&self) -> (usize, usize);
@@ -38,6 +41,10 @@ impl Make for Builder {
 
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
         Builder::see(self, event)
+    }
+
+    fn note(&mut self, report: &Report) {
+        Builder::note(self, report);
     }
 
     fn over(&self) -> bool {
@@ -69,6 +76,8 @@ impl Make for Printer {
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
         Printer::see(self, event)
     }
+
+    fn note(&mut self, _: &Report) {}
 
     fn over(&self) -> bool {
         Printer::over(self)

@@ -1,6 +1,6 @@
 //! Reports of repairs, and the places they need: counting lines waits until one is asked for.
 
-use crate::finding::{Report, Rule};
+use crate::finding::{Doubt, Report, Rule};
 use crate::repair::rules;
 use crate::span::Place;
 
@@ -10,6 +10,31 @@ use super::state::{Cursor, Expect, Lexeme, Spot};
 
 /// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
 const STEP: usize = 1 << 10;
+
+/// A repair: its rule, and the doubt that it leaves about the value.
+#[derive(Clone, Copy)]
+pub(super) struct Repair {
+    rule: &'static Rule,
+    doubt: Option<Doubt>,
+}
+
+impl From<&'static Rule> for Repair {
+    fn from(rule: &'static Rule) -> Repair {
+        Repair { rule, doubt: rules::doubt(rule) }
+    }
+}
+
+impl Repair {
+    /// A repair that has one reading, where others of its rule are guesses.
+    pub(super) fn certain(rule: &'static Rule) -> Repair {
+        Repair { rule, doubt: None }
+    }
+
+    /// A repair that leaves this doubt.
+    pub(super) fn doubtful(rule: &'static Rule, doubt: Doubt) -> Repair {
+        Repair { rule, doubt: Some(doubt) }
+    }
+}
 
 impl Reader {
     /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
@@ -61,12 +86,13 @@ impl Reader {
         &mut self,
         c: &Cursor<'_>,
         (start, end): (usize, usize),
-        rule: &'static Rule,
+        rule: impl Into<Repair>,
         (message, repair): (&str, &str),
         sink: &mut S,
     ) {
+        let rule = rule.into();
         self.end.repaired = true;
-        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
+        self.suspicion.broken |= rules::doubt(rule.rule).is_some();
         if self.reports < self.findings {
             self.settle(c.text);
             let place = self.place_at(c.text, start);
@@ -81,22 +107,25 @@ impl Reader {
         &mut self,
         place: Place,
         length: usize,
-        rule: &'static Rule,
+        rule: impl Into<Repair>,
         (message, repair): (&str, &str),
         sink: &mut S,
     ) {
+        let Repair { rule, doubt } = rule.into();
         self.end.repaired = true;
-        self.doubt.broken |= !rules::COSMETIC.contains(&rule.code);
+        self.suspicion.broken |= rules::doubt(rule).is_some();
         self.reports += 1;
         if self.reports > self.findings {
             return;
         }
         if self.reports == self.findings && self.findings > 1 {
             let more = "more repairs than are reported; the later ones are made without a report";
-            sink.report(Report::new(&rules::LIMIT_EXCEEDED, place, place.offset, more));
+            let report = Report::new(&rules::LIMIT_EXCEEDED, place, place.offset, more);
+            sink.report(report.doubtful(Doubt::Guess));
             return;
         }
-        sink.report(Report::new(rule, place, place.offset + length, message).repaired(repair));
+        let report = Report::new(rule, place, place.offset + length, message).repaired(repair);
+        sink.report(Report { doubt, ..report });
     }
 
     /// Repairs so far, reported or not.

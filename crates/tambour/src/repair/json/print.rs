@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde_json::Number;
 
 use super::build::Built;
+use super::doubt::Doubts;
 use super::event::{End, JsonEvent, Start};
 use super::keys::{self, Duplicate, Keys};
 use super::members::Members;
@@ -193,7 +194,8 @@ impl Printer {
             value = without(&value, dropped);
         }
         keys::ended(&mut duplicates, 0, end.offset);
-        Some(Built { value, start, end, duplicates, members: Members::default() })
+        let (doubts, members) = (Doubts::default(), Members::default());
+        Some(Built { value, start, end, duplicates, doubts, members })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::span::Place;
 
 use super::event::{End, JsonEvent, JsonSink, Start};
 use super::peek::WINDOW;
-use super::state::{Cursor, Doubt, Expect, Flow, Frame, Lexeme, Mode, Spot, StringState};
+use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Mode, Spot, StringState, Suspicion};
 
 /// Bytes of the longest number; what is longer is read as a string.
 pub(super) const NUMBER: usize = 1 << 10;
@@ -59,6 +59,8 @@ pub struct Reader {
     pub(super) calls: usize,
     /// A line break came since the last token.
     pub(super) newline: bool,
+    /// The last item ended with its bracket.
+    pub(super) bracketed: bool,
     /// Words that are neither key nor value and were just skipped: where they begin, and the offset after them.
     pub(super) stray: Option<(Place, usize)>,
     /// Where the comment under way begins; `None` while a line is skipped.
@@ -71,7 +73,7 @@ pub struct Reader {
     pub(super) outside: super::outside::Outside,
     /// Keys of the objects that are looked for.
     pub(super) keys: &'static [&'static str],
-    pub(super) doubt: Doubt,
+    pub(super) suspicion: Suspicion,
     index: usize,
     pub(super) end: End,
     pub(super) reports: usize,
@@ -122,6 +124,7 @@ impl Reader {
             comma_length: 1,
             calls: 0,
             newline: false,
+            bracketed: false,
             stray: None,
             comment_at: None,
             number: NUMBER,
@@ -129,7 +132,7 @@ impl Reader {
             seen: 0,
             outside: super::outside::Outside::default(),
             keys: &[],
-            doubt: Doubt::default(),
+            suspicion: Suspicion::default(),
             index: 0,
             end: End::default(),
             reports: 0,
@@ -274,7 +277,7 @@ impl Reader {
         let place = self.place_at(c.text, at);
         let (origin, commented) = (self.outside.origin(), self.outside.is_commented());
         self.end = End::default();
-        self.doubt = Doubt { loose: self.outside.in_sentence(), ..Doubt::default() };
+        self.suspicion = Suspicion { loose: self.outside.in_sentence(), ..Suspicion::default() };
         sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin, commented }));
         self.index += 1;
     }
@@ -295,6 +298,7 @@ impl Reader {
         self.stray_over(sink);
         self.expect = Expect::Next;
         self.newline = false;
+        self.bracketed = false;
         if self.stack.is_empty() {
             self.complete(c, at, sink);
         }

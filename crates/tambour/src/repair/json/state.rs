@@ -92,9 +92,9 @@ pub(super) enum Spot {
     Was(Place),
 }
 
-/// What speaks against the value under way.
+/// Signs against the value under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct Suspicion {
     /// It began in a sentence.
     pub(super) loose: bool,
     /// More of it was mended than how its tokens are written.

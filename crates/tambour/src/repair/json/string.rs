@@ -276,7 +276,7 @@ impl Reader {
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
         // What is under a key in quotes belongs to it, whatever was mended before the key.
-        self.doubt.broken &= !self.string.in_key;
+        self.suspicion.broken &= !self.string.in_key;
     }
 
     /// Goes on after the string or key.

@@ -4,6 +4,7 @@ use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
+use super::mend::Repair;
 use super::peek::{More, Peek};
 use super::reader::Reader;
 use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Spot};
@@ -334,7 +335,14 @@ impl Reader {
             }
             Expect::Next => {
                 let what = ("no comma between two items", "added one");
-                self.mend(c, (at, at), &rules::MISSING_COMMA, what, sink);
+                // Between brackets there is one reading; behind a word or a text there may be others.
+                let next = c.bytes().get(at).copied().unwrap_or_default();
+                let certain = self.bracketed && matches!((object, next), (true, b'"') | (false, b'{' | b'['));
+                let rule = match certain {
+                    true => Repair::certain(&rules::MISSING_COMMA),
+                    false => Repair::from(&rules::MISSING_COMMA),
+                };
+                self.mend(c, (at, at), rule, what, sink);
                 self.expect = Expect::Item;
                 (self.comma, self.comma_length) = (Spot::At(at), 1);
             }

@@ -2,10 +2,12 @@
 
 use serde_json::Number;
 
+use crate::finding::Doubt;
 use crate::lex::json::{self, Quote};
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
+use super::mend::Repair;
 use super::number::{self, Literal, Read};
 use super::peek::{Key, More, Peek, WINDOW};
 use super::reader::Reader;
@@ -72,6 +74,11 @@ impl Reader {
                     self.mend(c, (end, end + length), &rules::MISSING_QUOTE, what, sink);
                     c.at = end + length;
                 }
+                return Ok(());
+            }
+            if number::is_json(word.as_bytes()) {
+                self.seen = 0;
+                self.vast_number(c, (at, end), sink);
                 return Ok(());
             }
             let cut = c.last && next == bytes.len() && !self.stack.is_empty();
@@ -155,7 +162,14 @@ impl Reader {
             // A number that JSON cannot say is lost with it.
             let word = &c.text[at..end];
             let number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
-            let rule = if number { &rules::NUMBER } else { &rules::LITERAL };
+            // `undefined` may mean that there is no value, and so may a word that was cut.
+            let certain =
+                matches!(word.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null" | "nil");
+            let rule = match (number, certain) {
+                (true, _) => Repair::from(&rules::NUMBER),
+                (false, true) => Repair::from(&rules::LITERAL),
+                (false, false) => Repair::doubtful(&rules::LITERAL, Doubt::Guess),
+            };
             self.mend(c, (at, end), rule, ("a literal JSON does not know", repair), sink);
         }
         sink.event(event);
@@ -184,6 +198,23 @@ impl Reader {
             }
             sink.event(JsonEvent::Number(&read.number));
         }
+        c.at = end;
+        self.after_value(c, end, sink);
+    }
+
+    /// A number beyond every double, such as `1e400`.
+    fn vast_number<S: JsonSink + ?Sized>(
+        &mut self,
+        c: &mut Cursor<'_>,
+        (at, end): (usize, usize),
+        sink: &mut S,
+    ) {
+        self.slot(c, at, sink);
+        let rule = Repair::doubtful(&rules::NUMBER, Doubt::Range);
+        self.mend(c, (at, end), rule, ("a number that no double holds", "kept as a text"), sink);
+        sink.event(JsonEvent::StringStart);
+        sink.event(JsonEvent::StringDelta(&c.text[at..end]));
+        sink.event(JsonEvent::StringEnd);
         c.at = end;
         self.after_value(c, end, sink);
     }

@@ -3,7 +3,9 @@
 mod basics;
 mod dates;
 mod expressions;
+mod hostile;
 mod limits;
+mod operators;
 
 use serde_json::{Value, json};
 use tambour::Error;

@@ -1,5 +1,6 @@
 //! The JSON reader: repairs, finding, strict reading; the same however the text is cut; linear on hostile text.
 
+mod doubts;
 mod finding;
 mod hostile;
 mod repairs;

@@ -82,7 +82,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("[+1,.5,5.,1_000,0x1F,2e]", "[1,0.5,5.0,1000,31,2.0]", "number number number number number number"),
     ("[-0x1F,+0x1F]", "[-31,31]", "number number"),
     ("[1_,1__0,1_0]", "[\"1_\",\"1__0\",10]", "unquoted_value unquoted_value number"),
-    ("[1e999,007,1.2.3]", "[\"1e999\",\"007\",\"1.2.3\"]", "unquoted_value unquoted_value unquoted_value"),
+    ("[1e999,007,1.2.3]", "[\"1e999\",\"007\",\"1.2.3\"]", "number unquoted_value unquoted_value"),
     ("{\"a\":ObjectId(\"1\"),\"b\":2}", "{\"a\":\"1\",\"b\":2}", "wrapper"),
     // Brackets.
     ("[{\"a\":1,{\"b\":2}]", "[{\"a\":1},{\"b\":2}]", "trailing_comma missing_bracket"),

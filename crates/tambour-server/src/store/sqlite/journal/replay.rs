@@ -1,135 +1,400 @@
 //! What a crash left on the journal, put into the database.
+//!
+//! Intact records are taken, also those behind damage. What is missing is held against what the database has: it is lost only if
+//! it is not there either. Unless a loss is accepted, the start ends then, and no file has been touched.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use sqlx::SqlitePool;
 
-use super::record::{self, Entries, Found};
+use super::extent::{self, Extent};
+use super::loss::{DamagedFile, JournalReport, ShortFile};
+use super::record::{Entries, Found, Subject};
+use super::scan::{self, Damage, Piece};
 use super::{HEAD, segments};
-use crate::fail;
-use crate::store::StoreError;
-use crate::store::sqlite::commit::{begin, end, insert_message, insert_rows};
+use crate::store::sqlite::commit::{begin, end, insert_message, insert_record, insert_rows};
+use crate::store::sqlite::own;
+use crate::store::{Batch, MessageRow, StoreError};
+use crate::{data_folder, fail};
 
 /// Bytes of entries of one transaction.
 const ENOUGH: usize = 4 << 20;
 
-/// Puts what only the journal has into the database, and removes its segments. A damaged tail is left out.
-pub(in crate::store::sqlite) async fn replay(folder: &Path, pool: &SqlitePool) -> Result<(), StoreError> {
-    let segments = if folder.exists() { segments(folder)? } else { Vec::new() };
-    let mut replay = Replay { pool, last: HashMap::new(), rows: Vec::new(), bytes: 0 };
-    replay.table().await?;
-    for (_, file) in &segments {
-        replay.segment(file).await?;
+/// Lost entries of a message that something is put in the place of.
+const MOST_LOST: u64 = 1 << 20;
+
+/// What came of a journal.
+pub(in crate::store::sqlite) struct Replay {
+    /// Number of the next segment.
+    pub(in crate::store::sqlite) next: u64,
+    pub(in crate::store::sqlite) report: JournalReport,
+}
+
+/// Puts what only the journal has into the database, and removes its segments; damaged ones are kept under another name.
+pub(in crate::store::sqlite) async fn replay(
+    folder: &Path,
+    pool: &SqlitePool,
+    durable: bool,
+    accept_loss: bool,
+) -> Result<Replay, StoreError> {
+    let (is_new, known) = (own::is_new(pool).await?, extent::known(pool).await?);
+    let all = if folder.exists() { segments(folder)? } else { Vec::new() };
+    // The database has all of what is before the first that it names: files that should have been removed.
+    let first = known.first().map_or(0, |extent| extent.number);
+    let (had, files): (Vec<_>, Vec<_>) = all.into_iter().partition(|(number, _)| *number < first);
+    let mut reader = Reader::new(pool, is_new);
+    reader.table().await?;
+    for extent in &known {
+        let empty = extent.length <= HEAD.len() as u64;
+        if !empty && !files.iter().any(|(number, _)| *number == extent.number) {
+            reader.short(extent, folder.join(format!("{:016}.log", extent.number)), None);
+        }
     }
-    replay.write().await?;
+    for (number, file) in &files {
+        reader.segment(file, known.iter().find(|extent| extent.number == *number)).await?;
+    }
+    reader.settle().await?;
+    tell(&reader.report, accept_loss);
+    if !reader.report.loss.is_empty() && !accept_loss {
+        return Err(StoreError::Loss(Box::new(reader.report.loss)));
+    }
+    let report = reader.report;
+    let last = files.last().map(|(number, _)| *number).max(known.last().map(|extent| extent.number));
+    let next = last.unwrap_or(0) + 1;
     fail::point("journal.before");
-    for (_, file) in segments {
-        std::fs::remove_file(file)?;
+    extent::restart(pool, next, durable).await?;
+    for (_, file) in had.into_iter().chain(files) {
+        put_away(&file, &report)?;
         fail::point("journal.amid");
     }
+    if durable && folder.exists() {
+        // What comes back with a power cut may have been deleted meanwhile.
+        data_folder::sync(folder)?;
+    }
     fail::point("journal.after");
+    Ok(Replay { next, report })
+}
+
+/// Puts something in the place of entries that are lost: clients may have seen their numbers, and the end that the message gets has to
+/// come behind them.
+pub(in crate::store::sqlite) async fn hold_numbers(
+    pool: &SqlitePool,
+    report: &JournalReport,
+) -> Result<(), StoreError> {
+    let mut rows = Vec::new();
+    for (message, upto) in &report.written {
+        let query = sqlx::query_scalar(
+            "select coalesce((select max(last) from entries where message_id = id), 0) from messages \
+             where id = ? and status = 'running'",
+        );
+        let last: Option<i64> = query.bind(message).fetch_optional(pool).await?;
+        let Some(last) = last.map(i64::cast_unsigned) else { continue };
+        if last < *upto && upto - last <= MOST_LOST {
+            let body = Batch::lost(last + 1, *upto).body().to_vec();
+            rows.push(Entries { message: message.clone(), first: last + 1, last: *upto, body });
+        }
+    }
+    let mut connection = pool.acquire().await?;
+    begin(&mut connection).await?;
+    let inserted = insert_rows(&mut connection, &rows).await;
+    Ok(end(&mut connection, inserted).await?)
+}
+
+/// Removes a file, or keeps it if it is damaged.
+fn put_away(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
+    let is_damaged = report.damaged.iter().any(|damaged| damaged.file == file) || {
+        // One that the database had all of, from a start that died before this.
+        let pieces = scan::pieces(&std::fs::read(file)?).unwrap_or_default();
+        pieces.iter().any(|piece| matches!(piece, Piece::Damage(_)))
+    };
+    if !is_damaged {
+        return Ok(std::fs::remove_file(file)?);
+    }
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut kept = file.with_file_name(format!("{name}.damaged"));
+    let mut more = 1;
+    while kept.exists() {
+        more += 1;
+        kept = file.with_file_name(format!("{name}.{more}.damaged"));
+    }
+    std::fs::rename(file, &kept)?;
+    tracing::warn!(file = %kept.display(), "the damaged file is kept; it is of no use to the server");
     Ok(())
 }
 
-struct Replay<'a> {
-    pool: &'a SqlitePool,
-    /// The last entry that the log of a message has, or will have.
-    last: HashMap<String, u64>,
-    rows: Vec<Entries>,
-    bytes: usize,
+/// Logs what was found.
+fn tell(report: &JournalReport, accepted: bool) {
+    for DamagedFile { file, places, records } in &report.damaged {
+        let (offset, bytes) = places.first().copied().unwrap_or_default();
+        let (file, places) = (file.display(), places.len());
+        tracing::error!(%file, offset, bytes, places, records, "the journal is damaged; what is intact is read");
+    }
+    let loss = &report.loss;
+    if !loss.is_empty() {
+        let (gone, cut, open, unknown) = (loss.gone.len(), loss.cut.len(), loss.open.len(), loss.unknown);
+        tracing::error!(gone, cut, open, unknown, accepted, "messages are lost with a part of the journal");
+    }
 }
 
-impl Replay<'_> {
-    async fn segment(&mut self, file: &PathBuf) -> Result<(), StoreError> {
+struct Reader<'a> {
+    pool: &'a SqlitePool,
+    /// The database was made for this start.
+    is_new: bool,
+    known: HashMap<String, MessageEnd>,
+    messages: Vec<MessageRow>,
+    rows: Vec<Entries>,
+    /// What came of messages that end with these rows.
+    ends: Vec<MessageRow>,
+    bytes: usize,
+    /// A part of the journal is gone.
+    is_damaged: bool,
+    /// Messages that were read.
+    count: u64,
+    report: JournalReport,
+}
+
+/// A message that the journal names.
+#[derive(Clone, Copy)]
+struct MessageEnd {
+    /// The last entry that its log has, or will have.
+    last: u64,
+    /// Its row is there, or will be.
+    exists: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(pool: &'a SqlitePool, is_new: bool) -> Reader<'a> {
+        Reader {
+            pool,
+            is_new,
+            known: HashMap::new(),
+            messages: Vec::new(),
+            rows: Vec::new(),
+            ends: Vec::new(),
+            bytes: 0,
+            is_damaged: false,
+            count: 0,
+            report: JournalReport::default(),
+        }
+    }
+
+    async fn segment(&mut self, file: &PathBuf, known: Option<&Extent>) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
-        let Some(mut rest) = bytes.strip_prefix(HEAD) else {
-            // The process died while it began the file, or it is of a version that is not known.
-            if !HEAD.starts_with(&bytes) {
-                let detail = format!("{} is no journal of this version", file.display());
-                return Err(StoreError::Folder(std::io::Error::other(detail)));
-            }
-            return Ok(());
-        };
-        while let Some(found) = record::next(&mut rest) {
-            match found {
-                Found::Message(row) => {
-                    self.write().await?;
-                    let mut connection = self.pool.acquire().await?;
-                    begin(&mut connection).await?;
-                    let inserted = insert_message(&mut connection, &row).await;
-                    end(&mut connection, inserted).await?;
+        let pieces = scan::pieces(&bytes).map_err(|_| {
+            let detail = format!("{} is a journal of a later version", file.display());
+            StoreError::Folder(std::io::Error::other(detail))
+        })?;
+        let mut places: Vec<(u64, u64)> = Vec::new();
+        let (mut records, mut end) = (0, bytes.len());
+        for piece in pieces {
+            match piece {
+                Piece::Record(Found::Message(row)) => self.message(*row).await?,
+                Piece::Record(Found::Entries(entries)) => self.entries(entries).await?,
+                Piece::Record(Found::End(entries, row)) => self.ended(entries, *row).await?,
+                Piece::Record(Found::Other) => {}
+                Piece::Damage(damage) => {
+                    places.push((damage.offset as u64, damage.bytes as u64));
+                    records += u64::from(damage.records);
+                    self.damage(damage).await?;
                 }
-                Found::Entries(entries) => self.entries(entries).await?,
-                Found::Other => {}
+                Piece::Torn { offset, bytes, end: would, subject } => {
+                    if let Some(Subject::Entries { message, last, .. }) = subject {
+                        self.note_written(message, last);
+                    }
+                    // A process was killed while it wrote it, or a power cut took the rest: nobody had seen it.
+                    tracing::warn!(
+                        file = %file.display(), offset, bytes,
+                        "the journal ends in a record that was cut off while it was written; it is left out"
+                    );
+                    end = would.unwrap_or(usize::MAX);
+                }
             }
         }
-        if !rest.is_empty() {
-            let (file, lost) = (file.display(), rest.len());
-            tracing::warn!(%file, lost, "the journal ends in a damaged record; what follows it is left out");
+        if !places.is_empty() {
+            self.report.damaged.push(DamagedFile { file: file.clone(), places, records });
+        }
+        if let Some(known) = known.filter(|known| known.length > end as u64) {
+            self.short(known, file.clone(), Some(bytes.len() as u64));
+        }
+        Ok(())
+    }
+
+    /// A file has less than the database knows of.
+    fn short(&mut self, known: &Extent, file: PathBuf, found: Option<u64>) {
+        let (excused, known) = (known.is_excused(), known.length);
+        tracing::error!(
+            file = %file.display(), known, found, power_cut = excused,
+            "a file of the journal has less than the database knows of"
+        );
+        self.is_damaged = true;
+        if !excused {
+            self.report.loss.short.push(ShortFile { file, known, found });
+        }
+    }
+
+    /// Holds what cannot be read against what the database has.
+    async fn damage(&mut self, damage: Damage) -> Result<(), StoreError> {
+        self.is_damaged = true;
+        match damage.subject {
+            Some(Subject::Probe) => {}
+            Some(Subject::Message(id)) => {
+                if !self.known(&id).await?.exists {
+                    self.report.loss.gone.insert(id);
+                }
+            }
+            Some(Subject::Entries { message, last, .. }) => {
+                let known = *self.known(&message).await?;
+                if known.last < last {
+                    self.lose(message, known, last);
+                }
+            }
+            None => self.report.loss.unknown += u64::from(damage.records),
+        }
+        Ok(())
+    }
+
+    /// Entries of a message up to that one were written, whether they are there or not.
+    fn note_written(&mut self, message: String, last: u64) {
+        let upto = self.report.written.entry(message).or_default();
+        *upto = last.max(*upto);
+    }
+
+    /// Entries of a message behind the last one that is known are gone, up to that one at least.
+    fn lose(&mut self, message: String, known: MessageEnd, last: u64) {
+        self.note_written(message.clone(), last);
+        if known.exists {
+            self.report.loss.cut.insert(message, known.last);
+        } else {
+            self.report.loss.gone.insert(message);
+        }
+    }
+
+    async fn known(&mut self, message: &str) -> Result<&mut MessageEnd, StoreError> {
+        if !self.known.contains_key(message) {
+            let query = sqlx::query_as(
+                "select coalesce((select max(last) from entries where message_id = ?1), 0), \
+                 exists (select 1 from messages where id = ?1)",
+            );
+            let (last, exists): (i64, bool) = query.bind(message).fetch_one(self.pool).await?;
+            self.known.insert(message.to_owned(), MessageEnd { last: last.cast_unsigned(), exists });
+        }
+        Ok(self.known.get_mut(message).expect("it has been put there"))
+    }
+
+    async fn message(&mut self, mut row: MessageRow) -> Result<(), StoreError> {
+        self.known(&row.id).await?.exists = true;
+        self.count += 1;
+        // Whoever ran it is dead: the journal is in the hands of one server. The database may be another one's.
+        (row.server, row.epoch) = (None, None);
+        self.bytes += row.request.len();
+        self.messages.push(row);
+        if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
+    }
+
+    /// The end of a message. If entries before it are missing, it is none: the message gets another.
+    async fn ended(&mut self, entries: Entries, row: MessageRow) -> Result<(), StoreError> {
+        let last = entries.last;
+        if !entries.body.is_empty() {
+            self.entries(entries).await?;
+        }
+        let MessageEnd { last: there, exists } = *self.known(&row.id).await?;
+        if exists && there >= last {
+            self.ends.push(row);
         }
         Ok(())
     }
 
     async fn entries(&mut self, entries: Entries) -> Result<(), StoreError> {
-        let last = match self.last.get(&entries.message) {
-            Some(last) => *last,
-            None => {
-                let last: Option<i64> =
-                    sqlx::query_scalar("select max(last) from entries where message_id = ?")
-                        .bind(&entries.message)
-                        .fetch_one(self.pool)
-                        .await?;
-                last.unwrap_or_default().cast_unsigned()
-            }
-        };
-        self.last.insert(entries.message.clone(), last.max(entries.last));
-        if entries.last <= last {
+        let known = self.known(&entries.message).await?;
+        let before = *known;
+        if entries.last <= before.last {
             return Ok(());
         }
-        if entries.first != last + 1 {
-            // A part of them is there, or some before them are not: numbers have no gaps.
-            return self.rest(entries, last);
-        }
-        self.bytes += entries.body.len();
-        match self.rows.iter_mut().rev().find(|before| before.message == entries.message) {
-            Some(before) if before.last + 1 == entries.first && before.body.len() < ENOUGH => {
-                before.last = entries.last;
-                before.body.extend_from_slice(&entries.body);
+        if !before.exists {
+            // Its row was on a part that is gone, or it has been deleted.
+            if self.is_new || self.is_damaged {
+                self.report.loss.gone.insert(entries.message);
+            } else {
+                let message_id = entries.message;
+                tracing::warn!(message_id, "entries of a message that is not there are left out");
             }
-            _ => self.rows.push(entries),
+            return Ok(());
+        }
+        if entries.first > before.last + 1 {
+            // Some before them are not there: numbers have no gaps.
+            self.lose(entries.message, before, entries.last);
+            return Ok(());
+        }
+        if let Some(known) = self.known.get_mut(&entries.message) {
+            known.last = entries.last;
+        }
+        if entries.first <= before.last {
+            self.rest(entries, before.last);
+        } else {
+            self.bytes += entries.body.len();
+            match self.rows.iter_mut().rev().find(|before| before.message == entries.message) {
+                Some(before) if before.last + 1 == entries.first && before.body.len() < ENOUGH => {
+                    before.last = entries.last;
+                    before.body.extend_from_slice(&entries.body);
+                }
+                _ => self.rows.push(entries),
+            }
         }
         if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
     }
 
     /// The entries after `last` of those that overlap what is there.
-    fn rest(&mut self, entries: Entries, last: u64) -> Result<(), StoreError> {
+    fn rest(&mut self, entries: Entries, last: u64) {
         let Entries { message, first, last: upto, body } = entries;
-        if first > last + 1 {
-            tracing::error!(
-                message_id = message,
-                first,
-                last,
-                "entries are missing in the journal; those behind them are left out"
-            );
-            self.last.insert(message, last);
-            return Ok(());
-        }
         let known = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
         let at = memchr::memchr_iter(b'\n', &body).nth(known - 1).map_or(body.len(), |end| end + 1);
         self.bytes += body.len() - at;
         self.rows.push(Entries { message, first: last + 1, last: upto, body: body[at..].to_vec() });
-        Ok(())
     }
 
     async fn write(&mut self) -> Result<(), StoreError> {
-        if !self.rows.is_empty() {
-            let mut connection = self.pool.acquire().await?;
-            begin(&mut connection).await?;
-            let inserted = insert_rows(&mut connection, &self.rows).await;
-            end(&mut connection, inserted).await?;
-            self.rows.clear();
-            self.bytes = 0;
+        if self.rows.is_empty() && self.messages.is_empty() && self.ends.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.pool.acquire().await?;
+        begin(&mut connection).await?;
+        let written = async {
+            for row in &self.messages {
+                insert_message(&mut connection, row).await?;
+            }
+            insert_rows(&mut connection, &self.rows).await?;
+            for row in &self.ends {
+                insert_record(&mut connection, row).await?;
+            }
+            Ok(())
+        };
+        let written = written.await;
+        end(&mut connection, written).await?;
+        self.messages.clear();
+        self.rows.clear();
+        self.ends.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Writes the last of it, and settles what is lost.
+    async fn settle(&mut self) -> Result<(), StoreError> {
+        self.write().await?;
+        let JournalReport { damaged, loss, .. } = &mut self.report;
+        if !loss.short.is_empty() {
+            // What had ended, the database had whole; of what had not, nobody knows.
+            loss.open = open(self.pool).await?.into_iter().filter(|id| !loss.cut.contains_key(id)).collect();
+        }
+        if !loss.is_empty() {
+            loss.damaged.clone_from(damaged);
+        }
+        if self.is_new && self.count > 0 {
+            let messages = self.count;
+            tracing::warn!(
+                messages,
+                "the database is new and the journal is not: messages come from the journal, and what only the database had is gone"
+            );
         }
         Ok(())
     }
@@ -148,6 +413,23 @@ impl Replay<'_> {
         sqlx::query("delete from journal").execute(self.pool).await?;
         Ok(())
     }
+}
+
+/// Messages that the database has without an end.
+async fn open(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
+    let query = sqlx::query_as(
+        "select id, (select body from entries where message_id = id order by first desc limit 1) \
+         from messages where status = 'running' order by number",
+    );
+    let rows: Vec<(String, Option<Vec<u8>>)> = query.fetch_all(pool).await?;
+    let ends = |body: &[u8]| {
+        let body = body.strip_suffix(b"\n").unwrap_or(body);
+        let line = memchr::memrchr(b'\n', body).map_or(body, |at| &body[at + 1..]);
+        line.starts_with(b"E completed ") || line.starts_with(b"E error ")
+    };
+    let without =
+        |(id, body): (String, Option<Vec<u8>>)| (!body.is_some_and(|body| ends(&body))).then_some(id);
+    Ok(rows.into_iter().filter_map(without).collect())
 }
 
 /// Takes the first record of a row of the table off.

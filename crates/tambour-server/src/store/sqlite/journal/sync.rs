@@ -1,12 +1,14 @@
 //! With `durable`: nothing is shown before the disk has it. One thread syncs for all who wait.
 
-use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::Segment;
 use crate::fail;
 use crate::store::sqlite::tail::{Position, Tail};
 
@@ -24,7 +26,7 @@ struct Shared {
 /// What waits for the disk.
 #[derive(Default)]
 struct Queue {
-    files: Vec<Arc<File>>,
+    segments: Vec<Arc<Segment>>,
     tails: Vec<(Arc<Tail>, Position)>,
     waiting: Vec<oneshot::Sender<()>>,
     closed: bool,
@@ -34,19 +36,25 @@ impl Syncer {
     pub(super) fn start(dead: CancellationToken) -> io::Result<Syncer> {
         let shared = Arc::new(Shared::default());
         let of_thread = shared.clone();
-        std::thread::Builder::new().name("journal".into()).spawn(move || of_thread.run(&dead))?;
+        std::thread::Builder::new().name("journal".into()).spawn(move || {
+            // Nobody would be told of anything any more, and all would wait.
+            if catch_unwind(AssertUnwindSafe(|| of_thread.run(&dead))).is_err() {
+                tracing::error!("the thread that brings the journal to the disk has died");
+                dead.cancel();
+            }
+        })?;
         Ok(Syncer { shared })
     }
 
-    /// Entries of a message were written to `file`.
-    pub(in crate::store::sqlite) fn entries(&self, file: &Arc<File>, tail: &Arc<Tail>, upto: Position) {
-        self.shared.add(file, |queue| queue.tails.push((tail.clone(), upto)));
+    /// Entries of a message were written to `segment`.
+    pub(in crate::store::sqlite) fn entries(&self, segment: &Arc<Segment>, tail: &Arc<Tail>, upto: Position) {
+        self.shared.add(segment, |queue| queue.tails.push((tail.clone(), upto)));
     }
 
-    /// Something was written to `file` that is waited for.
-    pub(in crate::store::sqlite) fn wait(&self, file: &Arc<File>) -> oneshot::Receiver<()> {
+    /// Something was written to `segment` that is waited for.
+    pub(in crate::store::sqlite) fn wait(&self, segment: &Arc<Segment>) -> oneshot::Receiver<()> {
         let (done, waiting) = oneshot::channel();
-        self.shared.add(file, |queue| queue.waiting.push(done));
+        self.shared.add(segment, |queue| queue.waiting.push(done));
         waiting
     }
 }
@@ -59,10 +67,10 @@ impl Drop for Syncer {
 }
 
 impl Shared {
-    fn add(&self, file: &Arc<File>, add: impl FnOnce(&mut Queue)) {
+    fn add(&self, segment: &Arc<Segment>, add: impl FnOnce(&mut Queue)) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if !queue.files.iter().any(|known| Arc::ptr_eq(known, file)) {
-            queue.files.push(file.clone());
+        if !queue.segments.iter().any(|known| Arc::ptr_eq(known, segment)) {
+            queue.segments.push(segment.clone());
         }
         add(&mut queue);
         drop(queue);
@@ -72,19 +80,25 @@ impl Shared {
     fn run(&self, dead: &CancellationToken) {
         loop {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let idle = |queue: &mut Queue| queue.files.is_empty() && !queue.closed;
+            let idle = |queue: &mut Queue| queue.segments.is_empty() && !queue.closed;
             let waited = self.more.wait_while(queue, idle);
             let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
-            if queue.files.is_empty() {
+            if queue.segments.is_empty() {
                 return;
             }
             let closed = queue.closed;
-            let Queue { files, tails, waiting, .. } = std::mem::take(&mut *queue);
+            let Queue { segments, tails, waiting, .. } = std::mem::take(&mut *queue);
             queue.closed = closed;
             drop(queue);
             fail::point("sync.before");
             // After a sync that failed nobody knows what is on the disk.
-            if let Err(error) = files.iter().try_for_each(|file| file.sync_data()) {
+            let synced = segments.iter().try_for_each(|segment| {
+                let length = segment.length();
+                segment.file.sync_data()?;
+                segment.synced.store(length, Ordering::Release);
+                io::Result::Ok(())
+            });
+            if let Err(error) = synced {
                 tracing::error!(%error, "the journal cannot be brought to the disk");
                 dead.cancel();
                 return;

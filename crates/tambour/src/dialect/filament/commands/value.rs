@@ -1,45 +1,144 @@
-//! A value of a command.
+//! A value of a command. It is read, never computed (R-81).
 
 use serde_json::Value;
 
-use super::sum::sum;
+use crate::finding::Doubt;
 use crate::lex::space::trim;
 use crate::limits::Limits;
 use crate::repair::json;
+use crate::state::bounded;
 
 /// A text without the quotes around it.
 pub(super) fn unquoted(text: &str) -> &str {
-    let text = trim(text);
-    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'));
-    let inner = quote.and_then(|quote| text[1..].strip_suffix(quote));
-    inner.unwrap_or(text)
+    quoted(text).unwrap_or(trim(text))
 }
 
-/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript, a sum; else the text itself.
-pub(super) fn read(text: &str, limits: &Limits) -> Value {
+/// What stands between quotes that hold all of a text.
+fn quoted(text: &str) -> Option<&str> {
+    let text = trim(text);
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
+    let (mut escaped, inner) = (false, &text[1..]);
+    let end = inner.char_indices().find(|(_, c)| {
+        let ends = *c == quote && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    });
+    end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
+}
+
+/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
+///
+/// # Errors
+/// What would have to be computed, or guessed, in words.
+pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     match text {
-        "true" => return Value::Bool(true),
-        "false" => return Value::Bool(false),
-        "null" | "undefined" => return Value::Null,
+        "true" => return Ok(Value::Bool(true)),
+        "false" => return Ok(Value::Bool(false)),
+        "null" | "undefined" => return Ok(Value::Null),
         _ => {}
     }
-    if let Ok(value) = serde_json::from_str(text) {
-        return value;
+    if let Ok(value) = serde_json::from_str(text).or_else(|_| serde_json::from_str(&bounded(text))) {
+        return Ok(value);
     }
     if text.starts_with(['\'', '`', '"']) {
-        return Value::String(unescaped(unquoted(text)));
+        return match quoted(text) {
+            Some(inner) if !(text.starts_with('`') && inner.contains("${")) => {
+                Ok(Value::String(unescaped(inner, Unknown::Kept)))
+            }
+            _ => Err("it is computed of several parts".to_owned()),
+        };
     }
     if text.starts_with(['[', '{']) {
-        let found = json::find(text, limits);
-        if let Some(value) = found.value.filter(|value| value.is_array() || value.is_object()) {
-            return value;
-        }
+        return literal(text, limits);
     }
-    sum(text).map_or_else(|| Value::from(text), Value::Number)
+    if let Some(number) = signed(text) {
+        return Ok(number);
+    }
+    if is_computed(text) {
+        return Err("it would have to be computed".to_owned());
+    }
+    Ok(Value::from(text))
+}
+
+/// An object or a list as JavaScript writes it.
+fn literal(text: &str, limits: &Limits) -> Result<Value, String> {
+    let found = json::find(text, limits);
+    if let Some(doubt) = found.doubts.iter().find(|one| one.doubt != Doubt::DuplicateKey) {
+        return Err(doubt.message.clone());
+    }
+    let whole = found.span.start == 0 && found.span.end == text.len() && !found.closed_by_us;
+    match found.value.filter(|value| whole && (value.is_array() || value.is_object())) {
+        Some(value) => Ok(value),
+        None => Err("it is no list and no object".to_owned()),
+    }
+}
+
+/// `+5`, `.5` and `-.5`, which are numbers as they stand.
+fn signed(text: &str) -> Option<Value> {
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),
+        None => ("", text),
+    };
+    let zero = if digits.starts_with('.') { "0" } else { "" };
+    let begins = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
+    begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
+}
+
+/// Functions that MVU computes with, and names of JavaScript that begin a computation.
+const FUNCTIONS: &[&str] = &["sqrt", "abs", "round", "floor", "ceil", "min", "max", "pow"];
+const OBJECTS: &[&str] = &["Math.", "math.", "Date.", "new ", "Number(", "parseInt(", "parseFloat(", "_."];
+
+/// Whether a text is a sum or another computation. A date is none.
+fn is_computed(text: &str) -> bool {
+    if OBJECTS.iter().any(|start| text.starts_with(start)) {
+        return true;
+    }
+    let mut rest = text;
+    let (mut digits, mut signs) = (false, false);
+    while let Some(c) = rest.chars().next() {
+        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        if letters > 0 {
+            if !FUNCTIONS.contains(&&rest[..letters]) || !trim(&rest[letters..]).starts_with('(') {
+                return false;
+            }
+            signs = true;
+            rest = &rest[letters..];
+            continue;
+        }
+        match c {
+            '0'..='9' => digits = true,
+            '+' | '-' | '*' | '/' | '%' => signs |= !trim(&rest[1..]).is_empty(),
+            '.' | ',' | '(' | ')' | ' ' | '\t' => {}
+            _ => return false,
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    digits && signs && !is_date(text)
+}
+
+/// Whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with blanks around it.
+fn is_date(text: &str) -> bool {
+    let day = |sign: char| {
+        let parts: Vec<&str> = trim(text).split(sign).collect();
+        let number = |part: &&str, most: usize| {
+            (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        matches!(&parts[..], [year, month, day]
+            if number(year, 4) && year.len() == 4 && number(month, 2) && number(day, 2))
+    };
+    ['-', '/', '.'].into_iter().any(day)
+}
+
+/// What becomes of an escape that means nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    Kept,
+    /// Its backslash is left out, as in JavaScript.
+    Undone,
 }
 
 /// A text whose quotes and line breaks are escaped.
-fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str, unknown: Unknown) -> String {
     let mut result = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -51,6 +150,7 @@ fn unescaped(text: &str) -> String {
             Some('n') => result.push('\n'),
             Some('t') => result.push('\t'),
             Some(c @ ('\'' | '"' | '`' | '\\')) => result.push(c),
+            Some(c) if unknown == Unknown::Undone => result.push(c),
             Some(c) => result.extend(['\\', c]),
             None => result.push('\\'),
         }

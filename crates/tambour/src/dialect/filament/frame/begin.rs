@@ -93,9 +93,10 @@ impl Frame {
     /// A thought or the content begins, or goes on.
     pub(super) fn open(&mut self, kind: Kind, open: Open, joined: bool, out: &mut dyn Output) {
         self.prose.restart();
+        self.remark = false;
         if kind == Kind::Content {
             if joined {
-                self.content.join()
+                self.content.join(self.between)
             } else {
                 self.content.part()
             }
@@ -104,6 +105,7 @@ impl Frame {
             }
             self.mode = Mode::Content(open);
         } else {
+            self.joint = joined && self.between;
             self.mode = Mode::Thought(open);
         }
     }
@@ -158,6 +160,9 @@ impl Frame {
     pub(super) fn unopened(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = format!("`{}` closes nothing", tag.raw);
         report(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
+        if self.known(tag).is_some_and(|known| known.kind == Kind::Thought) {
+            self.withdraw_calls(tag.raw, out);
+        }
         self.content.gap();
         if let Mode::Block(block) = &mut self.mode {
             // What follows keeps its place.

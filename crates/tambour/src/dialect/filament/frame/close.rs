@@ -25,7 +25,9 @@ impl Frame {
     }
 
     fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn Output) {
-        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`<{name}>` is not closed"));
+        // A mark that is no tag is named as it is.
+        let tag = if name.starts_with(char::is_alphanumeric) { format!("<{name}>") } else { name.to_owned() };
+        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
         out.report(found.repaired("closed here"));
     }
 
@@ -45,6 +47,7 @@ impl Frame {
 
     fn ended(&mut self, open: &Open, closed: bool, end: usize, out: &mut dyn Output) {
         self.closed = None;
+        self.between = false;
         match &open.tag {
             Some((name, at, _)) if !closed => self.report_unclosed(name, *at, end, out),
             Some(_) => {}

@@ -5,6 +5,7 @@ use super::super::call::Waiting;
 use super::super::rules;
 use super::super::tags::Kind;
 use super::super::{choice, parts, update};
+use super::draft::DraftEnd;
 use super::{Frame, Mode};
 use crate::dialect::{Action, Intent, Output};
 use crate::finding::Report;
@@ -20,10 +21,18 @@ impl Frame {
 
     /// The end of the reply, at `end`. `cut`: it did not end by itself.
     pub(in super::super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn Output) {
-        while let Some((counts, kept)) = self.prose.end() {
-            self.decided(counts, &kept, out);
+        self.words_end(out);
+        loop {
+            while let Some((counts, kept)) = self.prose.end() {
+                self.decided(counts, &kept, out);
+            }
+            self.fence_ends(out);
+            match &self.draft {
+                None => break,
+                Some(_) if cut => self.keep_draft(DraftEnd::Cut, out),
+                Some(_) => self.read_draft(out),
+            }
         }
-        self.fence_ends(out);
         if self.comment.is_some() {
             self.comment_ends(false, end.offset, out);
         }

@@ -4,11 +4,12 @@ use super::super::block::{Block, Quotes};
 use super::super::prose::Stand;
 use super::super::rules;
 use super::super::tags::{Form, Kind, Known, Meaning};
+use super::draft::DraftEnd;
 use super::{Comment, Frame, Mode, report};
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
-use crate::lex::marks::{Effect, of_tag};
+use crate::lex::marks::{Effect, Kind as MarkKind, Mark, of_tag};
 use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::{is_space, trim};
 use crate::span::{At, Place};
@@ -38,12 +39,33 @@ impl Frame {
                 Stand::Undecided => self.prose.hold_span(&token, at.get()),
                 Stand::Span | Stand::Fence => self.plain(token.raw(), at, out),
             },
+            Token::Reasoning(raw, mark) if self.word_counts(mark) => match self.prose.stand() {
+                Stand::Markup => self.markup(token, at.get(), out),
+                Stand::Undecided => self.prose.hold_span(&token, at.get()),
+                Stand::Span | Stand::Fence => self.plain(raw, at, out),
+            },
             Token::Tag(tag) if self.is_loose() => {
                 let place = at.get();
                 self.unknown_outside(&tag, place, out);
                 self.plain(tag.raw, At::from(place), out);
             }
-            _ => self.plain(token.raw(), at, out),
+            _ => {
+                if let (Token::CommentOpen | Token::CommentClose, Mode::Thought(_)) = (&token, &self.mode) {
+                    self.remark = matches!(token, Token::CommentOpen);
+                }
+                self.plain(token.raw(), at, out);
+            }
+        }
+    }
+
+    /// Whether a mark of reasoning that is no tag may count: in a thought, or where one begins, at the start of a line.
+    fn word_counts(&self, mark: Mark) -> bool {
+        match &self.mode {
+            Mode::Thought(_) => true,
+            Mode::Content(open) => {
+                open.tag.is_none() && mark.kind == MarkKind::Open && self.prose.line_blank()
+            }
+            _ => false,
         }
     }
 
@@ -55,7 +77,7 @@ impl Frame {
     /// Reports a tag that the structure does not know, in text that no tag holds.
     fn unknown_outside(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let html = INLINE.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
-        if html || tag.kind == TagKind::Close || self.prose.stand() != Stand::Markup {
+        if html || tag.kind == TagKind::Close || self.draft.is_some() || self.prose.stand() != Stand::Markup {
             return;
         }
         let message = format!("`{}` is no tag of the structure", tag.name);
@@ -100,6 +122,9 @@ impl Frame {
 
     /// A tag, or the beginning of a comment, that is no code.
     pub(super) fn markup(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+        if let Token::Reasoning(raw, mark) = token {
+            return self.word(raw, mark, at, out);
+        }
         let Token::Tag(tag) = token else {
             self.content.gap();
             self.comment = Some(Comment { text: String::new(), at, line_blank: false });
@@ -114,7 +139,13 @@ impl Frame {
             block.quotes = Quotes::default();
             return self.block_tag(&token, &tag, at, out);
         }
-        let known = match self.tags.meaning(&tag) {
+        let meaning = self.tags.meaning(&tag);
+        let known = self.known(&tag).or_else(|| self.tags.html_status(&tag));
+        let draft = !matches!(meaning, Meaning::Reasoning(_)) && self.is_drafted(&tag, known, at);
+        if draft || self.is_quoted(&tag, known) {
+            return self.plain(tag.raw, At::from(at), out);
+        }
+        let known = match meaning {
             Meaning::Known(known) => known,
             Meaning::Reasoning(known) if matches!(self.mode, Mode::Thought(_)) => {
                 let mark = of_tag(tag.name, tag.kind == TagKind::Close);
@@ -132,7 +163,12 @@ impl Frame {
             }
         };
         if tag.kind == TagKind::Close {
+            self.keep_draft(DraftEnd::Mark, out);
             return self.closing(&tag, known, at, out);
+        }
+        if self.has_draft() {
+            self.read_draft(out);
+            return self.token(token, At::from(at), out);
         }
         if known.kind == Kind::Details && matches!(self.mode, Mode::Content(_)) {
             // The content goes on behind it.
@@ -140,6 +176,15 @@ impl Frame {
         }
         self.leave(at.offset, out);
         self.token(token, At::from(at), out);
+    }
+
+    /// Whether a tag of a block in the content, or what closes one, stands in a quotation: it is an example.
+    fn is_quoted(&self, tag: &Tag<'_>, known: Option<Known>) -> bool {
+        let block = known.is_some_and(|known| {
+            !matches!(known.kind, Kind::Thought | Kind::Content)
+                && (known.kind != Kind::Details || tag.kind == TagKind::Close)
+        });
+        block && matches!(self.mode, Mode::Content(_)) && self.prose.is_quoted()
     }
 
     /// A closing tag in a thought or the content.

@@ -1,12 +1,14 @@
 //! The top level of a reply: which element is open, what tags do there, and where text goes.
 //!
-//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `close` what becomes of it, `end` the end of the reply.
+//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `draft` a block in a thought, `words` marks that are no tags, `close` what becomes of an element, `end` the end of the reply.
 
 mod begin;
 mod close;
+mod draft;
 mod end;
 mod inside;
 mod outside;
+mod words;
 
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ use crate::lex::marks::{Mark, Open as Marks};
 use crate::lex::markup::{Names, Tag, Token};
 use crate::options::Options;
 use crate::span::{At, Place};
+use draft::Draft;
+use words::Words;
 
 /// The reader of a reply.
 pub(super) struct Frame {
@@ -55,6 +59,18 @@ pub(super) struct Frame {
     calls: Vec<Waiting>,
     /// Whether a comment was longer than it may be.
     long_comment: bool,
+    /// An acting block in the open thought, and what follows it.
+    draft: Option<Draft>,
+    words: Words,
+    /// How often the text under way was held as a draft that was none.
+    reads: usize,
+    /// Whether a line break came since an element closed, and whether one is due in a thought that goes on.
+    between: bool,
+    joint: bool,
+    /// Whether the thinking so far ends with a line break.
+    thought_line: bool,
+    /// Whether a comment is open in the thought: blocks in it are examples.
+    remark: bool,
 }
 
 /// What is open.
@@ -115,6 +131,13 @@ impl Frame {
             head: String::new(),
             calls: Vec::new(),
             long_comment: false,
+            draft: None,
+            words: Words::default(),
+            reads: 0,
+            between: false,
+            joint: false,
+            thought_line: false,
+            remark: false,
             cx,
         }
     }
@@ -133,22 +156,32 @@ impl Frame {
     pub(super) fn held(&self) -> usize {
         let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
         let comment = self.comment.as_ref().map_or(0, |comment| comment.text.len());
-        self.prose.held() + self.content.held() + line + comment
+        let draft = self.draft.as_ref().map_or(0, Draft::held);
+        self.prose.held() + self.content.held() + line + comment + draft + self.words.held()
     }
 
     /// Text in which no tag begins: whether it goes on with a thought or the content, whatever its place is.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
-        if self.prose.holds() || self.comment.is_some() {
+        if self.prose.holds() || self.comment.is_some() || self.draft.is_some() {
             return false;
         }
-        match &mut self.mode {
+        match &self.mode {
             Mode::Content(Open { tag: Some(_), .. }) => {
                 if !self.content.flow(text, out) {
                     return false;
                 }
             }
-            Mode::Thought(Open { begun: true, tag: Some(_), .. }) => out.intent(Intent::PhaseText(text)),
+            Mode::Thought(Open { begun: true, tag: Some(_), .. }) => {
+                if !self.passes_words(text) {
+                    return false;
+                }
+                if self.joint {
+                    return false;
+                }
+                self.thought_line = text.ends_with('\n');
+                out.intent(Intent::PhaseText(text));
+            }
             _ => return false,
         }
         self.prose.text(text);
@@ -223,25 +256,10 @@ impl Frame {
             return;
         }
         self.prose.text(text);
-        let limit = self.cx.options.limits.value;
-        match &mut self.mode {
+        match &self.mode {
             Mode::Outside => {}
             Mode::Content(_) => self.content.text(text, at, out),
-            Mode::Thought(open) => {
-                let text =
-                    if open.begun { text } else { text.trim_start_matches(crate::lex::space::is_space) };
-                if text.is_empty() {
-                    return;
-                }
-                if !std::mem::replace(&mut open.begun, true) {
-                    out.intent(Intent::Phase("".into(), open.from));
-                }
-                if open.tag.is_none() && self.head.len() < limit {
-                    let room = text.floor_char_boundary(limit - self.head.len());
-                    self.head.push_str(&text[..room]);
-                }
-                out.intent(Intent::PhaseText(text));
-            }
+            Mode::Thought(_) => self.thought_text(text, out),
             Mode::Block(_) => self.block_text(text, at, out),
         }
     }

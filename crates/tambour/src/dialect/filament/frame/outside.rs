@@ -53,6 +53,7 @@ impl Frame {
                     self.token(token, At::from(at), out);
                 }
             },
+            Token::Reasoning(raw, mark) => self.word(raw, mark, at, out),
             _ => self.free_text(token.raw(), at, out),
         }
     }
@@ -78,6 +79,7 @@ impl Frame {
     /// Text between elements; the bytes read.
     fn first_text(&mut self, text: &str, at: Place, out: &mut dyn Output) -> usize {
         let blank = text.len() - text.trim_start_matches(is_space).len();
+        self.between |= text[..blank].contains('\n');
         if blank == text.len() {
             return blank;
         }
@@ -192,7 +194,11 @@ impl Frame {
             Token::Tag(tag)
                 if self.fence_line.as_ref().is_some_and(|line| line.whole)
                     && tag.kind != TagKind::Close
-                    && self.known(&tag).is_some() =>
+                    && self.known(&tag).is_some_and(|known| {
+                        // Behind text an acting block in a fence is an example.
+                        matches!(self.mode, Mode::Outside)
+                            || matches!(known.kind, Kind::Thought | Kind::Content)
+                    }) =>
             {
                 let Some(FenceLine { raw, at: from, .. }) = self.fence_line.take() else { return };
                 let shown = raw.trim_end();

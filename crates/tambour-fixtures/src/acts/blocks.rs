@@ -1,0 +1,275 @@
+//! Blocks that act, valid ones and those whose own text is at fault.
+
+use super::action::level;
+use super::replies::Zone;
+use crate::words::json::Writer;
+use crate::words::{Words, find};
+
+/// A block as it is written.
+pub(super) struct Written {
+    pub(super) text: String,
+    /// Bytes of it that must have come before it may act.
+    pub(super) whole: usize,
+    /// [`Zone::Plain`], or what is wrong with it.
+    pub(super) fault: Zone,
+    /// Whether it is only shown: as much of it as there is, where the reply ended by itself (F-204).
+    pub(super) shown: bool,
+}
+
+impl Written {
+    fn new(text: String, whole: usize, fault: Zone) -> Written {
+        Written { text, whole, fault, shown: false }
+    }
+
+    fn shown(text: String) -> Written {
+        Written { whole: text.len(), text, fault: Zone::Plain, shown: true }
+    }
+
+    /// On one line, for places that end with it.
+    pub(super) fn flat(mut self) -> Written {
+        self.text = self.text.replace('\n', " ");
+        self
+    }
+}
+
+/// Values that are written in a way of which only a guess can be read. `@` is a marker word.
+const GUESSES: &[&str] = &[
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e400",
+    "100 - 30",
+    "2 * 50",
+    "@ said so",
+    "go to @",
+    "\"say \"@\" twice\"",
+    "\"@\" + \"b\"",
+    "\"@, \"x\"",
+];
+
+/// A value that only a guess can be read of.
+fn guess(words: &mut Words) -> String {
+    let guess = words.pick(GUESSES);
+    if guess.contains('@') { guess.replace('@', &words.word()) } else { guess.to_owned() }
+}
+
+/// The fault of a block, of those that its kind knows: most have none.
+fn fault(words: &mut Words, known: &[Zone]) -> Zone {
+    if words.once_in(3) { *words.random().pick(known) } else { Zone::Plain }
+}
+
+/// A block of Filament.
+pub(super) fn filament(words: &mut Words) -> Written {
+    match words.below(8) {
+        0 | 1 => update(words),
+        2 => commands(words),
+        3 | 4 => {
+            let call = call_fields(words);
+            let (name, args) = (&call.name, &call.args);
+            let text = format!("<tool_call name=\"{name}\">\n{args}\n</tool_call>");
+            let whole = text.len() - "\n</tool_call>".len();
+            Written::new(text, whole, call.fault)
+        }
+        5 => {
+            let (mood, place) = (words.line(), words.word());
+            let text = format!("<status_bar>\n<mood>{mood}</mood>\n<where>{place}</where>\n</status_bar>");
+            Written::shown(text)
+        }
+        6 => {
+            let ask = words.line();
+            let options: String = (0..1 + words.below(3))
+                .map(|number| format!("<option id=\"o{number}\">{}</option>\n", words.line()))
+                .collect();
+            let text = format!("<choice>\n<prompt>{ask}</prompt>\n<options>\n{options}</options>\n</choice>");
+            Written::shown(text)
+        }
+        _ => {
+            let line = words.line();
+            let mut json = Writer::new(words, false);
+            let fields = [("title", json.string(&line)), ("more", json.any(1))];
+            let props = json.object(&fields);
+            let text = format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>");
+            Written::shown(text)
+        }
+    }
+}
+
+/// Operations, one of which may hold a guess; then it is the only one, since it is refused alone (R-81).
+fn update(words: &mut Words) -> Written {
+    let fault = fault(words, &[Zone::Guessed]);
+    let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
+    let analysis =
+        if words.once_in(2) { format!("<analysis>{}</analysis>\n", words.line()) } else { String::new() };
+    let mut json = Writer::new(words, false);
+    let count = if fault == Zone::Plain { 1 + json.words().below(3) } else { 1 };
+    let mut operations = Vec::new();
+    for _ in 0..count {
+        let (path, line) = (json.words().word(), json.words().line());
+        let value = match fault {
+            Zone::Guessed => guess(json.words()),
+            _ if json.words().once_in(3) => json.any(1),
+            _ => json.string(&line),
+        };
+        let op = json.words().pick(&["SET", "PUSH"]);
+        operations.push(json.list(&[format!("\"{op}\""), format!("\"{path}\""), value]));
+    }
+    let list = json.list(&operations);
+    let text = format!("<{name}>\n{analysis}{list}\n</{name}>");
+    let whole = text.len() - format!("\n</{name}>").len();
+    Written::new(text, whole, fault)
+}
+
+/// Commands, each of which stands alone.
+fn commands(words: &mut Words) -> Written {
+    let (path, text, why) = (words.word(), words.word(), words.line());
+    let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
+    let whole = text.find("//").unwrap_or(text.len());
+    Written::new(text, whole, Zone::Plain)
+}
+
+struct CallFields {
+    name: &'static str,
+    args: String,
+    fault: Zone,
+}
+
+/// Name and arguments of a call.
+fn call_fields(words: &mut Words) -> CallFields {
+    let fault = fault(words, &[Zone::Guessed, Zone::Doubled, Zone::Unregistered]);
+    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
+    let (prose, line) = (words.prose(), words.line());
+    let mut json = Writer::new(words, false);
+    let text = json.string(&prose);
+    let mut fields = vec![("text", text)];
+    match fault {
+        Zone::Guessed => fields.push(("more", guess(json.words()))),
+        Zone::Doubled => fields.push(("text", json.string(&line))),
+        _ => fields.push(("more", json.any(1))),
+    }
+    if json.words().once_in(2) {
+        fields.reverse();
+    }
+    CallFields { name, args: json.object(&fields), fault }
+}
+
+/// Forms of calls that model families write.
+const FORMS: usize = 9;
+
+/// A call in the form of a model family. `spans`: it is to stand in a code span, so that it holds no backticks.
+pub(super) fn toolcall(words: &mut Words, spans: bool) -> Written {
+    let form = match words.below(FORMS) {
+        3 if spans => 0,
+        form => form,
+    };
+    if form >= 6 {
+        return tagged_call(words, form);
+    }
+    let CallFields { name, args, mut fault } = call_fields(words);
+    let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
+    if fault == Zone::Plain && matches!(form, 0 | 2) && words.once_in(8) {
+        // R-95: two names, one of which might be the right one.
+        call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
+        fault = Zone::Doubled;
+    }
+    let text = match form {
+        0 => format!("<tool_call>\n{call}\n</tool_call>"),
+        1 => format!("[TOOL_CALLS]{name}[ARGS]{args}"),
+        2 => format!("[TOOL_CALLS] [{call}]"),
+        3 => format!(
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{args}\n```\
+             <｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        ),
+        4 => format!(
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>\
+             {args}<|tool_call_end|><|tool_calls_section_end|>"
+        ),
+        _ => format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{args}<|call|>"),
+    };
+    let whole = text.rfind(&args).map_or(text.len(), |at| at + args.len());
+    Written::new(text, whole, fault)
+}
+
+/// A call whose arguments stand between tags, or in code of Python.
+fn tagged_call(words: &mut Words, form: usize) -> Written {
+    let fault = fault(words, &[Zone::Doubled, Zone::Unregistered]);
+    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
+    let (line, again) = (words.line(), words.line());
+    let twice = fault == Zone::Doubled;
+    let text = match form {
+        6 => {
+            let parameter = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
+            let again = if twice { parameter(&again) } else { String::new() };
+            format!("<tool_call>\n<function={name}>\n{}{again}</function>\n</tool_call>", parameter(&line))
+        }
+        7 => {
+            let parameter = |line: &str| format!("<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n");
+            let again = if twice { parameter(&again) } else { String::new() };
+            format!("<tool_call>{name}\n{}{again}</tool_call>", parameter(&line))
+        }
+        _ => {
+            let bare = |line: &str| line.replace(['"', '\\'], "");
+            let again = if twice { format!("text=\"{}\", ", bare(&again)) } else { String::new() };
+            format!("<|python_start|>[{name}(text=\"{}\", {again}n=1)]<|python_end|>", bare(&line))
+        }
+    };
+    let end = ["</parameter>\n</function>", "</arg_value>\n</tool_call>", ")]<|python_end|>"];
+    let whole = end.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
+    Written::new(text, whole, fault)
+}
+
+/// A plan that calls a tool.
+pub(super) fn plan(words: &mut Words) -> Written {
+    let CallFields { name, args, mut fault } = call_fields(words);
+    let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
+    let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
+    let mut wrapped = false;
+    if fault == Zone::Plain && words.once_in(4) {
+        fault = Zone::Doubled;
+        match words.below(3) {
+            0 => call.insert(0, ("name", "\"other\"".to_owned())),
+            1 => mode.insert(0, ("response_mode", "\"KNOWLEDGE_QA\"".to_owned())),
+            _ => (fault, wrapped) = (Zone::Wrapped, true),
+        }
+    }
+    let thought = words.line();
+    let mut json = Writer::new(words, false);
+    let mut fields = vec![("thought", json.string(&thought))];
+    fields.append(&mut mode);
+    fields.push(("direct_response", "null".to_owned()));
+    let call = json.object(&call);
+    fields.push(("tool_calls", json.list(&[call])));
+    let mut text = json.object(&fields);
+    if wrapped {
+        text = json.object(&[("wrong_output", text)]);
+    }
+    let whole = text.len();
+    Written::new(text, whole, fault)
+}
+
+/// An answer that ends a round.
+pub(super) fn answer(words: &mut Words) -> Written {
+    let number = words.word();
+    let number = find(number.as_bytes()).next().map_or(0, |(_, word)| word);
+    let (line, reason, message) = (words.line(), words.line(), words.line());
+    let mut json = Writer::new(words, false);
+    let assessment = [
+        ("understanding_level", level(number)),
+        ("has_questions", "false".to_owned()),
+        ("expressed_understanding", "true".to_owned()),
+        ("reasoning", json.string(&line)),
+    ];
+    let assessment = json.object(&assessment);
+    let message = json.string(&message);
+    let response = json.object(&[("咨询师", message)]);
+    let mut fields = vec![
+        ("assessment", assessment),
+        ("response", response),
+        ("should_exit", "true".to_owned()),
+        ("exit_reason", json.string(&reason)),
+    ];
+    let at = json.words().below(fields.len());
+    fields.rotate_left(at);
+    let text = json.object(&fields);
+    let whole = text.len();
+    Written::new(text, whole, Zone::Plain)
+}

@@ -1,0 +1,130 @@
+//! Values that stand in a reply literally: quoted texts, texts between tags, numbers.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+/// The literals of a reply. There are more of them than its values: every quote is taken for the beginning of one.
+pub(super) struct Literals {
+    texts: HashSet<String>,
+    numbers: Vec<f64>,
+}
+
+/// Quotes that begin a text, with those that end it.
+const QUOTES: &[(char, &[char])] = &[
+    ('"', &['"']),
+    ('\'', &['\'']),
+    ('`', &['`']),
+    ('“', &['”', '“', '"']),
+    ('”', &['”', '“', '"']),
+    ('＂', &['＂', '"']),
+    ('‘', &['’', '‘', '\'']),
+    ('’', &['’', '‘', '\'']),
+];
+
+/// How deep texts in texts are looked into: arguments may be JSON in a string.
+const DEPTH: usize = 3;
+
+impl Literals {
+    pub(super) fn of(text: &str) -> Literals {
+        let mut found = Literals { texts: HashSet::new(), numbers: numbers(text) };
+        found.collect(text, 0);
+        found
+    }
+
+    fn collect(&mut self, text: &str, depth: usize) {
+        if depth == DEPTH {
+            return;
+        }
+        for (at, c) in text.char_indices() {
+            if let Some((_, ends)) = QUOTES.iter().find(|(open, _)| *open == c)
+                && let Some(inner) = decoded(&text[at + c.len_utf8()..], ends)
+            {
+                if inner.contains(['"', '\'']) && !self.texts.contains(&inner) {
+                    self.numbers.extend(numbers(&inner));
+                    self.collect(&inner, depth + 1);
+                }
+                self.texts.insert(inner);
+            }
+        }
+    }
+
+    /// What of a value does not stand there; `tagged`: texts may stand between tags of this reply too.
+    pub(super) fn missing(&self, value: &Value, tagged: Option<&str>) -> Option<String> {
+        match value {
+            Value::Array(items) => items.iter().find_map(|item| self.missing(item, tagged)),
+            Value::Object(fields) => fields.values().find_map(|field| self.missing(field, tagged)),
+            Value::String(text) => {
+                let there = self.texts.contains(text) || tagged.is_some_and(|reply| between(reply, text));
+                (!there).then(|| format!("{text:?}"))
+            }
+            Value::Number(number) => {
+                let value = number.as_f64();
+                (!self.numbers.iter().any(|known| Some(*known) == value)).then(|| number.to_string())
+            }
+            Value::Null | Value::Bool(_) => None,
+        }
+    }
+}
+
+/// Whether a text stands between the end of one tag and the beginning of another.
+fn between(reply: &str, text: &str) -> bool {
+    let text = text.trim();
+    let space = |c: char| c.is_whitespace();
+    text.is_empty()
+        || reply.match_indices(text).any(|(at, _)| {
+            let (before, behind) = (reply[..at].trim_end_matches(space), &reply[at + text.len()..]);
+            before.ends_with(['>', ']', '|']) && behind.trim_start_matches(space).starts_with('<')
+        })
+}
+
+/// The text up to one of these quotes, without its escapes.
+fn decoded(text: &str, ends: &[char]) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if ends.contains(&c) {
+            return Some(out);
+        }
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next()? {
+            'n' => out.push('\n'),
+            't' => out.push('\t'),
+            'r' => out.push('\r'),
+            'b' => out.push('\u{8}'),
+            'f' => out.push('\u{c}'),
+            'u' => {
+                let mut rest = chars.as_str();
+                let first = hex(rest);
+                let unit = first.unwrap_or(0xFFFD);
+                if first.is_some() {
+                    rest = &rest[4..];
+                }
+                let pair = (0xD800..0xDC00).contains(&unit);
+                let second = rest.strip_prefix("\\u").and_then(hex).filter(|_| pair);
+                if let Some(second) = second.filter(|second| (0xDC00..0xE000).contains(second)) {
+                    rest = &rest[6..];
+                    let code = 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
+                    out.push(char::from_u32(code).unwrap_or('\u{FFFD}'));
+                } else {
+                    out.push(char::from_u32(unit).unwrap_or('\u{FFFD}'));
+                }
+                chars = rest.chars();
+            }
+            other => out.push(other),
+        }
+    }
+    None
+}
+
+fn hex(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.get(..4)?, 16).ok()
+}
+
+fn numbers(text: &str) -> Vec<f64> {
+    let parts = text.split(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)));
+    parts.filter_map(|part| part.trim_end_matches('.').parse().ok()).collect()
+}

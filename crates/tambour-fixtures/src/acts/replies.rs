@@ -1,0 +1,405 @@
+//! Replies with blocks that act, each in a zone that is known.
+
+use super::blocks::{self, Written};
+use crate::words::{Word, Words, find, marker};
+
+/// Where a block stands, or what is wrong with its own text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Zone {
+    /// It may act.
+    Plain,
+    /// Between the marks of reasoning.
+    Reasoning,
+    /// Before a closing mark of reasoning that no mark opened.
+    Unopened,
+    /// In a fence.
+    Fence,
+    /// In a code span on one line.
+    Span,
+    /// In a code span of several lines.
+    LongSpan,
+    /// In a block quotation.
+    Quotation,
+    /// In an HTML comment.
+    Comment,
+    /// In the middle of a sentence.
+    Sentence,
+    /// In the final channel of Harmony.
+    FinalChannel,
+    /// A value of it can only be guessed.
+    Guessed,
+    /// Something stands there twice, of which one may count.
+    Doubled,
+    /// It calls a tool that nobody registered.
+    Unregistered,
+    /// Under a key that means no plan.
+    Wrapped,
+    /// In a reply of a dialect that has no actions.
+    Foreign,
+}
+
+impl Zone {
+    /// Whether the fault is in the text of the block itself, wherever it stands.
+    #[must_use]
+    pub fn is_own(self) -> bool {
+        matches!(self, Zone::Guessed | Zone::Doubled | Zone::Unregistered | Zone::Wrapped)
+    }
+}
+
+use Zone::*;
+
+/// What a dialect adds.
+struct Source {
+    dialect: &'static str,
+    /// A reply with blocks.
+    reply: fn(&mut Composer<'_>),
+    /// Zones in which its blocks must not act, all of which are tried.
+    zones: &'static [Zone],
+}
+
+const SOURCES: &[Source] = &[
+    Source {
+        dialect: "filament",
+        reply: filament,
+        zones: &[Reasoning, Fence, Span, Quotation, Comment, Guessed, Doubled, Unregistered],
+    },
+    Source {
+        dialect: "toolcall",
+        reply: toolcall,
+        zones: &[
+            Reasoning,
+            Unopened,
+            Fence,
+            Span,
+            LongSpan,
+            Quotation,
+            Comment,
+            Sentence,
+            FinalChannel,
+            Guessed,
+            Doubled,
+            Unregistered,
+        ],
+    },
+    Source {
+        dialect: "aiplan",
+        reply: aiplan,
+        zones: &[
+            Reasoning,
+            Unopened,
+            Span,
+            LongSpan,
+            Quotation,
+            Comment,
+            Sentence,
+            Guessed,
+            Doubled,
+            Unregistered,
+            Wrapped,
+        ],
+    },
+    Source {
+        dialect: "ai_say",
+        reply: ai_say,
+        zones: &[Reasoning, Unopened, Span, LongSpan, Quotation, Comment, Sentence],
+    },
+];
+
+/// Dialects without actions, which read the replies of all others.
+const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
+
+/// The zones that replies of the dialect try.
+#[must_use]
+pub fn zones(dialect: &str) -> Vec<Zone> {
+    match SOURCES.iter().find(|source| source.dialect == dialect) {
+        Some(source) => source.zones.to_vec(),
+        None if INERT.contains(&dialect) => vec![Foreign],
+        None => {
+            // `auto` never reads calls that are written as text.
+            let mut all: Vec<Zone> = SOURCES
+                .iter()
+                .filter(|source| source.dialect != "toolcall")
+                .flat_map(|source| source.zones.iter().copied())
+                .collect();
+            all.sort();
+            all.dedup();
+            all
+        }
+    }
+}
+
+/// A block in a reply.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Where it stands.
+    pub zone: Zone,
+    /// Its text, as it stands there.
+    pub text: String,
+    /// Its marker words.
+    pub words: Vec<Word>,
+    /// Where it begins.
+    pub start: usize,
+    /// Where what must have come before it may act ends.
+    pub whole: usize,
+    /// Where its zone ends.
+    pub end: usize,
+    /// Whether it is only shown, as much of it as there is.
+    pub shown: bool,
+}
+
+/// A reply before it is damaged.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// The text.
+    pub text: String,
+    /// Blocks in it.
+    pub blocks: Vec<Block>,
+}
+
+impl Reply {
+    /// A reply for the dialect.
+    #[must_use]
+    pub fn new(dialect: &str, words: &mut Words) -> Reply {
+        let source = match SOURCES.iter().find(|source| source.dialect == dialect) {
+            Some(source) => source,
+            None => &SOURCES[words.below(SOURCES.len())],
+        };
+        let mut composer = Composer { words, reply: Reply::default(), zones: source.zones };
+        (source.reply)(&mut composer);
+        let mut reply = composer.reply;
+        if INERT.contains(&dialect) || dialect == "auto" && source.dialect == "toolcall" {
+            reply.blocks.iter_mut().for_each(|block| block.zone = Foreign);
+        }
+        reply
+    }
+}
+
+/// A reply under way.
+struct Composer<'a> {
+    words: &'a mut Words,
+    reply: Reply,
+    zones: &'static [Zone],
+}
+
+/// Marks of reasoning, opening and closing.
+const MARKS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+];
+
+/// Those that are tags of Filament.
+const THOUGHTS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thought>", "</thought>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+];
+
+impl Composer<'_> {
+    fn put(&mut self, text: &str) {
+        self.reply.text.push_str(text);
+    }
+
+    /// Prose that opens nothing, and ends its line.
+    fn prose(&mut self) {
+        let prose = self.words.prose();
+        self.put(&prose);
+        self.put("\n");
+    }
+
+    /// Adds a block; its zone ends where `end` is called.
+    fn block(&mut self, zone: Zone, written: Written) {
+        let Written { text, whole, fault, shown } = written;
+        let zone = if zone == Plain { fault } else { zone };
+        let start = self.reply.text.len();
+        self.put(&text);
+        let words = words_of(&text);
+        let end = self.reply.text.len();
+        self.reply.blocks.push(Block { zone, text, words, start, whole: start + whole, end, shown });
+    }
+
+    /// The zone of the last block ends here.
+    fn end(&mut self) {
+        let end = self.reply.text.len();
+        if let Some(block) = self.reply.blocks.last_mut() {
+            block.end = end;
+        }
+    }
+
+    /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
+    fn quoted(&mut self, make: fn(&mut Words, bool) -> Written) {
+        let zone = *self.words.random().pick(&[Fence, Span, LongSpan, Quotation, Comment, Sentence]);
+        if !self.zones.contains(&zone) {
+            return;
+        }
+        let spans = matches!(zone, Span | LongSpan);
+        let written = make(self.words, spans);
+        match zone {
+            Fence => {
+                let (fence, language) = (self.words.pick(&["````", "~~~~"]), self.words.pick(&["", "xml"]));
+                self.put(&format!("\n{fence}{language}\n"));
+                self.block(zone, written);
+                self.put(&format!("\n{fence}\n"));
+            }
+            Span => {
+                self.put("You write `");
+                self.block(zone, written.flat());
+                self.put("` to do it.\n");
+            }
+            LongSpan => {
+                let line = self.words.line();
+                self.put(&format!("You write `{line}\n"));
+                self.block(zone, written.flat());
+                let line = self.words.line();
+                self.put(&format!("\n{line}` to do it.\n"));
+            }
+            Quotation => {
+                self.put("\n> ");
+                let Written { text, whole, fault, shown } = written;
+                let quoted = |text: &str| text.replace('\n', "\n> ");
+                let whole = quoted(&text[..whole]).len();
+                self.block(zone, Written { text: quoted(&text), whole, fault, shown });
+                self.put("\n\n");
+            }
+            Comment => {
+                self.put("\n<!-- ");
+                self.block(zone, written);
+                self.put(" -->\n");
+            }
+            _ => {
+                self.put("You would write ");
+                self.block(zone, written.flat());
+                self.put(" to do it.\n");
+            }
+        }
+        self.end();
+    }
+
+    /// Reasoning with a block, at the beginning of a reply.
+    fn reasoning(&mut self, marks: &[(&str, &str)], make: fn(&mut Words, bool) -> Written) {
+        let (open, close) = *self.words.random().pick(marks);
+        let unopened = self.zones.contains(&Unopened) && self.words.once_in(4);
+        if !unopened {
+            self.put(open);
+        }
+        self.put("\n");
+        self.prose();
+        let first = self.reply.blocks.len();
+        let zone = if unopened { Unopened } else { Reasoning };
+        for _ in 0..1 + self.words.below(2) {
+            let written = make(self.words, false);
+            self.block(zone, written);
+            self.put("\n");
+            self.prose();
+        }
+        self.put(if unopened { "</think>" } else { close });
+        self.put("\n");
+        let end = self.reply.text.len();
+        self.reply.blocks[first..].iter_mut().for_each(|block| block.end = end);
+    }
+}
+
+/// Marker words of a block, with those that its levels stand for.
+fn words_of(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = find(text.as_bytes()).map(|(_, word)| word).collect();
+    let levels =
+        text.match_indices("90.").filter_map(|(at, _)| text.get(at + 3..at + 7)?.parse::<Word>().ok());
+    words.extend(levels);
+    words
+}
+
+/// How often the words of a block stand in a text.
+pub(super) fn count(text: &[u8], word: Word) -> usize {
+    let level = super::action::level(word);
+    let number = |window: &[u8]| window == level.as_bytes();
+    find(text).filter(|(_, found)| *found == word).count()
+        + text.windows(level.len()).filter(|window| number(window)).count()
+}
+
+/// A word that stands nowhere, for planted faults.
+#[must_use]
+pub(super) fn shown(word: Word) -> String {
+    marker(word)
+}
+
+fn filament(composer: &mut Composer<'_>) {
+    let block = |words: &mut Words, _: bool| blocks::filament(words);
+    if composer.words.once_in(3) {
+        composer.reasoning(THOUGHTS, block);
+    }
+    composer.put("<content>\n");
+    for _ in 0..1 + composer.words.below(3) {
+        composer.prose();
+        composer.quoted(block);
+    }
+    composer.prose();
+    composer.put("</content>\n");
+    for _ in 0..composer.words.below(4) {
+        let written = blocks::filament(composer.words);
+        composer.block(Plain, written);
+        composer.put("\n");
+    }
+}
+
+fn toolcall(composer: &mut Composer<'_>) {
+    if composer.words.once_in(3) {
+        composer.reasoning(MARKS, blocks::toolcall);
+    }
+    for _ in 0..composer.words.below(3) {
+        composer.prose();
+        composer.quoted(blocks::toolcall);
+    }
+    if composer.words.once_in(2) {
+        composer.prose();
+    }
+    for _ in 0..composer.words.below(3) {
+        let written = blocks::toolcall(composer.words, false);
+        composer.block(Plain, written);
+        composer.put("\n");
+    }
+    if composer.words.once_in(6) {
+        composer.put("<|channel|>final<|message|>");
+        composer.prose();
+        let written = blocks::toolcall(composer.words, false);
+        composer.block(FinalChannel, written);
+        composer.put("\n<|end|>");
+        composer.end();
+    }
+}
+
+fn aiplan(composer: &mut Composer<'_>) {
+    objects(composer, |words, _| blocks::plan(words));
+}
+
+fn ai_say(composer: &mut Composer<'_>) {
+    objects(composer, |words, _| blocks::answer(words));
+}
+
+/// A reply that is one object, with others that are none of it.
+fn objects(composer: &mut Composer<'_>, make: fn(&mut Words, bool) -> Written) {
+    if composer.words.once_in(3) {
+        composer.reasoning(MARKS, make);
+    }
+    for _ in 0..composer.words.below(3) {
+        composer.prose();
+        composer.quoted(make);
+    }
+    if composer.words.once_in(2) {
+        let fence = composer.words.once_in(3);
+        composer.put(if fence { "\n```json\n" } else { "\n" });
+        let written = make(composer.words, false);
+        composer.block(Plain, written);
+        composer.put(if fence { "\n```\n" } else { "\n" });
+        if composer.words.once_in(3) {
+            composer.prose();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! One damaged reply with blocks, and the way it is read and written again.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use tambour::event::Joined;
+use tambour::exit::{Criteria, Round};
+use tambour::state::Attached;
+use tambour::tool::Tools;
+use tambour::verdict::Contract;
+use tambour::{End, Event, Options, Pipeline, Profile};
+
+use super::action::{Action, ActionKind, actions};
+use super::replies::{Reply, Zone};
+use super::verdict::{Known, Violation, Way, judge};
+use crate::fixture;
+use crate::random::Random;
+use crate::words::damage::damaged;
+use crate::words::{Words, find};
+
+/// One damaged reply and the way it is read.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// How it is read.
+    pub dialect: String,
+    /// Options of the reading.
+    pub options: Options,
+    /// How the reply ends.
+    pub finish: &'static str,
+    /// The reply.
+    pub input: Vec<u8>,
+    /// Seeds it and its cuts.
+    pub seed: u64,
+    known: Known,
+}
+
+/// What a trial tried.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Zones of blocks that must not act, and how many blocks of each were there.
+    pub zones: BTreeMap<Zone, usize>,
+    /// Actions of each kind.
+    pub actions: BTreeMap<ActionKind, usize>,
+    /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
+    pub acting: usize,
+    /// See there.
+    pub kept: usize,
+}
+
+impl Outcome {
+    /// Adds what another trial tried.
+    pub fn add(&mut self, other: &Outcome) {
+        other.zones.iter().for_each(|(zone, count)| *self.zones.entry(*zone).or_default() += count);
+        other.actions.iter().for_each(|(kind, count)| *self.actions.entry(*kind).or_default() += count);
+        self.acting += other.acting;
+        self.kept += other.kept;
+    }
+}
+
+/// A reading of a trial.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// The actions.
+    pub actions: Vec<Action>,
+    /// The dialect that it was read as.
+    pub dialect: &'static str,
+    /// The reply as it should have been written, unless the stream failed or replies in the dialect cannot be written.
+    pub written: Option<String>,
+}
+
+/// The tool that may be called.
+const TOOL: &str = "note";
+
+/// The damaged reply of that dialect and seed.
+#[must_use]
+pub fn trial(dialect: &str, seed: u64) -> Trial {
+    let mut words = Words::new(Random::new(seed));
+    let options = options(&mut words);
+    let finish = words.pick(&["stop", "stop", "stop", "tool_calls", "length", "unknown", "failed"]);
+    let reply = Reply::new(dialect, &mut words);
+    let mut input = reply.text.clone().into_bytes();
+    if !words.once_in(4) {
+        input = damaged(&mut words, reply.text.clone());
+    } else if words.once_in(2) {
+        let at = words.below(input.len() + 1);
+        input.truncate(at);
+    }
+    let ended = fixture::end(finish).is_ok_and(|end| !end.cut());
+    let known = Known::of(&reply, &input, ended);
+    Trial { dialect: dialect.to_owned(), options, finish, input, seed, known }
+}
+
+fn options(words: &mut Words) -> Options {
+    let mut options = Options::default();
+    options.round = Some(Round { round: 2, max_rounds: 5, criteria: Criteria::default() });
+    if !words.once_in(8) {
+        let text = json!({ "type": "string" });
+        let schema = json!({ "type": "object", "properties": { "text": text }, "required": ["text"] });
+        options.tools = Tools::from_json(&json!({ TOOL: schema })).ok();
+    }
+    if words.once_in(3) {
+        options.state = Some(Attached { state: json!({}), ..Attached::default() });
+    }
+    let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
+    if words.once_in(4) {
+        set("aiplan.drop_invalid_calls", "true");
+    }
+    if words.once_in(4) {
+        set("aiplan.variant", "v2");
+    }
+    options
+}
+
+impl Trial {
+    /// Reads the reply whole and in pieces, and holds its actions against where they stood; then the same for what is written
+    /// for it.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<Outcome, Vec<Violation>> {
+        let whole = self.read();
+        let mut found = self.judge(&whole.actions);
+        let cuts = Random::new(self.seed).cuts(self.input.len());
+        let pieces = read(&self.dialect, &self.options, &self.input, &cuts, &self.end());
+        if pieces.actions != whole.actions {
+            let message = format!("{:?}\n{:?}", whole.actions, pieces.actions);
+            found.push(Violation { way: Way::Cuts, message });
+        }
+        found.extend(self.repair().err());
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let mut outcome = Outcome::default();
+        self.known.zones.iter().for_each(|zone| *outcome.zones.entry(*zone).or_default() += 1);
+        whole.actions.iter().for_each(|action| *outcome.actions.entry(action.kind).or_default() += 1);
+        if let Some(written) = whole.written.as_ref().filter(|_| !whole.actions.is_empty()) {
+            let again = read(&self.dialect, &self.options, written.as_bytes(), &[], &End::stop());
+            outcome.acting = 1;
+            outcome.kept = usize::from(again.actions.len() == whole.actions.len());
+        }
+        Ok(outcome)
+    }
+
+    /// Reads the whole.
+    #[must_use]
+    pub fn read(&self) -> Tried {
+        read(&self.dialect, &self.options, &self.input, &[], &self.end())
+    }
+
+    /// Holds actions against where they stood.
+    #[must_use]
+    pub fn judge(&self, actions: &[Action]) -> Vec<Violation> {
+        let tools: &[&str] = if self.options.tools.is_some() { &[TOOL] } else { &[] };
+        judge(&self.known, &self.input, self.end().cut(), tools, actions)
+    }
+
+    /// A word that must not act, of a block in a zone.
+    #[must_use]
+    pub fn forbidden(&self) -> impl Iterator<Item = (String, Way)> + '_ {
+        let there = |word: u16| find(&self.input).any(|(_, found)| found == word);
+        let shown = move |(word, way): (&u16, &Way)| (super::replies::shown(*word), *way);
+        self.known.forbidden.iter().filter(move |(word, _)| there(**word)).map(shown)
+    }
+
+    /// Whether what is written for the reply acts no more than the reply, passes the strict check and stays as it is.
+    ///
+    /// # Errors
+    /// In which way it does not.
+    pub fn repair(&self) -> Result<(), Violation> {
+        repair(&self.dialect, &self.options, &self.input, &self.end())
+    }
+
+    /// The same reply, ending as this word says.
+    #[must_use]
+    pub fn ending(mut self, finish: &'static str) -> Trial {
+        self.finish = finish;
+        self
+    }
+
+    /// How the reply ends.
+    #[must_use]
+    pub fn end(&self) -> End {
+        fixture::end(self.finish).expect("these words are known")
+    }
+}
+
+/// Whether what is written for a reply acts no more than the reply, passes the strict check and stays as it is.
+///
+/// # Errors
+/// In which way it does not.
+pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &End) -> Result<(), Violation> {
+    let first = read(dialect, options, input, &[], end);
+    let Some(written) = &first.written else { return Ok(()) };
+    let wrong = |way, message: String| {
+        Err(Violation { way, message: format!("{message}\nas {}, written {written:?}", first.dialect) })
+    };
+    for reader in [dialect, first.dialect] {
+        let second = read(reader, options, written.as_bytes(), &[], &End::stop());
+        let mut rest = first.actions.clone();
+        for action in &second.actions {
+            match rest.iter().position(|known| known == action) {
+                Some(at) => drop(rest.swap_remove(at)),
+                None => return wrong(Way::Repair, format!("read as {reader}, acts {action:?}")),
+            }
+        }
+        // `auto` may take what is written for another dialect: it looks at the beginning alone (J-054).
+        if second.dialect == first.dialect && second.written.as_ref() != Some(written) {
+            return wrong(Way::Again, format!("as {reader}, twice {:?}", second.written));
+        }
+    }
+    let mut strict = options.clone();
+    strict.profile = Profile::Strict;
+    let contract = Contract::named(first.dialect).expect("a dialect is a contract");
+    match contract.check(written.as_bytes(), &strict).first_error() {
+        Some(error) => wrong(Way::Strict, format!("{error:?}")),
+        None => Ok(()),
+    }
+}
+
+fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &End) -> Tried {
+    let pipeline = Pipeline::new(dialect, options).expect("it is in the table");
+    let mut pipeline = pipeline.with_extensions(true);
+    let mut found = Joined::default();
+    let mut from = 0;
+    for &to in cuts.iter().chain([&input.len()]) {
+        pipeline.push(&input[from..to], &mut found);
+        from = to;
+    }
+    pipeline.finish(end, &mut found);
+    let failed = !matches!(found.events.last(), Some(Event::Completed(_)));
+    let written = if failed { None } else { pipeline.written(&found.events) };
+    Tried { actions: actions(&found.events), dialect: pipeline.dialect(), written }
+}
+
+impl std::fmt::Display for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Trial { dialect, finish, seed, options, .. } = self;
+        let (tools, state) = (options.tools.is_some(), options.state.is_some());
+        let input = String::from_utf8_lossy(&self.input);
+        write!(f, "{dialect}, seed {seed}, {finish}, tools {tools}, state {state}\n{input:?}")
+    }
+}

@@ -1,0 +1,294 @@
+//! Journals that are damaged at every byte and cut off at every length.
+
+use super::record::{Ending, Found, MARK, Record, Subject};
+use super::scan::{Damage, Piece, Scan, pieces};
+use super::{HEAD, old};
+use crate::store::{Batch, MessageRow};
+
+const MESSAGES: usize = 200;
+
+/// A record of the journal below: where it is, and what it has.
+struct Written {
+    start: usize,
+    end: usize,
+    subject: Subject,
+}
+
+fn row(n: usize) -> MessageRow {
+    MessageRow {
+        id: format!("msg_{n:03}"),
+        conversation_id: "conv".into(),
+        status: "running".into(),
+        request: format!("{{\"text\":\"question {n} é\"}}"),
+        ..MessageRow::default()
+    }
+}
+
+fn entries(n: usize, first: u64, ends: bool) -> Batch {
+    let mut batch = Batch::new(first);
+    batch.raw(first, &format!("text {n} of entry {first}"));
+    if ends {
+        batch.event("completed", |out| out.extend_from_slice(b"{\"finish_reason\":\"stop\"}"));
+    }
+    batch
+}
+
+/// A segment of messages that have each a row and two records of entries, and a probe at its end.
+fn journal() -> (Vec<u8>, Vec<Written>) {
+    let (mut bytes, mut written) = (HEAD.to_vec(), Vec::new());
+    let mut add = |record: Record<'_>, subject| {
+        let start = bytes.len();
+        record.write(u32::try_from(written.len() + 1).unwrap(), &mut bytes);
+        written.push(Written { start, end: bytes.len(), subject });
+    };
+    for n in 0..MESSAGES {
+        add(Record::Message(&row(n)), Subject::Message(row(n).id));
+        for (first, ends) in [(1, false), (2, true)] {
+            let (message, batch) = (row(n).id, entries(n, first, ends));
+            let (first, last) = (batch.first(), batch.last());
+            let ended = MessageRow { status: "completed".into(), ..row(n) };
+            let record = match ends {
+                true => Record::End(Ending::new(&ended, &batch)),
+                false => Record::Entries { message: &message, first, last, body: batch.body() },
+            };
+            add(record, Subject::Entries { message: message.clone(), first, last });
+        }
+    }
+    add(Record::Probe, Subject::Probe);
+    (bytes, written)
+}
+
+fn subject(found: &Found) -> Subject {
+    match found {
+        Found::Message(row) => Subject::Message(row.id.clone()),
+        Found::Entries(entries) | Found::End(entries, _) => {
+            Subject::Entries { message: entries.message.clone(), first: entries.first, last: entries.last }
+        }
+        Found::Other => Subject::Probe,
+    }
+}
+
+/// Intact records, and damage.
+fn sorted(pieces: impl IntoIterator<Item = Piece>) -> (Vec<Subject>, Vec<Damage>, usize) {
+    let (mut records, mut damage, mut torn) = (Vec::new(), Vec::new(), 0);
+    for piece in pieces {
+        match piece {
+            Piece::Record(found) => records.push(subject(&found)),
+            Piece::Damage(place) => damage.push(place),
+            Piece::Torn { .. } => torn += 1,
+        }
+    }
+    (records, damage, torn)
+}
+
+#[test]
+fn an_intact_journal_is_read_as_it_was_written() {
+    let (bytes, written) = journal();
+    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    assert!(records.iter().eq(written.iter().map(|record| &record.subject)));
+    assert_eq!((damage.len(), torn), (0, 0));
+}
+
+#[test]
+fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
+    let (mut bytes, written) = journal();
+    for flip in [0x01, 0x80, 0xff] {
+        for (n, record) in written.iter().enumerate() {
+            for at in record.start..record.end {
+                bytes[at] ^= flip;
+                // A scan is a walk whose only memory is place and number: from the next record that it finds where it was
+                // written, it reads what an intact journal has.
+                let upto = written.get(n + 2).map_or(bytes.len(), |record| record.end);
+                let scan = Scan::within(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
+                let (records, damage, torn) = sorted(scan);
+                let behind = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
+                assert!(records.iter().eq(behind), "{at}: {records:?}");
+                if torn == 1 {
+                    // Of the last record alone it cannot be told whether its writing was cut off.
+                    assert!(n + 1 == written.len() && damage.is_empty(), "{at}");
+                } else {
+                    let [place] = damage.as_slice() else { panic!("{at}: {damage:?}") };
+                    assert_eq!((place.offset, place.records), (record.start, 1), "{at}");
+                    assert_eq!(place.bytes, record.end - record.start, "{at}");
+                    let known = place.subject.as_ref().is_none_or(|subject| *subject == record.subject);
+                    assert!(known, "{at}: {place:?}");
+                }
+                bytes[at] ^= flip;
+            }
+        }
+    }
+    // The whole of it: in the name of the file, and here and there.
+    for at in (0..HEAD.len()).chain((HEAD.len()..bytes.len()).step_by(1999)) {
+        bytes[at] ^= 0x10;
+        let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+        let lost = written.iter().filter(|record| (record.start..record.end).contains(&at)).count();
+        assert_eq!(records.len() + lost, written.len(), "{at}");
+        assert_eq!((damage.len(), torn), (1, 0), "{at}");
+        bytes[at] ^= 0x10;
+    }
+}
+
+#[test]
+fn a_damaged_body_says_whose_it_was() {
+    let (mut bytes, written) = journal();
+    for record in &written[..6] {
+        bytes[record.end - 3] ^= 0x20;
+    }
+    let (records, damage, _) = sorted(pieces(&bytes).unwrap());
+    assert_eq!(records.len(), written.len() - 6);
+    let told: Vec<&Subject> = damage.iter().map(|place| place.subject.as_ref().unwrap()).collect();
+    assert!(told.into_iter().eq(written[..6].iter().map(|record| &record.subject)));
+}
+
+#[test]
+fn records_that_are_cut_out_or_overwritten_are_counted() {
+    let (bytes, written) = journal();
+    // Nothing stands in the place of three of them.
+    let (from, to) = (written[10].start, written[12].end);
+    let cut_out = [&bytes[..from], &bytes[to..]].concat();
+    let (records, damage, _) = sorted(pieces(&cut_out).unwrap());
+    assert_eq!(records.len() + 3, written.len());
+    assert_eq!(damage, [Damage { offset: from, bytes: 0, records: 3, subject: None }]);
+    // Zeros from the middle of one to the middle of another.
+    let mut zeros = bytes;
+    let (from, to) = (written[10].start + 50, written[12].start + 20);
+    zeros[from..to].fill(0);
+    let (records, damage, _) = sorted(pieces(&zeros).unwrap());
+    assert_eq!(records.len() + 3, written.len());
+    assert_eq!(damage.iter().map(|place| place.records).sum::<u32>(), 3, "{damage:?}");
+}
+
+#[test]
+fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
+    let (bytes, written) = journal();
+    for (n, record) in written.iter().enumerate() {
+        let number = u32::try_from(n + 1).unwrap();
+        for cut in record.start + 1..record.end {
+            let (records, damage, torn) = sorted(Scan::within(&bytes[..cut], record.start, number));
+            assert_eq!((records.len(), damage.len(), torn), (0, 0, 1), "{cut}");
+        }
+        let (records, damage, torn) = sorted(Scan::within(&bytes[..record.end], record.start, number));
+        assert_eq!((records.len(), damage.len(), torn), (1, 0, 0));
+    }
+    for cut in (0..=HEAD.len()).chain((HEAD.len()..bytes.len()).step_by(1999)) {
+        let (records, damage, torn) = sorted(pieces(&bytes[..cut]).unwrap());
+        let whole = written.iter().filter(|record| record.end <= cut).count();
+        assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
+        let inside = written.iter().any(|record| record.start < cut && cut < record.end);
+        assert_eq!(torn, usize::from(inside), "{cut}");
+    }
+    // Room that was given to the file and never written.
+    let unwritten = [&bytes[..written[9].start + 60], &[0; 4096]].concat();
+    let (records, damage, torn) = sorted(pieces(&unwritten).unwrap());
+    assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
+    let unwritten = [&bytes[..written[9].start], &[0; 4096]].concat();
+    let (records, damage, torn) = sorted(pieces(&unwritten).unwrap());
+    assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
+}
+
+#[test]
+fn nobodys_words_are_taken_for_a_record() {
+    let (bytes, written) = journal();
+    // A record within the text of another one: as JSON has it, and byte by byte as only a damaged store would.
+    let forged = &bytes[written[0].start..written[0].end];
+    assert!(MARK.iter().all(|byte| *byte >= 0xf5), "no byte of UTF-8");
+    let said = String::from_utf8_lossy(forged).into_owned();
+    let mut batch = Batch::new(1);
+    batch.raw(1, &said);
+    let mut out = HEAD.to_vec();
+    let start = out.len();
+    Record::Entries { message: "msg_x", first: 1, last: 1, body: batch.body() }.write(1, &mut out);
+    let end = out.len();
+    Record::Probe.write(2, &mut out);
+    for at in start..end {
+        out[at] ^= 0x40;
+        let (records, damage, _) = sorted(pieces(&out).unwrap());
+        assert_eq!((records, damage.len()), (vec![Subject::Probe], 1), "{at}");
+        out[at] ^= 0x40;
+    }
+}
+
+/// A record as the first version wrote it.
+fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+    let payload = [&[kind], payload].concat();
+    out.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
+    out.extend_from_slice(&crc32fast::hash(&payload).to_le_bytes());
+    out.extend_from_slice(&payload);
+}
+
+/// A segment of the first version.
+fn old_journal() -> (Vec<u8>, Vec<Written>) {
+    let (mut bytes, mut written) = (old::HEAD.to_vec(), Vec::new());
+    let mut add = |kind, payload: &[u8], subject| {
+        let start = bytes.len();
+        write_old(kind, payload, &mut bytes);
+        written.push(Written { start, end: bytes.len(), subject });
+    };
+    for n in 0..20 {
+        let row = row(n);
+        add(b'M', &serde_json::to_vec(&row).unwrap(), Subject::Message(row.id.clone()));
+        let batch = entries(n, 1, true);
+        let mut payload = u32::try_from(row.id.len()).unwrap().to_le_bytes().to_vec();
+        payload.extend_from_slice(row.id.as_bytes());
+        payload.extend_from_slice(&batch.first().to_le_bytes());
+        payload.extend_from_slice(&batch.last().to_le_bytes());
+        payload.extend_from_slice(batch.body());
+        let (first, last) = (batch.first(), batch.last());
+        add(b'E', &payload, Subject::Entries { message: row.id, first, last });
+    }
+    add(b'P', &[], Subject::Probe);
+    (bytes, written)
+}
+
+#[test]
+fn journals_of_the_first_version_are_read_past_damage_too() {
+    let (mut bytes, written) = old_journal();
+    let all = |lost: Option<usize>| {
+        let kept = written.iter().enumerate().filter(move |(n, _)| Some(*n) != lost);
+        kept.map(|(_, record)| &record.subject).collect::<Vec<_>>()
+    };
+    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    assert!(records.iter().eq(all(None)) && damage.is_empty() && torn == 0);
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0xff] {
+            bytes[at] ^= flip;
+            let lost = written.iter().position(|record| (record.start..record.end).contains(&at));
+            let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+            assert!(records.iter().eq(all(lost)), "{at}: {lost:?} {records:?}");
+            assert_eq!(damage.len() + torn, 1, "{at}");
+            assert!(torn == 0 || lost == Some(written.len() - 1), "{at}");
+            bytes[at] ^= flip;
+        }
+    }
+    for cut in 0..bytes.len() {
+        let (records, damage, torn) = sorted(pieces(&bytes[..cut]).unwrap());
+        let whole = written.iter().filter(|record| record.end <= cut).count();
+        assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
+        let inside = written.iter().any(|record| record.start < cut && cut < record.end);
+        assert_eq!(torn, usize::from(inside), "{cut}");
+    }
+}
+
+#[test]
+fn a_journal_of_a_later_version_is_not_touched() {
+    let later = [&HEAD[..8], &[9, 0, 0, 0], b"something else"].concat();
+    assert!(pieces(&later).is_err());
+    // What is no journal at all is damage.
+    let (records, damage, _) = sorted(pieces(b"no journal at all").unwrap());
+    assert_eq!((records.len(), damage.len()), (0, 1));
+}
+
+#[test]
+fn garbage_ends_in_time_and_gives_nothing() {
+    let mut state = 7u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    };
+    let mut bytes = HEAD.to_vec();
+    // Marks without records, as close as they can be, then noise.
+    (0..10_000).for_each(|_| bytes.extend_from_slice(&MARK));
+    bytes.extend(std::iter::repeat_with(&mut next).take(100_000));
+    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    assert_eq!((records.len(), damage.len() + torn), (0, 1));
+}

@@ -1,0 +1,631 @@
+//! A store in memory, the interface and nothing more: what shows that the suite tests the interface, and that nothing of it is SQLite's.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use serde_json::Value;
+use tambour::state::Applied;
+use tambour_server::store::{
+    Acquired, Answers, Appending, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow,
+    Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Page, Repeat, Repeats,
+    Retention, RunEnd, RunKind, Sent, StoreError, Turn, Written,
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{Backend, Runs};
+
+/// A store in memory.
+#[derive(Clone, Default)]
+pub(super) struct Memory {
+    data: Arc<Mutex<Data>>,
+    changed: Arc<Notify>,
+}
+
+/// What is kept, and what dies with the process.
+#[derive(Clone, Default)]
+struct Data {
+    conversations: BTreeMap<String, ConversationRow>,
+    lore: HashMap<String, String>,
+    messages: BTreeMap<String, Message>,
+    answers: HashMap<Sent, (Kept, String)>,
+    dialogues: BTreeMap<String, DialogueRow>,
+    /// Records of calls, with their dialogues.
+    rounds: Vec<(String, String)>,
+    /// Answers to inputs by owner and word, with their times and dialogues.
+    repeats: HashMap<(String, String), (Repeat, String, String)>,
+    usage: i64,
+    last: i64,
+    /// Rises with each start.
+    epoch: i64,
+    /// Requests that are carried out, and conversations that are deleted, by this process.
+    taken: HashSet<Sent>,
+    closed: HashSet<String>,
+}
+
+#[derive(Clone)]
+struct Message {
+    row: Arc<MessageRow>,
+    entries: Vec<Batch>,
+    /// Epoch of the lease that may write.
+    epoch: i64,
+    /// Whether somebody holds that lease.
+    held: bool,
+}
+
+impl Message {
+    fn last(&self) -> u64 {
+        self.entries.last().map_or(0, Batch::last)
+    }
+
+    fn runs(&self) -> bool {
+        self.held && self.row.status == "running"
+    }
+
+    fn number(&self) -> i64 {
+        self.row.number.unwrap_or_default()
+    }
+}
+
+impl Data {
+    /// Messages of a conversation, in their order.
+    fn of(&self, conversation: &str) -> Vec<&Message> {
+        let mut of: Vec<&Message> =
+            self.messages.values().filter(|message| message.row.conversation_id == conversation).collect();
+        of.sort_unstable_by_key(|message| message.number());
+        of
+    }
+
+    /// Notes that an input has been taken, or its answer.
+    fn note(&mut self, dialogue: &str, once: &Once, answer: Option<&str>) {
+        let repeat = Repeat {
+            request: once.request.clone(),
+            status: if answer.is_some() { 200 } else { Repeat::TAKEN },
+            answer: answer.unwrap_or_default().to_owned(),
+            turn: Some(once.turn.clone()),
+        };
+        let word = (once.owner.clone(), once.repeat.clone());
+        self.repeats.insert(word, (repeat, once.created.clone(), dialogue.to_owned()));
+    }
+
+    fn runs_before(&self, conversation: &str, number: i64) -> bool {
+        self.of(conversation).iter().any(|message| message.runs() && message.number() < number)
+    }
+}
+
+impl Memory {
+    fn data(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap()
+    }
+
+    /// Waits until something is so.
+    fn until(&self, so: impl Fn(&Data) -> bool + Send + 'static) -> BoxFuture<'static, ()> {
+        let store = self.clone();
+        async move {
+            loop {
+                let mut changed = std::pin::pin!(store.changed.notified());
+                changed.as_mut().enable();
+                if so(&store.data()) {
+                    return;
+                }
+                changed.await;
+            }
+        }
+        .boxed()
+    }
+
+    fn lease(&self, message: &Message) -> Box<dyn Lease> {
+        let (row, epoch, next) = (message.row.clone(), message.epoch, message.last() + 1);
+        Box::new(MemoryLease { store: self.clone(), row, epoch, next })
+    }
+}
+
+struct MemoryLease {
+    store: Memory,
+    row: Arc<MessageRow>,
+    epoch: i64,
+    next: u64,
+}
+
+impl MemoryLease {
+    /// Changes the message if the lease holds.
+    fn change(&self, change: impl FnOnce(&mut Message) -> i64) -> Written {
+        let mut data = self.store.data();
+        let Some(message) = data.messages.get_mut(&self.row.id) else { return Written::Fenced };
+        if message.epoch != self.epoch || message.row.status != "running" {
+            return Written::Fenced;
+        }
+        data.usage += change(message);
+        drop(data);
+        self.store.changed.notify_waiters();
+        Written::Stored
+    }
+}
+
+#[async_trait]
+impl Lease for MemoryLease {
+    fn row(&self) -> &Arc<MessageRow> {
+        &self.row
+    }
+
+    fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    fn next(&self) -> u64 {
+        self.next
+    }
+
+    fn turn(&self) -> BoxFuture<'static, ()> {
+        let (conversation, number) = (self.row.conversation_id.clone(), self.row.number.unwrap());
+        self.store.until(move |data| !data.runs_before(&conversation, number))
+    }
+
+    fn append(&mut self, batch: Batch) -> Appending<'_> {
+        let last = batch.last();
+        let written = self.change(|message| {
+            message.entries.push(batch);
+            0
+        });
+        if written == Written::Stored {
+            self.next = last + 1;
+        }
+        Appending::Done(written)
+    }
+
+    fn settled(&self) -> BoxFuture<'_, Written> {
+        std::future::ready(Written::Stored).boxed()
+    }
+
+    async fn read(&self, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
+        Ok(self.store.read(&self.row.id, after, bytes).await?.0)
+    }
+
+    async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> Written {
+        let progress = outcome.progress.clone();
+        let written = self.change(|message| {
+            let usage = outcome.usage.as_ref().map_or(0, |usage| usage.requests);
+            if !last.is_empty() {
+                message.entries.push(last);
+            }
+            message.row =
+                Arc::new(MessageRow { status, outcome: Some(outcome), ..MessageRow::clone(&message.row) });
+            usage
+        });
+        let mut data = self.store.data();
+        let id = &self.row.conversation_id;
+        if let (Written::Stored, Some(progress)) = (written, progress)
+            && let Some(dialogue) = data.dialogues.get_mut(id)
+        {
+            let (status, state, changed) = (progress.status, progress.state, progress.changed);
+            *dialogue = DialogueRow { status, state, changed, ..dialogue.clone() };
+            if let Some((once, answer)) = &progress.once {
+                data.note(id, once, Some(answer));
+            }
+        }
+        written
+    }
+}
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        if let Some(message) = self.store.data().messages.get_mut(&self.row.id)
+            && message.epoch == self.epoch
+        {
+            message.held = false;
+        }
+        self.store.changed.notify_waiters();
+    }
+}
+
+#[async_trait]
+impl Log for Memory {
+    async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError> {
+        let NewRun { row, opens, alone, since, instead } = new;
+        let mut data = self.data();
+        let same = |message: &&Message| {
+            let before = &message.row;
+            row.repeat.is_some()
+                && (&before.owner, &before.repeat) == (&row.owner, &row.repeat)
+                && before.created > since
+        };
+        if let Some(before) = data.messages.values().find(same) {
+            return Ok(Acquired::Repeated(Box::new(MessageRow::clone(&before.row))));
+        }
+        let conversation = row.conversation_id.clone();
+        if opens {
+            let ConversationRow { title, metadata, .. } = ConversationRow::default();
+            let (id, owner, created) = (conversation.clone(), row.owner.clone(), row.created.clone());
+            let made = ConversationRow { id, owner, created, title, metadata };
+            data.conversations.entry(conversation.clone()).or_insert(made);
+        }
+        let owner = match row.kind {
+            RunKind::Message => data.conversations.get(&conversation).map(|known| &known.owner),
+            RunKind::Turn => data.dialogues.get(&conversation).map(|known| &known.owner),
+        };
+        let known = owner == Some(&row.owner);
+        if !known || data.closed.contains(&conversation) {
+            return Ok(Acquired::NoConversation);
+        }
+        let busy = data.runs_before(&conversation, i64::MAX);
+        if busy && (alone || instead.is_some()) {
+            return Ok(Acquired::Busy);
+        }
+        if let Some(old) = &instead {
+            let Some(number) = data.messages.get(old).map(Message::number) else {
+                return Ok(Acquired::NoMessage);
+            };
+            for message in data.messages.values_mut().filter(|message| message.number() >= number) {
+                if message.row.conversation_id == conversation {
+                    let mut row = MessageRow::clone(&message.row);
+                    row.status = "superseded".to_owned();
+                    row.outcome.iter_mut().for_each(|outcome| outcome.updates.clear());
+                    message.row = Arc::new(row);
+                }
+            }
+        }
+        data.last += 1;
+        let row = Arc::new(MessageRow { number: Some(data.last), epoch: Some(data.epoch), ..row });
+        let message = Message { row: row.clone(), entries: Vec::new(), epoch: data.epoch, held: true };
+        let lease = self.lease(&message);
+        data.messages.insert(row.id.clone(), message);
+        Ok(Acquired::Begun { lease, kept: std::future::ready(Written::Stored).boxed() })
+    }
+
+    async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        let mut data = self.data();
+        let epoch = data.epoch;
+        let Some(message) = data.messages.get_mut(message).filter(|one| one.row.status == "running") else {
+            return Ok(None);
+        };
+        (message.epoch, message.held) = (epoch.max(message.epoch + 1), true);
+        Ok(Some(self.lease(message)))
+    }
+
+    async fn abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
+        let data = self.data();
+        let left = |message: &&Message| {
+            message.row.status == "running" && !message.held && message.row.epoch < Some(data.epoch)
+        };
+        let mut rows: Vec<MessageRow> =
+            data.messages.values().filter(left).map(|message| MessageRow::clone(&message.row)).collect();
+        rows.sort_unstable_by_key(|row| row.number);
+        Ok(rows)
+    }
+
+    fn idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
+        let (conversation, next) = (conversation.to_owned(), self.data().last + 1);
+        self.until(move |data| !data.runs_before(&conversation, next))
+    }
+
+    fn read<'a>(
+        &'a self,
+        message: &'a str,
+        after: u64,
+        bytes: usize,
+    ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>> {
+        let data = self.data();
+        let read = data.messages.get(message).map_or((Vec::new(), LogState::Gone), |message| {
+            let mut room = bytes;
+            let behind = message.entries.iter().filter(|batch| batch.last() > after);
+            let batches = behind.take_while(|batch| {
+                let some = room > 0;
+                room = room.saturating_sub(batch.body().len());
+                some
+            });
+            let state = if message.row.status == "running" { LogState::Open } else { LogState::Ended };
+            (batches.cloned().collect(), state)
+        });
+        std::future::ready(Ok(read)).boxed()
+    }
+
+    fn follow(
+        &self,
+        message: &str,
+        after: u64,
+        bytes: usize,
+    ) -> BoxStream<'static, Result<Batch, StoreError>> {
+        let at = (self.clone(), message.to_owned(), after);
+        stream::unfold(at, move |(store, id, after)| async move {
+            let waited = id.clone();
+            let more = move |data: &Data| {
+                data.messages.get(&waited).is_none_or(|message| message.last() > after || !message.runs())
+            };
+            store.until(more).await;
+            let (batches, _) = store.read(&id, after, bytes).await.unwrap();
+            let batch = batches.into_iter().next()?.behind(after);
+            let last = batch.last();
+            Some((Ok(batch), (store, id, last)))
+        })
+        .boxed()
+    }
+}
+
+#[async_trait]
+impl Messages for Memory {
+    async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
+        Ok(self.data().messages.get(id).map(|message| MessageRow::clone(&message.row)))
+    }
+
+    async fn repeated(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        let data = self.data();
+        let same = |message: &&Message| {
+            message.row.owner == owner
+                && message.row.repeat.as_deref() == Some(repeat)
+                && message.row.created.as_str() > since
+        };
+        Ok(data.messages.values().find(same).map(|message| MessageRow::clone(&message.row)))
+    }
+
+    async fn messages_of(
+        &self,
+        conversation: &str,
+        after: i64,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<MessageRow>, StoreError> {
+        let data = self.data();
+        let (mut page, mut read) = (Page { rows: Vec::new(), more: false }, 0);
+        for message in data.of(conversation).into_iter().filter(|message| message.number() > after) {
+            read += message.row.request.len();
+            if page.rows.len() == limit as usize || (read > bytes && !page.rows.is_empty()) {
+                page.more = true;
+                break;
+            }
+            page.rows.push(MessageRow::clone(&message.row));
+        }
+        Ok(page)
+    }
+
+    async fn turns_before(&self, message: &MessageRow, _: usize) -> Result<Vec<Turn>, StoreError> {
+        let data = self.data();
+        let before = data.of(&message.conversation_id).into_iter().rev();
+        let before = before.filter(|one| one.row.number < message.number && one.row.status != "superseded");
+        Ok(before.map(turn).collect())
+    }
+
+    async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError> {
+        Ok(self.data().messages.get(id).map(turn))
+    }
+}
+
+fn turn(message: &Message) -> Turn {
+    let MessageRow { id, status, outcome, .. } = &*message.row;
+    let turn = outcome.as_ref().and_then(|outcome| outcome.turn.clone());
+    Turn { id: id.clone(), status: status.clone(), turn, made_from: None }
+}
+
+#[async_trait]
+impl Conversations for Memory {
+    async fn insert_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
+        self.data().conversations.insert(row.id.clone(), row.clone());
+        Ok(())
+    }
+
+    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
+        Ok(self.data().conversations.get(id).cloned())
+    }
+
+    async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
+        if let Some(known) = self.data().conversations.get_mut(&row.id) {
+            *known = row.clone();
+        }
+        Ok(())
+    }
+
+    async fn conversations(
+        &self,
+        owner: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<ConversationRow>, StoreError> {
+        let data = self.data();
+        let of_owner = data.conversations.values().filter(|row| row.owner == owner);
+        let mut rows: Vec<ConversationRow> =
+            of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok(Page { rows, more })
+    }
+
+    async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.data().lore.get(conversation).cloned())
+    }
+
+    async fn keep_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
+        self.data().lore.insert(conversation.to_owned(), timed.to_owned());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Answers for Memory {
+    async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError> {
+        let mut data = self.data();
+        if data.taken.contains(sent) {
+            return Ok(Claim::UnderWay);
+        }
+        if let Some((kept, _)) = data.answers.get(sent).filter(|(_, created)| created.as_str() > since) {
+            return Ok(Claim::Answered(kept.clone()));
+        }
+        data.taken.insert(sent.clone());
+        Ok(Claim::Taken)
+    }
+
+    async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError> {
+        self.data().answers.insert(sent.clone(), (kept.clone(), now.to_owned()));
+        Ok(())
+    }
+
+    fn release(&self, sent: &Sent) {
+        self.data().taken.remove(sent);
+    }
+
+    async fn forget(&self, before: &str) -> Result<bool, StoreError> {
+        let mut data = self.data();
+        let many = data.answers.len();
+        data.answers.retain(|_, (_, created)| created.as_str() > before);
+        Ok(data.answers.len() < many)
+    }
+}
+
+#[async_trait]
+impl Deletion for Memory {
+    async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError> {
+        self.data().messages.retain(|id, _| !ids.contains(id));
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    fn close_conversation(&self, id: &str) {
+        self.data().closed.insert(id.to_owned());
+    }
+
+    async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
+        let mut data = self.data();
+        data.closed.remove(id);
+        data.conversations.remove(id);
+        data.lore.remove(id);
+        data.messages.retain(|_, message| message.row.conversation_id != id);
+        drop(data);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let data = self.data();
+        let old = |message: &&Message| {
+            message.row.status != "running"
+                && message.row.kind == RunKind::Message
+                && retention.before.is_some_and(|time| *message.row.created < *time)
+        };
+        Ok(data.messages.values().filter(old).map(|message| message.row.id.clone()).collect())
+    }
+
+    async fn sweep(&self, _: &CancellationToken) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+}
+
+#[async_trait]
+impl Dialogues for Memory {
+    async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
+        self.data().dialogues.insert(row.id.clone(), row.clone());
+        Ok(())
+    }
+
+    async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
+        Ok(self.data().dialogues.get(id).cloned())
+    }
+
+    async fn dialogues(
+        &self,
+        owner: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<DialogueRow>, StoreError> {
+        let data = self.data();
+        let of_owner = data.dialogues.values().filter(|row| row.owner == owner);
+        let mut rows: Vec<DialogueRow> =
+            of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok(Page { rows, more })
+    }
+
+    async fn step_dialogue(
+        &self,
+        row: &DialogueRow,
+        record: Option<&str>,
+        once: Option<(&Once, Option<&str>)>,
+    ) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
+        *known = row.clone();
+        data.rounds.extend(record.map(|record| (row.id.clone(), record.to_owned())));
+        if let Some((once, answer)) = once {
+            data.note(&row.id, once, answer);
+        }
+        Ok(())
+    }
+
+    async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
+        let data = self.data();
+        let numbered = (1..).zip(&data.rounds).filter(|(number, (of, _))| of == id && *number > after);
+        Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
+    }
+
+    async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
+        let mut data = self.data();
+        data.closed.remove(id);
+        data.dialogues.remove(id);
+        data.rounds.retain(|(of, _)| of != id);
+        data.repeats.retain(|_, (_, _, of)| of != id);
+        data.messages.retain(|_, message| message.row.conversation_id != id);
+        drop(data);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let data = self.data();
+        let old = |row: &&DialogueRow| retention.before.is_some_and(|time| *row.changed < *time);
+        Ok(data.dialogues.values().filter(old).map(|row| row.id.clone()).collect())
+    }
+}
+
+#[async_trait]
+impl Repeats for Memory {
+    async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
+        let data = self.data();
+        let found = data.repeats.get(&(owner.to_owned(), repeat.to_owned()));
+        Ok(found.filter(|(_, created, _)| created.as_str() >= since).map(|(repeat, ..)| repeat.clone()))
+    }
+}
+
+#[async_trait]
+impl Backend for Memory {
+    async fn open() -> Memory {
+        let store = Memory::default();
+        store.data().epoch = 1;
+        store
+    }
+
+    fn store(&self) -> Arc<dyn Runs> {
+        Arc::new(self.clone())
+    }
+
+    async fn crash(self) -> Memory {
+        let mut data = self.data().clone();
+        data.epoch += 1;
+        data.taken.clear();
+        data.closed.clear();
+        data.messages.values_mut().for_each(|message| message.held = false);
+        Memory { data: Arc::new(Mutex::new(data)), ..Memory::default() }
+    }
+
+    async fn state(&self, conversation: &str) -> Value {
+        let data = self.data();
+        let mut state = serde_json::json!({});
+        for message in data.of(conversation) {
+            for update in message.row.outcome.iter().flat_map(|outcome| &outcome.updates) {
+                let applied: Applied = serde_json::from_str(&update.applied).unwrap();
+                applied.redo(&mut state).unwrap();
+            }
+        }
+        state
+    }
+
+    async fn requests(&self) -> i64 {
+        self.data().usage
+    }
+}

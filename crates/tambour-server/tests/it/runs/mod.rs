@@ -1,0 +1,738 @@
+//! Runs and their logs as the interface promises them: one source for every back end, a slow disk too.
+
+mod memory;
+mod sqlite;
+mod steps;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+use tambour::state::{Attached, Operation};
+use tambour_server::store::{
+    Acquired, Answers, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow, Dialogues, Kept,
+    Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeats, Retention, RunEnd,
+    RunKind, Sent, Update, Usage, Written,
+};
+
+use crate::server::within;
+
+/// What the suite asks of a store.
+trait Runs: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats {}
+
+impl<T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats> Runs for T {}
+
+/// A store under test.
+#[async_trait]
+trait Backend: Sized + Send + Sync + 'static {
+    /// An empty one.
+    async fn open() -> Self;
+
+    fn store(&self) -> Arc<dyn Runs>;
+
+    /// Dies as if killed, and begins again with what is kept then.
+    async fn crash(self) -> Self;
+
+    /// The state of a conversation.
+    async fn state(&self, conversation: &str) -> Value;
+
+    /// Requests that were counted.
+    async fn requests(&self) -> i64;
+}
+
+/// Names a back end's tests.
+macro_rules! suite {
+    ($($name:ident)*) => {
+        mod in_memory {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name::<super::memory::Memory>().await;
+                }
+            )*
+        }
+
+        mod on_sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name::<super::sqlite::Sqlite>().await;
+                }
+            )*
+        }
+
+        /// All of them on a disk whose syncs take their time, in a process of its own.
+        async fn all_on_a_slow_disk() {
+            $(
+                eprintln!("{}", stringify!($name));
+                $name::<sqlite::Slow>().await;
+            )*
+        }
+    };
+}
+
+suite! {
+    followers_see_all_of_it_once_and_in_order
+    a_log_that_stops_lets_its_followers_go
+    who_was_fenced_writes_nothing
+    the_end_comes_with_what_came_of_it
+    a_crash_at_every_step_loses_and_repeats_nothing
+    a_word_begins_one_message_whoever_goes_away
+    a_request_is_carried_out_once
+    what_is_deleted_does_not_come_back
+    a_deleted_message_is_written_no_more
+    a_message_made_anew_takes_the_place_of_the_old_one
+    turns_come_in_the_order_of_numbers
+    a_turn_and_what_it_makes_of_its_dialogue_are_one_step
+    a_deleted_dialogue_takes_its_turns_along
+}
+
+/// Not a test: the process whose disk is slow.
+#[test]
+#[ignore = "the test below runs it"]
+fn child() {
+    sqlite::slow_down();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        sqlite::names_are_on_the_disk().await;
+        all_on_a_slow_disk().await;
+    });
+}
+
+#[test]
+fn the_same_holds_on_a_slow_disk() {
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["runs::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}
+
+const CONVERSATION: &str = "conv";
+
+fn row(id: &str) -> MessageRow {
+    MessageRow {
+        id: id.to_owned(),
+        conversation_id: CONVERSATION.to_owned(),
+        owner: "owner".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        status: "running".to_owned(),
+        request: "{}".to_owned(),
+        ..MessageRow::default()
+    }
+}
+
+fn new(id: &str) -> NewRun {
+    NewRun { row: row(id), ..NewRun::default() }
+}
+
+async fn conversation(store: &dyn Runs) {
+    let row = ConversationRow {
+        id: CONVERSATION.to_owned(),
+        owner: "owner".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        ..ConversationRow::default()
+    };
+    store.insert_conversation(&row).await.unwrap();
+}
+
+async fn begin(store: &dyn Runs, new: NewRun) -> Box<dyn Lease> {
+    let id = new.row.id.clone();
+    match store.acquire(new).await.unwrap() {
+        Acquired::Begun { lease, kept } => {
+            assert_eq!(kept.await, Written::Stored);
+            lease
+        }
+        refused => panic!("{id} begins: {}", name(&refused)),
+    }
+}
+
+fn name(acquired: &Acquired) -> &'static str {
+    match acquired {
+        Acquired::Begun { .. } => "begun",
+        Acquired::Repeated(_) => "repeated",
+        Acquired::UnderWay => "under way",
+        Acquired::Busy => "busy",
+        Acquired::NoConversation => "no conversation",
+        Acquired::NoMessage => "no message",
+        Acquired::StateGone => "state gone",
+    }
+}
+
+/// Entries of one batch.
+const ENTRIES: u64 = 10;
+
+/// A batch from entry `first` on.
+fn batch(first: u64) -> Batch {
+    let mut batch = Batch::new(first);
+    (first..first + ENTRIES).for_each(|number| batch.raw(number, &format!("entry {number} {:>500}", "")));
+    batch
+}
+
+/// The end of a run that sets `a` in the state, which was `before`, to the number of the update.
+fn end(first: u64, position: i64, before: i64) -> RunEnd {
+    let mut last = Batch::new(first);
+    last.event("completed", |out| out.extend_from_slice(b"{}"));
+    let mut state = json!({});
+    if before > 0 {
+        state["a"] = before.into();
+    }
+    let operations = vec![Operation::from_value(&json!(["SET", "a", position]))];
+    let mut attached = Attached { state, ..Attached::default() };
+    let applied = attached.apply("", operations, false);
+    let usage = Usage {
+        day: "2026-01-01".to_owned(),
+        key: "key".to_owned(),
+        name: String::new(),
+        owner: "owner".to_owned(),
+        requests: 1,
+        input_tokens: 0,
+        output_tokens: 0,
+    };
+    let outcome = Outcome {
+        summary: "{}".to_owned(),
+        updates: vec![Update { position, applied: json!(applied).to_string() }],
+        usage: Some(usage),
+        ..Outcome::default()
+    };
+    RunEnd { last, status: "completed".to_owned(), outcome }
+}
+
+/// All of a log, entry by entry.
+async fn read(store: &dyn Runs, id: &str) -> (u64, LogState) {
+    let mut last = 0;
+    loop {
+        let (batches, state) = store.read(id, last, 16 << 10).await.unwrap();
+        if batches.is_empty() {
+            return (last, state);
+        }
+        let after = last;
+        for entry in batches.iter().flat_map(Batch::entries).filter(|entry| entry.number > after) {
+            assert_eq!(entry.number, last + 1, "{id}: no gaps");
+            last = entry.number;
+        }
+    }
+}
+
+/// All numbers that a follower sees behind `after`.
+async fn followed(store: &dyn Runs, id: &str, after: u64) -> Vec<u64> {
+    let batches: Vec<_> = store.follow(id, after, 4 << 10).collect().await;
+    let entries = batches.iter().flat_map(|batch| batch.as_ref().unwrap().entries());
+    entries.map(|entry| entry.number).filter(|number| *number > after).collect()
+}
+
+async fn followers_see_all_of_it_once_and_in_order<B: Backend>() {
+    const BATCHES: u64 = 60;
+    let backend = B::open().await;
+    let store = &*backend.store();
+    conversation(store).await;
+    let mut lease = begin(store, new("msg")).await;
+    let all = BATCHES * ENTRIES + 1;
+    let writing = async {
+        for at in 0..BATCHES {
+            lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
+            // Followers come between.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(lease.finish(end(all, 1, 0)).await, Written::Stored);
+    };
+    // One that begins when memory may have let go of what it wants.
+    let late = async {
+        while store.read("msg", all - 2, 1).await.unwrap().0.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        followed(store, "msg", 3).await
+    };
+    let followers =
+        async { tokio::join!(writing, followed(store, "msg", 0), followed(store, "msg", all / 2), late) };
+    let ((), first, middle, late) = within(followers).await;
+    assert_eq!(first, (1..=all).collect::<Vec<_>>());
+    assert_eq!(middle, (all / 2 + 1..=all).collect::<Vec<_>>());
+    assert_eq!(late, (4..=all).collect::<Vec<_>>());
+    assert_eq!(read(store, "msg").await, (all, LogState::Ended));
+    // What is kept alone has it.
+    let backend = backend.crash().await;
+    let store = &*backend.store();
+    assert_eq!(followed(store, "msg", 5).await, (6..=all).collect::<Vec<_>>());
+    assert!(followed(store, "msg", all).await.is_empty());
+}
+
+async fn a_log_that_stops_lets_its_followers_go<B: Backend>() {
+    let backend = B::open().await;
+    let store = &*backend.store();
+    conversation(store).await;
+    let mut lease = begin(store, new("msg")).await;
+    lease.append(batch(1)).await.stored().unwrap();
+    let mut follower = store.follow("msg", 0, 1 << 20);
+    assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES);
+    // It waits for more, until it is told that nothing comes.
+    assert!(tokio::time::timeout(Duration::from_millis(20), follower.next()).await.is_err());
+    drop(lease);
+    assert!(within(follower.next()).await.is_none());
+    assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
+    // Whoever claims it goes on, and followers come again.
+    let mut lease = store.claim("msg").await.unwrap().unwrap();
+    let mut follower = store.follow("msg", ENTRIES, 1 << 20);
+    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, Written::Stored);
+    assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES + 1);
+    assert!(within(follower.next()).await.is_none());
+}
+
+async fn who_was_fenced_writes_nothing<B: Backend>() {
+    let backend = B::open().await;
+    let store = &*backend.store();
+    conversation(store).await;
+    let mut old = begin(store, new("msg")).await;
+    old.append(batch(1)).await.stored().unwrap();
+    let mut lease = store.claim("msg").await.unwrap().unwrap();
+    assert!(lease.epoch() > old.epoch());
+    assert_eq!(lease.next(), ENTRIES + 1);
+    assert_eq!(old.append(batch(ENTRIES + 1)).await, Written::Fenced);
+    assert_eq!(old.next(), ENTRIES + 1, "what was not stored has no number");
+    assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
+    drop(old);
+    // What the one before it appended may still be on its way to the disk.
+    assert_eq!(lease.settled().await, Written::Stored);
+    assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
+    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
+    assert_eq!(lease.finish(end(2 * ENTRIES + 1, 1, 0)).await, Written::Stored);
+    assert!(store.claim("msg").await.unwrap().is_none(), "it has ended");
+    assert!(store.claim("nothing").await.unwrap().is_none());
+    assert_eq!(read(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
+    assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({"a": 1}), 1));
+}
+
+async fn the_end_comes_with_what_came_of_it<B: Backend>() {
+    let backend = B::open().await;
+    let store = &*backend.store();
+    conversation(store).await;
+    for at in 1..=20 {
+        let id = format!("msg_{at}");
+        let mut lease = begin(store, new(&id)).await;
+        lease.append(batch(1)).await.stored().unwrap();
+        let own: u64 = lease.read(0, 1 << 20).await.unwrap().last().unwrap().last();
+        assert_eq!(own, ENTRIES, "a lease reads what it wrote, whoever else may");
+        let seen = async {
+            let followed = followed(store, &id, 0).await;
+            // Right when the end is seen.
+            (followed, store.message(&id).await.unwrap().unwrap(), backend.state(CONVERSATION).await)
+        };
+        let (written, (followed, row, state)) =
+            tokio::join!(lease.finish(end(ENTRIES + 1, at, at - 1)), seen);
+        assert_eq!(written, Written::Stored);
+        assert_eq!(followed.last(), Some(&(ENTRIES + 1)));
+        assert_eq!((row.status.as_str(), row.outcome.is_some()), ("completed", true), "{id}");
+        assert_eq!(state, json!({"a": at}), "{id}");
+    }
+    assert_eq!(backend.requests().await, 20);
+}
+
+async fn a_crash_at_every_step_loses_and_repeats_nothing<B: Backend>() {
+    steps::all::<B>().await;
+}
+
+async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
+    let backend = Arc::new(B::open().await);
+    conversation(&*backend.store()).await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let mut clients = Vec::new();
+    for client in 0..8_u64 {
+        let (backend, begun) = (backend.clone(), begun.clone());
+        clients.push(tokio::spawn(async move {
+            let store = backend.store();
+            for word in 0..60_u64 {
+                // Each one goes away at another moment, and asks again until it is answered.
+                for again in 0.. {
+                    let row = MessageRow {
+                        repeat: Some(format!("word {word}")),
+                        ..row(&format!("msg_{client}_{word}_{again}"))
+                    };
+                    let asking = store.acquire(NewRun { row, ..NewRun::default() });
+                    let patience = Duration::from_micros((client * 37 + word * 11) % 400 * (again + 1));
+                    match tokio::time::timeout(patience, asking).await {
+                        Ok(Ok(Acquired::Begun { mut lease, .. })) => {
+                            begun.fetch_add(1, Ordering::SeqCst);
+                            assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+                        }
+                        Ok(Ok(Acquired::Repeated(_))) => break,
+                        Ok(Ok(Acquired::UnderWay)) | Err(_) => tokio::task::yield_now().await,
+                        Ok(Ok(refused)) => panic!("{}", name(&refused)),
+                        Ok(Err(error)) => panic!("{error}"),
+                    }
+                }
+            }
+        }));
+    }
+    for client in clients {
+        within(client).await.unwrap();
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 60);
+    let store = backend.store();
+    let page = store.messages_of(CONVERSATION, 0, 1000, usize::MAX).await.unwrap();
+    let words: BTreeSet<_> = page.rows.iter().map(|row| row.repeat.clone()).collect();
+    assert_eq!((page.rows.len(), words.len()), (60, 60), "each word has one message");
+    // Also behind a crash.
+    let backend = Arc::into_inner(backend).expect("the clients are gone");
+    let backend = backend.crash().await;
+    for word in 0..60 {
+        let row = MessageRow { repeat: Some(format!("word {word}")), ..row("again") };
+        let again = backend.store().acquire(NewRun { row, ..NewRun::default() }).await.unwrap();
+        assert_eq!(name(&again), "repeated");
+    }
+    // Too long ago to be the same request.
+    let row = MessageRow { repeat: Some("word 1".to_owned()), ..row("later") };
+    let later = NewRun { row, since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
+    assert_eq!(name(&backend.store().acquire(later).await.unwrap()), "begun");
+}
+
+async fn a_request_is_carried_out_once<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    let sent = |word: &str| Sent { owner: "o".into(), route: "POST /x".into(), word: word.into() };
+    let answer = |body: &str| Kept { digest: vec![1], status: 201, body: body.into(), ..Kept::default() };
+    // One of those who ask at once carries it out; when that fails, one of the others.
+    for (round, fails) in [("a", false), ("b", true)] {
+        let carried = Arc::new(AtomicUsize::new(0));
+        let once = Arc::new(AtomicBool::new(fails));
+        let mut clients = Vec::new();
+        for client in 0..12 {
+            let (store, carried, once, sent) = (store.clone(), carried.clone(), once.clone(), sent(round));
+            clients.push(tokio::spawn(async move {
+                loop {
+                    match store.claim_answer(&sent, "").await.unwrap() {
+                        Claim::Answered(kept) => return kept.body,
+                        Claim::UnderWay => tokio::task::yield_now().await,
+                        Claim::Taken => {
+                            tokio::task::yield_now().await;
+                            if !once.swap(false, Ordering::SeqCst) {
+                                carried.fetch_add(1, Ordering::SeqCst);
+                                let body = format!("by {client}");
+                                let kept = Kept {
+                                    digest: vec![1],
+                                    status: 201,
+                                    body: body.into(),
+                                    ..Kept::default()
+                                };
+                                store.keep(&sent, &kept, "2026-01-01T00:00:00.000Z").await.unwrap();
+                            }
+                            store.release(&sent);
+                        }
+                    }
+                }
+            }));
+        }
+        let mut answers = BTreeSet::new();
+        for client in clients {
+            answers.insert(within(client).await.unwrap());
+        }
+        assert_eq!((carried.load(Ordering::SeqCst), answers.len()), (1, 1), "{round}");
+    }
+    // Also behind a crash; one that was not answered may be carried out then.
+    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Taken);
+    drop(store);
+    let backend = backend.crash().await;
+    let store = backend.store();
+    assert!(matches!(store.claim_answer(&sent("a"), "").await.unwrap(), Claim::Answered(_)));
+    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Taken);
+    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::UnderWay);
+    store.keep(&sent("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
+    store.release(&sent("c"));
+    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Answered(answer("c")));
+    // What is too old is not given again.
+    assert_eq!(store.claim_answer(&sent("c"), "2026-01-01T00:00:00.000Z").await.unwrap(), Claim::Taken);
+}
+
+async fn what_is_deleted_does_not_come_back<B: Backend>() {
+    let mut backend = B::open().await;
+    for round in 0..6_u64 {
+        let store = backend.store();
+        conversation(&*store).await;
+        let mut posters = Vec::new();
+        for poster in 0..4 {
+            let store = store.clone();
+            posters.push(tokio::spawn(async move {
+                for at in 0.. {
+                    let id = format!("msg_{round}_{poster}_{at}");
+                    tokio::task::yield_now().await;
+                    match store.acquire(new(&id)).await.unwrap() {
+                        Acquired::Begun { mut lease, .. } => {
+                            let _ = lease.append(batch(1)).await;
+                            // Deleted meanwhile, it is fenced.
+                            let written = lease.finish(end(lease.next(), at, 0)).await;
+                            assert!(matches!(written, Written::Stored | Written::Fenced), "{written:?}");
+                        }
+                        Acquired::NoConversation => return at,
+                        refused => panic!("{}", name(&refused)),
+                    }
+                }
+                0
+            }));
+        }
+        tokio::time::sleep(Duration::from_millis(3 * round)).await;
+        store.close_conversation(CONVERSATION);
+        within(store.delete_conversation(CONVERSATION)).await.unwrap();
+        assert!(store.conversation(CONVERSATION).await.unwrap().is_none());
+        for poster in posters {
+            within(poster).await.unwrap();
+        }
+        assert!(store.conversation(CONVERSATION).await.unwrap().is_none(), "it is back");
+        drop(store);
+        backend = backend.crash().await;
+        let store = backend.store();
+        assert!(store.conversation(CONVERSATION).await.unwrap().is_none(), "it is back behind a crash");
+        assert!(store.messages_of(CONVERSATION, 0, 10, 1000).await.unwrap().rows.is_empty());
+        assert!(store.abandoned().await.unwrap().is_empty());
+    }
+}
+
+async fn a_deleted_message_is_written_no_more<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    conversation(&*store).await;
+    let mut lease = begin(&*store, new("msg")).await;
+    lease.append(batch(1)).await.stored().unwrap();
+    let behind = begin(&*store, new("behind")).await;
+    let number = lease.row().number.unwrap();
+    store.delete_messages(&["msg".to_owned()]).await.unwrap();
+    assert_eq!(lease.append(batch(ENTRIES + 1)).await, Written::Fenced);
+    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
+    assert_eq!(read(&*store, "msg").await, (0, LogState::Gone));
+    assert!(store.claim("msg").await.unwrap().is_none());
+    // Who lists goes on from its place.
+    let page = store.messages_of(CONVERSATION, number, 10, usize::MAX).await.unwrap();
+    assert_eq!(page.rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["behind"]);
+    within(behind.turn()).await;
+    drop((lease, behind, store));
+    let backend = backend.crash().await;
+    let store = backend.store();
+    assert_eq!(read(&*store, "msg").await, (0, LogState::Gone));
+    assert!(store.message("msg").await.unwrap().is_none());
+    assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({}), 0));
+}
+
+async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    conversation(&*store).await;
+    for (at, id) in [(1, "one"), (2, "two"), (3, "three")] {
+        let mut lease = begin(&*store, new(id)).await;
+        assert_eq!(lease.finish(end(1, at, at - 1)).await, Written::Stored);
+    }
+    let instead = |id: &str, old: &str| NewRun { instead: Some(old.to_owned()), ..new(id) };
+    let shown = async |store: &dyn Runs| {
+        let rows = store.messages_of(CONVERSATION, 0, 10, usize::MAX).await.unwrap().rows;
+        rows.into_iter().map(|row| (row.id, row.status)).collect::<Vec<_>>()
+    };
+    let before = shown(&*store).await;
+    // What is refused has changed nothing.
+    let refused = store.acquire(instead("anew", "nothing")).await.unwrap();
+    assert_eq!(name(&refused), "no message");
+    let running = begin(&*store, new("running")).await;
+    assert_eq!(name(&store.acquire(instead("anew", "two")).await.unwrap()), "busy");
+    store.delete_messages(&["running".to_owned()]).await.unwrap();
+    drop(running);
+    assert_eq!((shown(&*store).await, backend.state(CONVERSATION).await), (before, json!({"a": 3})));
+    let lease = begin(&*store, instead("anew", "two")).await;
+    // In one step: a crash right then leaves the new message, and the old one superseded.
+    drop((lease, store));
+    let backend = backend.crash().await;
+    let store = backend.store();
+    let own = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+        rows.iter().map(|(id, status)| ((*id).to_owned(), (*status).to_owned())).collect()
+    };
+    let rows = [("one", "completed"), ("two", "superseded"), ("three", "superseded"), ("anew", "running")];
+    assert_eq!(shown(&*store).await, own(&rows));
+    assert_eq!(backend.state(CONVERSATION).await, json!({"a": 1}));
+    let mut lease = store.claim("anew").await.unwrap().unwrap();
+    assert_eq!(lease.finish(end(1, 4, 1)).await, Written::Stored);
+    assert_eq!(backend.state(CONVERSATION).await, json!({"a": 4}));
+    // What was superseded stays so, whatever is brought into the database again.
+    drop((lease, store));
+    let backend = backend.crash().await;
+    let rows = [("one", "completed"), ("two", "superseded"), ("three", "superseded"), ("anew", "completed")];
+    assert_eq!(shown(&*backend.store()).await, own(&rows));
+    assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({"a": 4}), 4));
+}
+
+async fn turns_come_in_the_order_of_numbers<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    conversation(&*store).await;
+    let (begun, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut runs = Vec::new();
+    for at in 0..8 {
+        let (store, begun, over) = (store.clone(), begun.clone(), over.clone());
+        runs.push(tokio::spawn(async move {
+            let mut lease = begin(&*store, new(&format!("msg_{at}"))).await;
+            begun.fetch_add(1, Ordering::SeqCst);
+            // All have begun before any has ended.
+            while begun.load(Ordering::SeqCst) < 8 {
+                tokio::task::yield_now().await;
+            }
+            let number = lease.row().number.unwrap();
+            lease.turn().await;
+            let before = over.load(Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            assert_eq!(over.fetch_add(1, Ordering::SeqCst), before, "one at a time");
+            assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+            (number, before)
+        }));
+    }
+    let mut turns = Vec::new();
+    for run in runs {
+        turns.push(within(run).await.unwrap());
+    }
+    turns.sort_unstable();
+    let order: Vec<usize> = turns.iter().map(|(_, turn)| *turn).collect();
+    assert_eq!(order, (0..8).collect::<Vec<_>>(), "{turns:?}");
+    assert!(turns.is_sorted_by(|a, b| a.0 < b.0), "no number twice: {turns:?}");
+    let page = store.messages_of(CONVERSATION, 0, 10, usize::MAX).await.unwrap();
+    let listed: Vec<i64> = page.rows.iter().map(|row| row.number.unwrap()).collect();
+    assert_eq!(listed, turns.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    // One that wants to be alone is refused, and so is nobody when it is.
+    let first = begin(&*store, NewRun { alone: true, ..new("first") }).await;
+    let second = NewRun { alone: true, ..new("second") };
+    assert_eq!(name(&store.acquire(second).await.unwrap()), "busy");
+    assert!(store.idle(CONVERSATION).now_or_never().is_none());
+    drop(first);
+    within(store.idle(CONVERSATION)).await;
+}
+
+const DIALOGUE: &str = "dlg";
+
+async fn dialogue(store: &dyn Runs) {
+    let row = DialogueRow {
+        id: DIALOGUE.to_owned(),
+        owner: "owner".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        changed: "2026-01-01T00:00:00.000Z".to_owned(),
+        script_id: "script".to_owned(),
+        version: 1,
+        script: String::new(),
+        status: "active".to_owned(),
+        state: "0".to_owned(),
+    };
+    store.insert_dialogue(&row).await.unwrap();
+}
+
+fn new_turn(id: &str) -> NewRun {
+    let row = MessageRow { conversation_id: DIALOGUE.to_owned(), kind: RunKind::Turn, ..row(id) };
+    NewRun { row, ..NewRun::default() }
+}
+
+fn once(turn: &str) -> Once {
+    Once {
+        owner: "owner".to_owned(),
+        repeat: "word".to_owned(),
+        request: "input".to_owned(),
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        since: "2025-12-31T00:00:00.000Z".to_owned(),
+        turn: turn.to_owned(),
+    }
+}
+
+/// The end of a turn that leaves its dialogue in a state.
+fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
+    let mut last = Batch::new(first);
+    last.event("completed", |out| out.extend_from_slice(b"{}"));
+    let progress = Progress {
+        status: "completed".to_owned(),
+        state: state.to_owned(),
+        changed: "2026-01-02T00:00:00.000Z".to_owned(),
+        once: Some((once(turn), state.to_owned())),
+    };
+    let outcome =
+        Outcome { summary: "{}".to_owned(), progress: Some(Box::new(progress)), ..Outcome::default() };
+    RunEnd { last, status: "completed".to_owned(), outcome }
+}
+
+/// State of the dialogue, and the answer that is kept for its input.
+async fn standing(store: &dyn Runs) -> (String, Option<String>) {
+    let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
+    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
+    (row.state, kept.map(|kept| kept.answer))
+}
+
+async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let mut lease = begin(&*store, new_turn("turn_1")).await;
+    assert_eq!(lease.append(batch(1)).await, Written::Stored);
+    assert_eq!(lease.settled().await, Written::Stored);
+    // It is not in a conversation.
+    assert!(store.conversation(DIALOGUE).await.unwrap().is_none());
+    let refused = store.acquire(NewRun {
+        row: MessageRow { kind: RunKind::Message, ..new_turn("msg").row },
+        ..NewRun::default()
+    });
+    assert_eq!(name(&refused.await.unwrap()), "no conversation");
+    let other = store.acquire(NewRun {
+        row: MessageRow { owner: "other".to_owned(), ..new_turn("turn").row },
+        ..NewRun::default()
+    });
+    assert_eq!(name(&other.await.unwrap()), "no conversation");
+    // A crash before its end leaves the dialogue as it was.
+    let backend = backend.crash().await;
+    drop((lease, store));
+    let store = backend.store();
+    let left = store.abandoned().await.unwrap();
+    assert_eq!(
+        left.iter().map(|row| (row.id.as_str(), row.kind)).collect::<Vec<_>>(),
+        [("turn_1", RunKind::Turn)]
+    );
+    assert_eq!(standing(&*store).await, ("0".to_owned(), None));
+    let mut lease = store.claim("turn_1").await.unwrap().unwrap();
+    let end = RunEnd { status: "failed".to_owned(), ..end_of_turn(lease.next(), "turn_1", "1") };
+    let end = RunEnd { outcome: Outcome { progress: None, ..end.outcome }, ..end };
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(standing(&*store).await, ("0".to_owned(), None));
+    // Who sees the end sees what it made of the dialogue, a crash right behind it or not.
+    let mut lease = begin(&*store, new_turn("turn_2")).await;
+    let end = end_of_turn(lease.next(), "turn_2", "2");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(standing(&*store).await, ("2".to_owned(), Some("2".to_owned())));
+    let mut lease = begin(&*store, new_turn("turn_3")).await;
+    let end = end_of_turn(lease.next(), "turn_3", "3");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    let backend = backend.crash().await;
+    drop((lease, store));
+    let store = backend.store();
+    assert_eq!(standing(&*store).await, ("3".to_owned(), Some("3".to_owned())));
+    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
+    assert_eq!((kept.turn.as_deref(), kept.status), (Some("turn_3"), 200));
+    assert!(store.abandoned().await.unwrap().is_empty());
+    // Its time is that of its dialogue.
+    let retention = Retention { before: Some("2027-01-01T00:00:00.000Z"), bytes: Some(0) };
+    assert!(store.expired(retention).await.unwrap().is_empty());
+}
+
+async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let mut ended = begin(&*store, new_turn("turn_1")).await;
+    let end = end_of_turn(ended.next(), "turn_1", "1");
+    assert_eq!(ended.finish(end).await, Written::Stored);
+    let mut runs = begin(&*store, new_turn("turn_2")).await;
+    assert_eq!(runs.append(batch(1)).await, Written::Stored);
+    store.close_conversation(DIALOGUE);
+    assert_eq!(name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
+    store.delete_dialogue(DIALOGUE).await.unwrap();
+    let end = end_of_turn(runs.next(), "turn_2", "2");
+    assert_eq!(runs.finish(end).await, Written::Fenced);
+    for turn in ["turn_1", "turn_2", "turn_3"] {
+        assert!(store.message(turn).await.unwrap().is_none(), "{turn}");
+        assert_eq!(store.read(turn, 0, 1).await.unwrap().1, LogState::Gone, "{turn}");
+    }
+    assert_eq!(name(&store.acquire(new_turn("turn_4")).await.unwrap()), "no conversation");
+    let backend = backend.crash().await;
+    let store = backend.store();
+    assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
+    assert!(store.message("turn_1").await.unwrap().is_none());
+}

@@ -1,0 +1,128 @@
+//! SQLite behind its journal.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tambour_server::store::{Admin as _, SqliteStore, States as _, Store as _};
+
+use super::{Backend, Runs};
+use crate::server::Folder;
+
+/// A store of a folder.
+pub(super) struct Sqlite {
+    folder: Folder,
+    store: SqliteStore,
+}
+
+/// The same, durable.
+pub(super) struct Slow(Sqlite);
+
+/// Syncs of the journal take their time from now on.
+pub(super) fn slow_down() {
+    tambour_server::fail::arm(|point| {
+        if point == "sync.before" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    tambour_server::fail::arm_faults(|place| {
+        FOLDERS.fetch_add(u64::from(place == "folder.sync"), Ordering::Relaxed);
+        Ok(())
+    });
+}
+
+/// How often the names of files were brought to the disk.
+static FOLDERS: AtomicU64 = AtomicU64::new(0);
+
+/// A durable journal has the name of each of its files on the disk: of the folder, of the first one, and of the one that follows
+/// when a message is deleted.
+pub(super) async fn names_are_on_the_disk() {
+    let before = FOLDERS.load(Ordering::Relaxed);
+    let slow = Slow::open().await;
+    assert_eq!(FOLDERS.load(Ordering::Relaxed), before + 2);
+    slow.store().delete_messages(&["msg".to_owned()]).await.unwrap();
+    assert_eq!(FOLDERS.load(Ordering::Relaxed), before + 3);
+}
+
+impl Sqlite {
+    async fn of(folder: Folder, durable: bool) -> Sqlite {
+        let store = SqliteStore::open(&folder.0.join("tambour.db"), durable).await.unwrap();
+        Sqlite { folder, store }
+    }
+
+    /// What a killed process leaves in its folder: the journal first, since it lets go of what the database has.
+    async fn killed(self, durable: bool) -> Sqlite {
+        let other = Folder::new();
+        copy(&self.folder.0.join("tambour.journal"), &other.0.join("tambour.journal"));
+        for name in ["tambour.db", "tambour.db-wal"] {
+            let (from, to) = (self.folder.0.join(name), other.0.join(name));
+            if from.exists() {
+                std::fs::copy(from, to).unwrap();
+            }
+        }
+        self.store.close().await;
+        Sqlite::of(other, durable).await
+    }
+}
+
+/// Copies the files of a folder. Nothing is written while it does, but some may leave.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if let Ok(bytes) = std::fs::read(file.path()) {
+            std::fs::write(to.join(file.file_name()), bytes).unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Sqlite {
+    async fn open() -> Sqlite {
+        Sqlite::of(Folder::new(), false).await
+    }
+
+    fn store(&self) -> Arc<dyn Runs> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn crash(self) -> Sqlite {
+        self.killed(false).await
+    }
+
+    async fn state(&self, conversation: &str) -> Value {
+        self.store.state(conversation).await.unwrap().unwrap_or_default().state
+    }
+
+    async fn requests(&self) -> i64 {
+        // What has ended is in the database when this has answered.
+        self.store.ready().await.unwrap();
+        let usage = self.store.usage(None, ("2026-01-01", "2026-01-01"), None, 10).await.unwrap();
+        usage.iter().map(|usage| usage.requests).sum()
+    }
+}
+
+#[async_trait]
+impl Backend for Slow {
+    async fn open() -> Slow {
+        Slow(Sqlite::of(Folder::new(), true).await)
+    }
+
+    fn store(&self) -> Arc<dyn Runs> {
+        self.0.store()
+    }
+
+    async fn crash(self) -> Slow {
+        Slow(self.0.killed(true).await)
+    }
+
+    async fn state(&self, conversation: &str) -> Value {
+        self.0.state(conversation).await
+    }
+
+    async fn requests(&self) -> i64 {
+        self.0.requests().await
+    }
+}

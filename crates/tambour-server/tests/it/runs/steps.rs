@@ -1,0 +1,88 @@
+//! One message after the other, and a crash behind each step.
+
+use serde_json::json;
+use tambour_server::store::{LogState, Written};
+
+use super::{Backend, CONVERSATION, ENTRIES, batch, begin, conversation, end, new, read};
+
+/// Messages, and steps of each: it begins, it is appended to twice, it ends.
+const MESSAGES: i64 = 3;
+const STEPS: i64 = 4;
+
+/// Dies behind every number of steps, and holds what is there against what was done.
+pub(super) async fn all<B: Backend>() {
+    for steps in 0..=MESSAGES * STEPS {
+        let backend = B::open().await;
+        let store = backend.store();
+        conversation(&*store).await;
+        let (mut left, mut begun, mut ended) = (steps, 0, 0);
+        let mut entries = Vec::new();
+        let mut leases = Vec::new();
+        for at in 1..=MESSAGES {
+            if left == 0 {
+                break;
+            }
+            let mut lease = begin(&*store, new(&format!("msg_{at}"))).await;
+            (left, begun) = (left - 1, at);
+            entries.push(0);
+            let last = entries.last_mut().unwrap();
+            for _ in 0..left.min(2) {
+                lease.append(batch(*last + 1)).await.stored().unwrap();
+                assert_eq!(lease.settled().await, Written::Stored);
+                *last += ENTRIES;
+                left -= 1;
+            }
+            if left > 0 && *last == 2 * ENTRIES {
+                assert_eq!(lease.finish(end(*last + 1, at, at - 1)).await, Written::Stored);
+                (*last, left, ended) = (*last + 1, left - 1, at);
+            }
+            leases.push(lease);
+        }
+        drop(store);
+        let mut backend = backend.crash().await;
+        // The leases of the dead process are no use to anybody.
+        drop(leases);
+        for again in 0..2 {
+            let store = backend.store();
+            for at in 1..=MESSAGES {
+                let id = format!("msg_{at}");
+                let index = usize::try_from(at - 1).unwrap();
+                let state = match at {
+                    at if at <= ended => LogState::Ended,
+                    at if at <= begun => LogState::Open,
+                    _ => LogState::Gone,
+                };
+                assert_eq!(
+                    read(&*store, &id).await,
+                    (entries.get(index).copied().unwrap_or(0), state),
+                    "{steps}, {id}"
+                );
+            }
+            let state = if ended == 0 { json!({}) } else { json!({"a": ended}) };
+            assert_eq!(
+                (backend.state(CONVERSATION).await, backend.requests().await),
+                (state, ended),
+                "{steps}"
+            );
+            let abandoned: Vec<String> =
+                store.abandoned().await.unwrap().into_iter().map(|row| row.id).collect();
+            let open: Vec<String> = (ended + 1..=begun).map(|at| format!("msg_{at}")).collect();
+            assert_eq!(abandoned, open, "{steps}");
+            if again == 1 {
+                // What a start does with them.
+                for at in ended + 1..=begun {
+                    let mut lease = store.claim(&format!("msg_{at}")).await.unwrap().unwrap();
+                    let last = entries[usize::try_from(at - 1).unwrap()];
+                    assert_eq!(lease.next(), last + 1);
+                    assert_eq!(lease.finish(end(last + 1, at, at - 1)).await, Written::Stored);
+                    assert_eq!(read(&*store, &format!("msg_{at}")).await, (last + 1, LogState::Ended));
+                }
+                assert_eq!(backend.requests().await, begun);
+            }
+            drop(store);
+            backend = backend.crash().await;
+        }
+        assert!(backend.store().abandoned().await.unwrap().is_empty());
+        assert_eq!(backend.requests().await, begun, "{steps}: counted once");
+    }
+}

@@ -1,0 +1,173 @@
+//! Fifty hostile requests at once, of every kind: the server stays small, and a plain chat beside them is answered at once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::apart::Apart;
+use crate::client::Stream;
+use crate::mock::{Mock, reply};
+
+/// Most anonymous memory of the server, in KiB.
+const MEMORY: u64 = 1 << 20;
+/// Time to the first text of a chat that most of them keep. The median and not the slowest: the tests share the machine with others.
+const FIRST_TEXT: Duration = Duration::from_millis(100);
+/// Chats that are measured.
+const CHATS: usize = 15;
+
+/// Templates of which each alone would take memory or time without bound.
+const TEMPLATES: [&str; 10] = [
+    "{{ (['x'*1000000]*100000)|join }}",
+    "{{ [1]*100000000 }}",
+    "{{ ('a\n'*1000)|indent(10000000) }}",
+    "{{ format('{}'*10000, *(['b'*1000000]*10000)) }}",
+    "{{ [[[1]]]|tojson(indent=3000000000) }}",
+    "{{ [[1]*10000]*10000 }}",
+    "{{ ([[1]*10000]*10000)|tojson|length }}",
+    "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
+    "{{ ('x'*1000000)|replace('x', 'y'*1000000)|length }}",
+    "{{ range(100000)|map('string')|list|join('x'*10000) }}",
+];
+
+/// A request: method, path, body.
+type Hostile = (&'static str, String, String);
+
+fn templates() -> Vec<Hostile> {
+    let render = |text: &&str| {
+        let body = json!({"skein": {"blocks": [{"tag": "a", "text": text}]}});
+        ("POST", "/api/v1/prompts/render".to_owned(), body.to_string())
+    };
+    TEMPLATES.iter().map(render).collect()
+}
+
+fn schemas() -> Vec<Hostile> {
+    let mut all = Vec::new();
+    for (word, levels) in [("anyOf", 18), ("oneOf", 18), ("anyOf", 14), ("oneOf", 12), ("allOf", 15)] {
+        let schema = crate::schemas::tower(word, levels);
+        let options = json!({"json_value.schema": schema});
+        let check = json!({"reply": "{\"a\": 1}", "contract": "json_value", "options": options});
+        all.push(("POST", "/api/v1/check".to_owned(), check.to_string()));
+        let format = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}});
+        let chat = json!({"model": "openai/m", "messages": [{"role": "user", "content": "x"}], "response_format": format});
+        all.push(("POST", "/v1/chat/completions".to_owned(), chat.to_string()));
+    }
+    all
+}
+
+/// Replies, cards, scripts and bodies at their limits.
+fn bodies(conversation: &str) -> Vec<Hostile> {
+    let mut all = Vec::new();
+    let deep = "[".repeat(100_000);
+    let tags = "<a ".repeat(300_000);
+    for reply in [deep.as_str(), tags.as_str()] {
+        for dialect in ["auto", "thinkingml", "filament"] {
+            let body = json!({"reply": reply, "dialect": dialect});
+            all.push(("POST", "/api/v1/decode".to_owned(), body.to_string()));
+        }
+    }
+    let sets = vec![r#"["SET", "a", 1]"#; 150_000].join(",");
+    let operations = format!("/api/v1/conversations/{conversation}/state/operations");
+    for _ in 0..6 {
+        all.push(("POST", operations.clone(), format!("{{\"operations\":[{sets}]}}")));
+    }
+    for _ in 0..4 {
+        let entries: Vec<Value> = (0..15_000)
+            .map(
+                |at| json!({"keys": [format!("key{at}")], "content": "{{trim}}".repeat(20), "enabled": true}),
+            )
+            .collect();
+        let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+            "name": "x", "description": "{{trim}}".repeat(1000), "character_book": {"entries": entries},
+        }});
+        let files = json!({"files": [{"name": "card.json", "json": card}]});
+        all.push(("POST", "/api/v1/imports".to_owned(), files.to_string()));
+    }
+    for _ in 0..4 {
+        let actions = "              - {type: ai_say, content: \"{a} {%b%}\"}\n".repeat(15_000);
+        let yaml = format!(
+            "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            actions:\n{actions}"
+        );
+        all.push(("POST", "/api/v1/scripts".to_owned(), json!({"name": "s", "yaml": yaml}).to_string()));
+    }
+    for _ in 0..4 {
+        let text = "{{random::a::b}} {{setvar::x::{{getvar::y}}}} ".repeat(20_000);
+        all.push(("POST", "/api/v1/macros/migrate".to_owned(), json!({ "text": text }).to_string()));
+    }
+    all
+}
+
+/// Sends a request and takes the answer, whatever it is; its status.
+async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (String, u16) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.request(method.parse().unwrap(), format!("http://{address}{path}"));
+    let answer = request.header("content-type", "application/json").body(body).send().await;
+    let status = match answer {
+        Ok(answer) => {
+            let status = answer.status().as_u16();
+            let _ = answer.bytes().await;
+            status
+        }
+        Err(_) => 0,
+    };
+    (path, status)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
+    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
+    let apart = Apart::start(&mock, false);
+    let address = apart.server.address;
+    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+    let conversation = made["conversation_id"].as_str().unwrap().to_owned();
+    // Something to delete meanwhile.
+    let mut doomed = Vec::new();
+    for _ in 0..6 {
+        let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+        let id = made["conversation_id"].as_str().unwrap().to_owned();
+        for _ in 0..3 {
+            let ask =
+                json!({"text": "x".repeat(200_000), "dialect": "plain", "conversation_id": id, "wait": true});
+            assert_eq!(apart.server.post("/api/v1/messages", &ask).await.status, 200);
+        }
+        doomed.push(("DELETE", format!("/api/v1/conversations/{id}"), String::new()));
+    }
+    let all: Vec<Hostile> =
+        templates().into_iter().chain(schemas()).chain(bodies(&conversation)).chain(doomed).collect();
+    assert!(all.len() >= 50, "{}", all.len());
+    let hostile: Vec<_> = all.into_iter().map(|request| tokio::spawn(send(address, request))).collect();
+    let (mut first_texts, mut peak) = (Vec::new(), 0);
+    for _ in 0..CHATS {
+        let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true})
+            .to_string();
+        let begun = Instant::now();
+        let mut stream = Stream::open(address, "POST", "/api/v1/messages", &[], Some(&ask)).await;
+        stream.until("final_delta").await;
+        first_texts.push(begun.elapsed());
+        peak = peak.max(apart.memory().expect("the server lives"));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let watched = async {
+        let mut statuses = Vec::new();
+        for request in hostile {
+            statuses.push(request.await.unwrap());
+        }
+        statuses
+    };
+    let mut watched = std::pin::pin!(tokio::time::timeout(Duration::from_secs(120), watched));
+    let statuses = loop {
+        tokio::select! {
+            statuses = watched.as_mut() => break statuses.expect("they end in time"),
+            () = tokio::time::sleep(Duration::from_millis(10)) => {
+                peak = peak.max(apart.memory().expect("the server lives"));
+            }
+        }
+    };
+    assert!(
+        statuses.iter().all(|(_, status)| *status != 0 && *status != 500),
+        "each is answered: {statuses:?}"
+    );
+    assert!(peak < MEMORY, "{peak} KiB");
+    first_texts.sort_unstable();
+    assert!(first_texts[CHATS / 2] < FIRST_TEXT, "the median of {first_texts:?}");
+}

@@ -1,0 +1,156 @@
+//! What is deleted leaves the files while others write, and nothing waits for it; tasks that panic are begun again.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+use crate::apart::Apart;
+use crate::mock::{Mock, reply};
+use crate::server::{Folder, Tambour, config};
+
+/// Bytes that were deleted.
+const MANY: usize = 400 << 20;
+
+/// A folder with a database in which many pages hold nothing any more.
+async fn emptied() -> Folder {
+    let folder = Folder::new();
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut made = config(&folder);
+    made.add_upstream(&mock.url(), None).unwrap();
+    let file = folder.0.join("data").join("tambour.sqlite");
+    let folder = Tambour::serve(folder, made).await.stopped().await;
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal);
+    let mut connection = options.connect().await.unwrap();
+    for text in ["create table filler (a blob)", "begin"] {
+        sqlx::query(text).execute(&mut connection).await.unwrap();
+    }
+    for _ in 0..MANY >> 20 {
+        let fill = AssertSqlSafe(format!("insert into filler values (zeroblob({}))", 1 << 20));
+        sqlx::query(fill).execute(&mut connection).await.unwrap();
+    }
+    for text in ["commit", "drop table filler"] {
+        sqlx::query(text).execute(&mut connection).await.unwrap();
+    }
+    let free: i64 = sqlx::query_scalar("pragma freelist_count").fetch_one(&mut connection).await.unwrap();
+    assert!(free > 90_000, "{free}");
+    connection.close().await.unwrap();
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_write_while_a_large_deletion_leaves_the_file() {
+    let folder = emptied().await;
+    let file = folder.0.join("data").join("tambour.sqlite");
+    let size = || std::fs::metadata(&file).unwrap().len();
+    let before = size();
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut again = config(&folder);
+    again.add_upstream(&mock.url(), None).unwrap();
+    again.drain_ms = 100;
+    let mut server = Tambour::serve(folder, again).await;
+    let (mut slowest, mut during) = (Duration::ZERO, 0);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(3) {
+        let begun = Instant::now();
+        let made = server.post("/api/v1/conversations", &json!({})).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        slowest = slowest.max(begun.elapsed());
+        during += 1;
+    }
+    assert!(during > 20 && slowest < Duration::from_secs(1), "{during} requests, the slowest in {slowest:?}");
+    // A stop does not wait for the rest.
+    let begun = Instant::now();
+    server.stopping();
+    let _folder = server.stopped().await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(size() <= before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_panics_is_begun_again_and_counted() {
+    let mock = Mock::start(vec![reply("a-word-to-delete", 4)]).await;
+    let apart = Apart::start(&mock, false);
+    for task in ["sweep", "watch"] {
+        let file = apart.panic_at(task);
+        // The sweep looks when something was deleted, the watch by itself.
+        let made =
+            apart.server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await.json;
+        let id = made["message_id"].as_str().unwrap().to_owned();
+        apart.server.ended(&id).await;
+        assert_eq!(apart.server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
+        let counted = format!("tambour_task_panics_total{{task=\"{task}\"}}");
+        crate::server::within(async {
+            while !apart.server.get("/metrics").await.text.lines().any(|line| line.starts_with(&counted)) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        std::fs::remove_file(file).unwrap();
+    }
+    // It works again.
+    crate::deletion::gone(&data(&apart), "a-word-to-delete").await;
+    let log = std::fs::read_to_string(apart.server.folder.0.join("log")).unwrap();
+    assert!(log.contains("a task of the server panicked; it is begun again"), "{log}");
+}
+
+/// The folder of its data alone.
+fn data(apart: &Apart) -> std::mem::ManuallyDrop<Folder> {
+    std::mem::ManuallyDrop::new(Folder(apart.server.folder.0.join("data")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_of_the_store_that_panic_stop_the_server() {
+    for (point, said) in [
+        ("checkpoint", "the task that brings the write-ahead file to the database has died"),
+        ("sync.before", "the thread that brings the journal to the disk has died"),
+    ] {
+        let mock = Mock::start(vec![reply(&"x".repeat(2 << 20), 64 << 10)]).await;
+        let apart = Apart::durable(&mock);
+        let _file = apart.panic_at(point);
+        // Enough for a checkpoint.
+        for _ in 0..8 {
+            let ask = json!({"text": "x", "dialect": "plain"}).to_string();
+            let url = format!("http://{}/api/v1/messages", apart.server.address);
+            let _ = reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(ask).send().await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let (code, _folder, log) = apart.ended().await;
+        assert_eq!(code, Some(1), "{log}");
+        assert!(log.contains(said) && log.contains("the store cannot go on"), "{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let change = |n: usize| json!({"texts": {"fallback": format!("text {n}")}, "text_language": if n.is_multiple_of(2) { "en" } else { "zh" }});
+    let changes: Vec<Value> = (0..60).map(change).collect();
+    let answers =
+        futures_util::future::join_all(changes.iter().map(|change| server.put("/api/v1/settings", change)))
+            .await;
+    let mut versions: Vec<u64> =
+        answers.iter().map(|answer| answer.json["version"].as_u64().unwrap()).collect();
+    versions.sort_unstable();
+    assert_eq!(*versions.last().unwrap(), 60);
+    let shown = server.get("/api/v1/settings").await.json;
+    assert_eq!(shown["version"], 60);
+    // Two who change what they have both read: the second is told.
+    let seen = json!({"text_language": "en", "version": 60});
+    assert_eq!(server.put("/api/v1/settings", &seen).await.status, 200);
+    let late = server.put("/api/v1/settings", &seen).await;
+    assert_eq!((late.status, late.problem(), &late.json["version"]), (409, "settings_changed", &json!(61)));
+    let wrong = server.put("/api/v1/settings", &json!({"version": "x"})).await;
+    assert_eq!((wrong.status, wrong.problem()), (422, "invalid_field"));
+    let shown = server.get("/api/v1/settings").await.json;
+    let folder = server.stopped().await;
+    let mut again = config(&folder);
+    again.add_upstream(&mock.url(), Some("a-model".into())).unwrap();
+    let server = Tambour::serve(folder, again).await;
+    assert_eq!(server.get("/api/v1/settings").await.json, shown);
+}

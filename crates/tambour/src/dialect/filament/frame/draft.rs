@@ -1,0 +1,148 @@
+//! An acting block in an open thought: whether it acts is known when the thought ends, or the content begins.
+
+use super::super::block::notice;
+use super::super::call::Waiting;
+use super::super::rules;
+use super::super::tags::{Kind, Known};
+use super::{Frame, Mode};
+use crate::dialect::{Intent, Output, called};
+use crate::finding::{Report, clip};
+use crate::lex::markup::{Markup, Tag, TagKind};
+use crate::lex::space::is_space;
+use crate::span::Place;
+
+/// The text from the tag of an acting block on, held while it may be a draft.
+pub(super) struct Draft {
+    /// Where it begins.
+    at: Place,
+    /// Name of the block.
+    name: String,
+    text: String,
+    /// How often its text was read before: it stood behind other drafts that were none.
+    reads: usize,
+}
+
+/// Readings of one text, so that the cost stays linear.
+const READS: usize = 8;
+
+/// What ends a draft that is part of the thinking.
+#[derive(Clone, Copy)]
+pub(super) enum DraftEnd {
+    /// The closing mark of the thought.
+    Mark,
+    /// The end of a reply that was cut.
+    Cut,
+    /// More text than may be held.
+    Limit,
+}
+
+impl Draft {
+    /// Bytes held back.
+    pub(super) fn held(&self) -> usize {
+        self.text.len()
+    }
+}
+
+impl Frame {
+    /// A tag in a thought that is no code. Returns whether it is text of the thinking, or of a draft that is held there.
+    pub(super) fn is_drafted(&mut self, tag: &Tag<'_>, known: Option<Known>, at: Place) -> bool {
+        if !matches!(self.mode, Mode::Thought(_)) {
+            return false;
+        }
+        let kind = known.map(|known| known.kind);
+        let opens = tag.kind != TagKind::Close;
+        match (kind, opens) {
+            (Some(Kind::Thought), false) | (Some(Kind::Content), true) => false,
+            // No acting block: a thought in the thought, what closes a block of the draft, an envelope.
+            _ if self.draft.is_some() => true,
+            (Some(Kind::Thought | Kind::Content) | None, _) => false,
+            // An example, which is text whatever follows.
+            (Some(_), _) if self.prose.is_quoted() || self.remark => true,
+            (Some(_), false) => false,
+            (Some(_), true) => {
+                let name = tag.name.to_owned();
+                self.draft = Some(Draft { at, name, text: String::new(), reads: self.reads });
+                true
+            }
+        }
+    }
+
+    /// Whether text is held that may be a draft.
+    pub(super) fn has_draft(&self) -> bool {
+        self.draft.is_some()
+    }
+
+    /// A mark closes reasoning that no mark opened: what came before it may have been thinking, and is not called.
+    pub(super) fn withdraw_calls(&mut self, mark: &str, out: &mut dyn Output) {
+        for Waiting { call, place, end } in std::mem::take(&mut self.calls) {
+            let message =
+                format!("`{}` is called before `{mark}`, which ends thinking", clip(&call.name, 60));
+            let found = Report::new(rules::BLOCK_IN_THOUGHT, place, end, message);
+            out.report(found.row("R-93").repaired("not called, its arguments are not used"));
+            notice(called::REFUSED, Some(clip(&call.name, 60).into_owned()), out);
+        }
+    }
+
+    /// Text of a thought, held while it is part of a draft.
+    pub(super) fn thought_text(&mut self, text: &str, out: &mut dyn Output) {
+        let Some(draft) = &mut self.draft else { return self.thinking(text, out) };
+        draft.text.push_str(text);
+        if draft.reads >= READS || draft.text.len() > self.cx.options.limits.hold {
+            self.keep_draft(DraftEnd::Limit, out);
+        }
+    }
+
+    /// What is held was a draft: thinking, of which nothing acts.
+    pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn Output) {
+        let Some(Draft { at, name, text, .. }) = self.draft.take() else { return };
+        let (message, repair) = match end {
+            DraftEnd::Mark => (format!("`<{name}>` stands in a thought"), "read as thinking"),
+            DraftEnd::Cut => {
+                (format!("the reply was cut in a thought, behind `<{name}>` in it"), "read as thinking")
+            }
+            DraftEnd::Limit => {
+                (format!("`<{name}>` stands in a thought that does not end soon enough"), "read as thinking")
+            }
+        };
+        // How much more has come by the time the limit is passed depends on how the reply is cut.
+        let most = text.floor_char_boundary(self.cx.options.limits.hold);
+        out.report(Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + most, message).repaired(repair));
+        self.thinking(&text, out);
+    }
+
+    /// What is held was no draft: the thought ended before it (F-202).
+    pub(super) fn read_draft(&mut self, out: &mut dyn Output) {
+        let Some(Draft { at, text, reads, .. }) = self.draft.take() else { return };
+        self.leave(at.offset, out);
+        let before = std::mem::replace(&mut self.reads, reads + 1);
+        let mut lexer = Markup::at(at, "", self.cx.options.limits.tag).tolerant(self.names());
+        lexer.push(&text, &mut |token, at| self.read(token, at, out));
+        // A tag follows, or the end: what is unfinished is finished as it was then.
+        lexer.push("<", &mut |token, at| self.read(token, at, out));
+        lexer.drop_carry();
+        self.words_end(out);
+        self.reads = before;
+    }
+
+    /// Text of the thinking.
+    fn thinking(&mut self, text: &str, out: &mut dyn Output) {
+        let limit = self.cx.options.limits.value;
+        let Mode::Thought(open) = &mut self.mode else { return };
+        let text = if open.begun { text } else { text.trim_start_matches(is_space) };
+        if text.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut open.begun, true) {
+            out.intent(Intent::Phase("".into(), open.from));
+        }
+        if open.tag.is_none() && self.head.len() < limit {
+            let room = text.floor_char_boundary(limit - self.head.len());
+            self.head.push_str(&text[..room]);
+        }
+        if std::mem::take(&mut self.joint) && !self.thought_line && !text.starts_with('\n') {
+            out.intent(Intent::PhaseText("\n"));
+        }
+        self.thought_line = text.ends_with('\n');
+        out.intent(Intent::PhaseText(text));
+    }
+}

@@ -1,0 +1,270 @@
+//! Prose around something that may act: whether a place stands in a quotation, in a sentence, or in a code span that goes on
+//! over lines (R-93).
+//!
+//! Code on one line and fences are those of `code`. What does not belong here: whether anything acts.
+
+/// Follows prose. Memory is bounded but for one bit a place that is watched.
+#[derive(Clone, Debug, Default)]
+pub struct Prose {
+    line: Line,
+    spans: Spans,
+}
+
+impl Prose {
+    /// Reads text.
+    #[inline]
+    pub fn text(&mut self, text: &str) {
+        self.line.text(text);
+        self.spans.text(text);
+    }
+
+    /// The line that the place after all text so far stands in.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        self.line
+    }
+
+    /// Whether a code span may be open, on this line or from an earlier one of the paragraph on.
+    pub fn in_span(&mut self) -> bool {
+        self.spans.end_run();
+        !self.spans.open.is_empty()
+    }
+
+    /// Watches the place after all text so far: whether it turns out to stand in a code span ([`Prose::is_code`]). Places
+    /// are numbered from 0 on.
+    pub fn watch(&mut self) -> usize {
+        self.spans.end_run();
+        // What stands here is not read, but its line is not blank.
+        self.spans.filled = true;
+        self.spans.watched.push(false);
+        self.spans.watched.len() - 1
+    }
+
+    /// Whether a watched place stands in a code span that has closed.
+    #[must_use]
+    pub fn is_code(&self, place: usize) -> bool {
+        self.spans.watched.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// The line of a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    /// Whether more than marks of lists and quotations has come.
+    filled: bool,
+    quoted: bool,
+    /// Whether the last sentence has ended.
+    ended: bool,
+}
+
+/// Signs that end a sentence, or a part of it behind which a new one may begin.
+const ENDS: &[char] = &['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；'];
+
+/// Signs that may stand behind the end of a sentence.
+const CLOSERS: &[char] = &[')', ']', '"', '\'', '”', '’', '」', '』', '）', '*', '_'];
+
+impl Line {
+    /// Reads text.
+    pub fn text(&mut self, text: &str) {
+        let mut rest = text;
+        if let Some(last) = memchr::memrchr(b'\n', text.as_bytes()) {
+            *self = Line::default();
+            rest = &text[last + 1..];
+        }
+        if !self.filled {
+            let prefix = |c: char| c.is_whitespace() || matches!(c, '>' | '-' | '*' | '+' | '\u{FEFF}');
+            let content = rest.find(|c| !prefix(c)).unwrap_or(rest.len());
+            self.quoted |= rest[..content].contains('>');
+            rest = &rest[content..];
+            self.filled = !rest.is_empty();
+        }
+        let rest = rest.trim_end();
+        match rest.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
+            "" => self.ended &= !rest.is_empty() || self.filled,
+            text => self.ended = text.ends_with(ENDS),
+        }
+    }
+
+    /// Whether the line belongs to a quotation.
+    #[must_use]
+    pub fn is_quoted(self) -> bool {
+        self.quoted
+    }
+
+    /// Whether a sentence has begun on the line and not ended.
+    #[must_use]
+    pub fn in_sentence(self) -> bool {
+        self.filled && !self.ended
+    }
+
+    /// Whether a sentence goes on behind something that stands on this line, with `behind`. `None` while more is to come.
+    #[must_use]
+    pub fn goes_on(self, behind: &str, end: bool) -> Option<bool> {
+        let blank = behind.len() - behind.trim_start_matches([' ', '\t']).len();
+        Some(match behind[blank..].chars().next() {
+            _ if blank > BLANK => false,
+            None if !end => return None,
+            // The next of several, or markup.
+            None | Some('\n' | '\r' | '<' | '[' | '◁') => false,
+            Some(',') => true,
+            Some(c) => self.in_sentence() || blank > 0 && c.is_lowercase(),
+        })
+    }
+}
+
+/// White space behind which a sentence does not go on.
+const BLANK: usize = 64;
+
+/// Runs of backticks of a paragraph.
+#[derive(Clone, Debug, Default)]
+struct Spans {
+    /// The open ones: their lengths, and how many places were watched before.
+    open: Vec<(usize, usize)>,
+    /// The run under way, and whether a backslash stands before it.
+    run: usize,
+    escaped: bool,
+    /// Whether the line has text, and whether it is that of a fence.
+    filled: bool,
+    fence: bool,
+    watched: Vec<bool>,
+}
+
+/// Open runs that are remembered.
+const RUNS: usize = 32;
+
+impl Spans {
+    fn text(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let found = memchr::memchr2(b'`', b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found);
+            if found > at {
+                self.end_run();
+                let part = &text[at..found];
+                self.filled |= !part.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
+                let slashes = part.len() - part.trim_end_matches('\\').len();
+                self.escaped = (slashes % 2 == 1) != (slashes == part.len() && self.escaped);
+            }
+            match bytes.get(found) {
+                Some(b'`') => self.run += 1,
+                Some(_) => self.end_line(),
+                None => {}
+            }
+            at = found + 1;
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.end_run();
+        if !self.filled || self.fence {
+            self.open.clear();
+        }
+        (self.filled, self.fence, self.escaped) = (false, false, false);
+    }
+
+    fn end_run(&mut self) {
+        let length = std::mem::take(&mut self.run);
+        if length == 0 {
+            return;
+        }
+        let escaped = std::mem::take(&mut self.escaped);
+        if length >= 3 && !self.filled {
+            self.fence = true;
+        }
+        self.filled = true;
+        if self.fence {
+            return;
+        }
+        if let Some(first) = self.open.iter().position(|(open, _)| *open == length) {
+            let (_, watched) = self.open[first];
+            self.watched[watched..].fill(true);
+            self.open.truncate(first);
+            return;
+        }
+        let length = length - usize::from(escaped);
+        if length > 0 && self.open.len() < RUNS {
+            self.open.push((length, self.watched.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Line {
+        let mut line = Line::default();
+        text.chars().for_each(|c| line.text(c.encode_utf8(&mut [0; 4])));
+        let mut whole = Line::default();
+        whole.text(text);
+        assert_eq!(format!("{line:?}"), format!("{whole:?}"), "{text:?}");
+        line
+    }
+
+    #[test]
+    fn a_line_knows_its_sentences_and_quotations() {
+        for (text, in_sentence, quoted) in [
+            ("", false, false),
+            ("Use ", true, false),
+            ("It is done. ", false, false),
+            ("He said (\"go.\") ", false, false),
+            ("好的。", false, false),
+            ("例如", true, false),
+            ("> ", false, true),
+            ("- > Use ", true, true),
+            ("> quoted\nplain. ", false, false),
+            ("- ", false, false),
+            ("Use\n", false, false),
+            ("Done.) and", true, false),
+        ] {
+            let line = line(text);
+            assert_eq!((line.in_sentence(), line.is_quoted()), (in_sentence, quoted), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_behind_decides() {
+        let (open, over) = (line("Use "), line("Done. "));
+        assert_eq!(open.goes_on("", false), None);
+        assert_eq!(open.goes_on("  ", false), None);
+        assert_eq!(open.goes_on("  ", true), Some(false));
+        assert_eq!(open.goes_on(" to", false), Some(true));
+        assert_eq!(open.goes_on(".", false), Some(true));
+        assert_eq!(open.goes_on("\nto", false), Some(false));
+        assert_eq!(open.goes_on(" <b", false), Some(false));
+        assert_eq!(over.goes_on(" And", false), Some(false));
+        assert_eq!(over.goes_on(" is how", false), Some(true));
+        assert_eq!(over.goes_on(", then", false), Some(true));
+    }
+
+    #[test]
+    fn spans_go_on_over_lines_of_a_paragraph() {
+        let places = |text: &str, cut: bool| {
+            let mut prose = Prose::default();
+            for (at, part) in text.split('@').enumerate() {
+                if at > 0 {
+                    prose.watch();
+                }
+                match cut {
+                    true => part.chars().for_each(|c| prose.text(c.encode_utf8(&mut [0; 4]))),
+                    false => prose.text(part),
+                }
+            }
+            prose.text("\n");
+            (0..text.matches('@').count()).map(|at| prose.is_code(at)).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            ("a `b\n@ c` d", vec![true]),
+            ("a `b\n@\nc` d", vec![true]),
+            ("a `b` @ c", vec![false]),
+            ("a `b\n\n@ c` d", vec![false]),
+            ("a ``b ` @\n c`` @", vec![true, false]),
+            ("a \\`b\n@ c` d", vec![false]),
+            ("```\nx\n```\n@ `a`", vec![false]),
+            ("it`s\n@ fine", vec![false]),
+        ] {
+            assert_eq!(places(text, false), expected, "{text:?}");
+            assert_eq!(places(text, true), expected, "{text:?}");
+        }
+    }
+}

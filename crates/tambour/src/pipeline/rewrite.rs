@@ -1,0 +1,181 @@
+//! The reply as it should have been written. What is written is read again before it is given out: it must not act where
+//! the reply did not, must pass the strict check, and must be written the same the next time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{End, Pipeline};
+use crate::event::{Event, Extension, Joined};
+use crate::finding::{Profile, Severity};
+use crate::options::Options;
+use crate::state;
+
+/// Most times that a reply is written before it must stay as it is.
+const ROUNDS: usize = 4;
+
+/// Holds written replies against what the reply did.
+pub(super) struct Rewrite<'a> {
+    /// Names of the dialects that read it: the one that was asked for, and the one that was found, in which it must stay the
+    /// same. It acts in neither.
+    readers: [&'static str; 2],
+    options: Options,
+    /// Writes events in the dialect.
+    write: &'a dyn Fn(&[Event<'_>]) -> Option<String>,
+}
+
+/// What becomes of a written reply when it is read again.
+enum Reread {
+    /// It stays as it is.
+    Stable,
+    /// It is written differently, or breaks a rule.
+    Changed(String),
+    /// It acts where the reply did not.
+    Active,
+}
+
+impl<'a> Rewrite<'a> {
+    pub(super) fn new(
+        readers: [&'static str; 2],
+        options: &Arc<Options>,
+        write: &'a dyn Fn(&[Event<'_>]) -> Option<String>,
+    ) -> Rewrite<'a> {
+        let options = Options { profile: Profile::Strict, tool_loop: false, ..(**options).clone() };
+        Rewrite { readers, options, write }
+    }
+
+    /// The events as a reply: as the dialect writes them if that is stable, else with the signs of markup escaped.
+    pub(super) fn reply(&self, events: &[Event<'_>]) -> Option<String> {
+        let allowed = actions(events);
+        let text = match self.settle((self.write)(events)?, &allowed) {
+            Ok(text) => return Some(text),
+            Err(text) => text,
+        };
+        // Its text alone may be what acts; if that is not it, nothing of the reply acts any more.
+        if let Some(Ok(text)) = self.settled(events.iter().map(without_tags).collect(), &allowed) {
+            return Some(text);
+        }
+        match self.settled(events.iter().filter_map(without_markup).collect(), &HashMap::new()) {
+            Some(inert) => Some(inert.unwrap_or_else(|text| text)),
+            None => Some(text),
+        }
+    }
+
+    /// The events as a reply that has settled, or the last that it became. They are gone before it is read again.
+    fn settled(
+        &self,
+        events: Vec<Event<'_>>,
+        allowed: &HashMap<String, usize>,
+    ) -> Option<Result<String, String>> {
+        let text = (self.write)(&events)?;
+        drop(events);
+        Some(self.settle(text, allowed))
+    }
+
+    /// The text, or what it becomes after some rounds; an error with the last text if it does not become stable.
+    fn settle(&self, mut text: String, allowed: &HashMap<String, usize>) -> Result<String, String> {
+        for _ in 0..ROUNDS {
+            match self.reread(&text, allowed) {
+                Reread::Stable => return Ok(text),
+                Reread::Changed(next) => text = next,
+                Reread::Active => break,
+            }
+        }
+        Err(text)
+    }
+
+    fn reread(&self, text: &str, allowed: &HashMap<String, usize>) -> Reread {
+        let [asked, found] = self.readers;
+        for reader in &self.readers[usize::from(asked == found)..] {
+            let Ok(pipeline) = Pipeline::new(reader, &self.options) else { continue };
+            let mut pipeline = pipeline.with_extensions(true);
+            let mut read = Joined::default();
+            pipeline.push_str(text, &mut read);
+            pipeline.finish(&End::stop(), &mut read);
+            let acts = actions(&read.events);
+            if acts.iter().any(|(action, times)| allowed.get(action).is_none_or(|most| most < times)) {
+                return Reread::Active;
+            }
+            if *reader != found {
+                continue;
+            }
+            let wrong = read.findings.iter().any(|finding| finding.severity == Severity::Error);
+            let written = pipeline.written_once(&read.events).unwrap_or_default();
+            if wrong || written != text {
+                return Reread::Changed(written);
+            }
+        }
+        Reread::Stable
+    }
+}
+
+/// What acts among events, and how often.
+fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
+    let mut found = HashMap::new();
+    let mut add = |name: &str, data: &Value| {
+        *found.entry(format!("{name} {data}")).or_default() += 1;
+    };
+    for event in events.iter().filter_map(Event::extension) {
+        match event {
+            Extension::ToolCall(call) => add("call", &json!([call.name, call.args])),
+            Extension::Plan(outcome) if outcome.executable => add("plan", &outcome.plan["tool_calls"]),
+            Extension::StateUpdate(update) => {
+                for (index, operation) in state::of_event(update).iter().enumerate() {
+                    let refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
+                    if !refused && operation.refusal().is_none() {
+                        let parts = json!([operation.op(), operation.path(), operation.value()]);
+                        add("operation", &parts);
+                    }
+                }
+            }
+            Extension::StatusBar(_)
+            | Extension::Choice(_)
+            | Extension::UiComponent(_)
+            | Extension::Media(_)
+            | Extension::Element(_)
+            | Extension::ExitDecision(_) => add(event.name(), &event.data()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// An event in whose text of the answer no tag begins.
+fn without_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
+    let Event::FinalDelta { text } = event else { return event.clone() };
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let behind = || text[at + c.len_utf8()..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']);
+        let begins = |c: char| c.is_alphabetic() || matches!(c, '/' | '／' | '!' | '?' | '|' | '｜');
+        match c {
+            '<' | '＜' if behind().is_empty() || behind().starts_with(begins) => out.push_str("&lt;"),
+            c => out.push(c),
+        }
+    }
+    Event::FinalDelta { text: out.into() }
+}
+
+/// An event that does nothing and in whose text no markup of any kind begins; none for an action.
+fn without_markup<'a>(event: &'a Event<'_>) -> Option<Event<'a>> {
+    Some(match event {
+        Event::FinalDelta { text } => Event::FinalDelta { text: escape(text).into() },
+        Event::PhaseDelta { id, text } => Event::PhaseDelta { id: *id, text: escape(text).into() },
+        Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. } => return None,
+        other => other.clone(),
+    })
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' | '＜' => out.push_str("&lt;"),
+            '◁' => out.push_str("&#9665;"),
+            '[' => out.push_str("&#91;"),
+            '{' => out.push_str("&#123;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,531 @@
+//! The engine's filters, tests and functions, each with what it costs: charged before it runs. The environment begins empty, so
+//! that one without a line here does not exist.
+
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests};
+
+use super::budget::{self, Weight, allocate, allocate_slots, charge, weigh};
+use super::operators;
+
+/// What is charged before a filter runs.
+#[derive(Clone, Copy)]
+enum Cost {
+    /// Nothing: it takes no longer than an instruction.
+    None,
+    /// Its text, and so many times the bytes of it for what it makes.
+    Text(u64),
+    /// A list of the items.
+    Items,
+    /// Going through all values of all arguments, as often as sorting does, and lists of the items.
+    Sorted,
+    /// All arguments as they print, with a growth of its own.
+    Printed(fn(&State<'_, '_>, &[Value], Weight) -> Result<u64, Error>),
+    /// What only this filter knows.
+    Own(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
+}
+
+/// Filters of the engine that do here what they do there, with their cost.
+fn table() -> Vec<(&'static str, Value, Cost)> {
+    macro_rules! of {
+        ($name:literal, $function:path, $cost:expr) => {
+            ($name, Value::from_function($function), $cost)
+        };
+    }
+    vec![
+        of!("safe", filters::safe, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
+        of!("escape", filters::escape, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
+        of!("e", filters::escape, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
+        of!("lower", filters::lower, Cost::Text(4)),
+        of!("upper", filters::upper, Cost::Text(4)),
+        of!("title", filters::title, Cost::Text(4)),
+        of!("capitalize", filters::capitalize, Cost::Text(4)),
+        of!("trim", filters::trim, Cost::Own(trim)),
+        of!("replace", filters::replace, Cost::Own(replace)),
+        of!("split", filters::split, Cost::Own(split)),
+        of!("lines", filters::lines, Cost::Own(split)),
+        of!("indent", filters::indent, Cost::Own(indent)),
+        of!("reverse", filters::reverse, Cost::Items),
+        of!("default", filters::default, Cost::None),
+        of!("d", filters::default, Cost::None),
+        of!("round", filters::round, Cost::Own(|state, _| charge(state, 30, 0))),
+        of!("abs", filters::abs, Cost::None),
+        of!("int", filters::int, Cost::Text(0)),
+        of!("float", filters::float, Cost::Text(0)),
+        of!(
+            "attr",
+            filters::attr,
+            Cost::Own(|state, args| args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop)))
+        ),
+        of!("first", filters::first, Cost::None),
+        of!("last", filters::last, Cost::Own(last)),
+        of!("min", filters::min, Cost::Sorted),
+        of!("max", filters::max, Cost::Sorted),
+        of!("string", filters::string, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
+        of!("join", filters::join, Cost::Printed(joined)),
+        of!("sort", filters::sort, Cost::Sorted),
+        of!("dictsort", filters::dictsort, Cost::Sorted),
+        of!("groupby", filters::groupby, Cost::Sorted),
+        of!("unique", filters::unique, Cost::Sorted),
+        of!("list", filters::list, Cost::Items),
+        of!("bool", filters::bool, Cost::None),
+        of!("batch", filters::batch, Cost::Own(batch)),
+        of!("slice", filters::slice, Cost::Own(slices)),
+        of!("select", filters::select, Cost::Items),
+        of!("reject", filters::reject, Cost::Items),
+        of!("selectattr", filters::selectattr, Cost::Own(by_attribute)),
+        of!("rejectattr", filters::rejectattr, Cost::Own(by_attribute)),
+        of!("map", filters::map, Cost::Own(by_attribute)),
+        of!("chain", filters::chain, Cost::Own(together)),
+        of!("zip", filters::zip, Cost::Own(together)),
+        of!("pprint", filters::pprint, Cost::Printed(|_, _, weight| Ok(weight.indented(8)))),
+        of!("format", filters::format, Cost::Printed(formatted)),
+        of!("tojson", filters::tojson, Cost::Printed(to_json)),
+    ]
+}
+
+/// Tests of the engine that look at no more than the kind of a value.
+macro_rules! simple_tests {
+    ($env:expr, $($name:literal => $function:path),* $(,)?) => {
+        $($env.add_test($name, $function);)*
+    };
+}
+
+/// Filters that are ours in name and in what they do.
+const REPLACED: &[&str] = &["length", "count", "items", "sum"];
+
+/// Names of the engine's filters that a template has.
+pub(super) fn filter_names() -> Vec<&'static str> {
+    table().iter().map(|(name, ..)| *name).chain(REPLACED.iter().copied()).collect()
+}
+
+/// Names of the engine's tests that a template has.
+pub(super) const TESTS: &[&str] = &[
+    "undefined",
+    "defined",
+    "none",
+    "safe",
+    "escaped",
+    "boolean",
+    "odd",
+    "even",
+    "divisibleby",
+    "number",
+    "integer",
+    "int",
+    "float",
+    "string",
+    "sequence",
+    "iterable",
+    "mapping",
+    "startingwith",
+    "endingwith",
+    "lower",
+    "upper",
+    "sameas",
+    "eq",
+    "equalto",
+    "==",
+    "ne",
+    "!=",
+    "lt",
+    "lessthan",
+    "<",
+    "le",
+    "<=",
+    "gt",
+    "greaterthan",
+    ">",
+    "ge",
+    ">=",
+    "in",
+    "true",
+    "false",
+    "filter",
+    "test",
+];
+
+/// Names of the engine's functions that a template has.
+pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
+
+pub(super) fn register(env: &mut Environment<'_>) {
+    for (name, own, cost) in table() {
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            run(state, &own, cost, &args)
+        });
+    }
+    env.add_filter("length", length);
+    env.add_filter("count", length);
+    env.add_filter("items", items);
+    env.add_filter("sum", sum);
+    simple_tests!(env,
+        "undefined" => tests::is_undefined, "defined" => tests::is_defined, "none" => tests::is_none,
+        "safe" => tests::is_safe, "escaped" => tests::is_safe, "boolean" => tests::is_boolean, "odd" => tests::is_odd,
+        "even" => tests::is_even, "number" => tests::is_number, "integer" => tests::is_integer,
+        "int" => tests::is_integer, "float" => tests::is_float, "string" => tests::is_string,
+        "sequence" => tests::is_sequence, "iterable" => tests::is_iterable, "mapping" => tests::is_mapping,
+        "true" => tests::is_true, "false" => tests::is_false, "filter" => tests::is_filter, "test" => tests::is_test,
+    );
+    env.add_test("divisibleby", divisible);
+    for (name, own) in [
+        ("lower", Value::from_function(tests::is_lower)),
+        ("upper", Value::from_function(tests::is_upper)),
+        ("startingwith", Value::from_function(tests::is_startingwith)),
+        ("endingwith", Value::from_function(tests::is_endingwith)),
+    ] {
+        env.add_test(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            let weight = weigh_all(state, &args)?;
+            if args.iter().any(|arg| arg.as_object().is_some()) {
+                allocate(state, weight.printed().saturating_mul(2))?;
+            }
+            own.call(state, &args).map(|value| value.is_true())
+        });
+    }
+    for (names, own) in [
+        (&["eq", "equalto", "=="][..], Value::from_function(tests::is_eq)),
+        (&["ne", "!="], Value::from_function(tests::is_ne)),
+        (&["lt", "lessthan", "<"], Value::from_function(tests::is_lt)),
+        (&["le", "<="], Value::from_function(tests::is_le)),
+        (&["gt", "greaterthan", ">"], Value::from_function(tests::is_gt)),
+        (&["ge", ">="], Value::from_function(tests::is_ge)),
+        (&["sameas"], Value::from_function(tests::is_sameas)),
+    ] {
+        for name in names {
+            let own = own.clone();
+            env.add_test(*name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+                let args = args.into_values();
+                if let [a, b, ..] = &args[..] {
+                    operators::charge_comparison(state, a, b)?;
+                }
+                own.call(state, &args).map(|value| value.is_true())
+            });
+        }
+    }
+    env.add_test("in", |state: &State<'_, '_>, value: &Value, container: &Value| {
+        match operators::contains(state, container, value) {
+            Err(error) if matches!(error.kind(), ErrorKind::OutOfFuel | ErrorKind::UndefinedError) => {
+                Err(error)
+            }
+            found => Ok(found.unwrap_or(false)),
+        }
+    });
+    env.add_function("range", functions::range);
+    for (name, own) in [
+        ("dict", Value::from_function(functions::dict)),
+        ("namespace", Value::from_function(functions::namespace)),
+    ] {
+        env.add_function(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            for arg in args.iter().filter(|arg| arg.as_object().is_some()) {
+                allocate_slots(state, count(state, arg)?.saturating_mul(2))?;
+            }
+            own.call(state, &args)
+        });
+    }
+}
+
+/// One of the engine's filters, paid for; what it gives is no longer lazy.
+pub(super) fn filter(name: &str) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
+    let found = table().into_iter().find(|(known, ..)| *known == name);
+    move |state, args| match &found {
+        Some((_, own, cost)) => run(state, own, *cost, args),
+        None => Err(Error::from(ErrorKind::UnknownFilter)),
+    }
+}
+
+fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Result<Value, Error> {
+    match cost {
+        Cost::None => {}
+        Cost::Text(times) => {
+            if let Some(text) = args.first().and_then(Value::as_str) {
+                charge(state, 0, text.len() as u64)?;
+                allocate(state, (text.len() as u64).saturating_mul(times))?;
+            }
+        }
+        Cost::Items => {
+            let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+            allocate_slots(state, items)?;
+        }
+        Cost::Sorted => {
+            let weight = weigh_all(state, args)?;
+            let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+            // Each item is compared as often as their number has digits; names of attributes are looked up in each.
+            let rounds = u64::from(usize::BITS - items.leading_zeros());
+            charge(state, weight.values.saturating_mul(rounds), weight.bytes.saturating_mul(rounds))?;
+            charge(state, 0, (items as u64).saturating_mul(attribute_bytes(args)))?;
+            allocate_slots(state, items.saturating_mul(3))?;
+            allocate(state, weight.bytes.saturating_mul(2))?;
+        }
+        Cost::Printed(growth) => {
+            let weight = weigh_all(state, args)?;
+            let printed = growth(state, args, weight)?;
+            charge(state, 0, printed)?;
+            allocate(state, printed.saturating_mul(2))?;
+        }
+        Cost::Own(charge) => charge(state, args)?,
+    }
+    let result = own.call(state, args)?;
+    solid(state, result)
+}
+
+/// A value that is not lazy: what goes through others each time it is gone through would nest as deep as there are steps.
+fn solid(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+    let lazy = match value.kind() {
+        ValueKind::Iterable => true,
+        ValueKind::Seq => value.as_object().is_some_and(|object| object.type_name().contains("Merge")),
+        ValueKind::Map => value.as_object().is_some_and(|object| object.type_name().contains("Merge")),
+        _ => false,
+    };
+    if !lazy {
+        return Ok(value);
+    }
+    allocate_slots(state, value.len().unwrap_or(0))?;
+    if value.kind() == ValueKind::Map {
+        let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
+        return Ok(Value::from_pairs(pairs.into_iter().flatten()));
+    }
+    let mut solid = Vec::new();
+    for item in value.try_iter()?.checked() {
+        charge(state, 1, 0)?;
+        solid.push(item?);
+    }
+    Ok(Value::from(solid))
+}
+
+fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<Weight, Error> {
+    let mut all = Weight::default();
+    for arg in args {
+        all = all.plus(weigh(state, arg)?);
+    }
+    Ok(all)
+}
+
+/// How many items there are; counting the characters of a text is paid for.
+fn count(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    }
+    Ok(value.len().unwrap_or(0))
+}
+
+/// Bytes of the longest text among the arguments behind the first: the name of an attribute.
+fn attribute_bytes(args: &[Value]) -> u64 {
+    let named =
+        args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
+    let lengths = args.iter().skip(1).chain(named.as_ref()).filter_map(Value::as_str).map(str::len);
+    lengths.max().unwrap_or(0) as u64
+}
+
+/// An argument by its place or its name.
+fn argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
+    let placed = args.get(place).filter(|value| !value.is_kwargs()).cloned();
+    let named = || {
+        let named = Kwargs::try_from(args.last().filter(|last| last.is_kwargs())?.clone()).ok()?;
+        named.peek::<Value>(name).ok()
+    };
+    placed.filter(|value| !value.is_none()).or_else(named)
+}
+
+fn text_of(args: &[Value], at: usize) -> &str {
+    args.get(at).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let (text, chars) = (text_of(args, 0), text_of(args, 1));
+    charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;
+    allocate(state, (text.len() as u64).saturating_mul(2).saturating_add(4 * chars.len() as u64))
+}
+
+fn replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let (text, from, to) = (text_of(args, 0), text_of(args, 1), text_of(args, 2));
+    charge(state, 1, (text.len() as u64).saturating_mul(2))?;
+    let matches = if to.len() > from.len() { text.matches(from).count() as u64 } else { 0 };
+    let grown = matches.saturating_mul(to.len() as u64).saturating_add(text.len() as u64);
+    allocate(state, grown.saturating_mul(3))
+}
+
+/// `split` and `lines`: each piece is a text of its own.
+fn split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let text = text_of(args, 0);
+    charge(state, 1, (text.len() as u64).saturating_mul(2))?;
+    let pieces = match args.get(1).and_then(Value::as_str) {
+        Some(separator) => text.matches(separator).count() + 1,
+        // Blanks and line breaks, of which `lines` has a part.
+        None => text.split(char::is_whitespace).count(),
+    };
+    allocate_slots(state, pieces)?;
+    allocate(state, (text.len() as u64).saturating_mul(3))
+}
+
+fn indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let text = text_of(args, 0);
+    charge(state, 1, text.len() as u64)?;
+    let width = argument(args, 1, "width").and_then(|width| width.as_usize()).unwrap_or(4) as u64;
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64 + 1;
+    allocate(state, width.saturating_mul(lines).saturating_add(text.len() as u64).saturating_mul(3))
+}
+
+fn last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    match args.first() {
+        Some(first) if first.as_object().is_some() && first.downcast_object_ref::<Vec<Value>>().is_none() => {
+            allocate_slots(state, first.len().unwrap_or(0))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+    let size = argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
+    // Room is made for whole batches, but not for more than 1024 items before they are there.
+    let room = if args.len() > 2 { size } else { size.min(1_024) };
+    allocate_slots(state, items.saturating_mul(2).saturating_add(room).saturating_add(1))
+}
+
+fn slices(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+    let slices = argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
+    allocate_slots(state, items.saturating_mul(2).saturating_add(slices.saturating_mul(3)))
+}
+
+fn by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+    allocate_slots(state, items)?;
+    charge(state, 0, (items as u64).saturating_mul(attribute_bytes(args)))?;
+    let named =
+        args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
+    match named.filter(|named| named.as_object().is_some()) {
+        Some(attribute) => {
+            let weight = weigh(state, &attribute)?;
+            charge(
+                state,
+                weight.values.saturating_mul(items as u64),
+                weight.bytes.saturating_mul(items as u64),
+            )
+        }
+        None => Ok(()),
+    }
+}
+
+/// Several lists, one behind or beside the other.
+fn together(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let mut items = 0_usize;
+    for arg in args {
+        items = items.saturating_add(count(state, arg)?.saturating_mul(2));
+    }
+    allocate_slots(state, items)
+}
+
+/// Most bytes that a `printf` format comes to.
+fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
+    let format = text_of(args, 0);
+    let specifiers = memchr::memchr_iter(b'%', format.as_bytes()).count() as u64;
+    let (mut widths, mut width) = (0_u64, 0_u64);
+    for byte in format.bytes() {
+        match byte {
+            b'0'..=b'9' => width = width.saturating_mul(10).saturating_add(u64::from(byte - b'0')),
+            _ => widths = widths.saturating_add(std::mem::take(&mut width)),
+        }
+    }
+    // A `*` takes the width from an argument.
+    if format.contains('*') {
+        let given = args.iter().filter_map(|arg| arg.as_i64()).map(i64::unsigned_abs).max().unwrap_or(0);
+        widths = widths.saturating_add(given.saturating_mul(specifiers));
+    }
+    let own = weight.printed().saturating_sub(format.len() as u64 * 6);
+    let each = if specifiers == 0 { 0 } else { own };
+    Ok(each.saturating_mul(specifiers).saturating_add(widths).saturating_add(format.len() as u64))
+}
+
+fn joined(state: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
+    let items = args.first().map_or(Ok(0), |first| count(state, first))? as u64;
+    let longest = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
+    let named = argument(args, usize::MAX, "d").and_then(|named| named.as_str().map(str::len)).unwrap_or(0);
+    Ok(weight.printed().saturating_add(items.saturating_mul(longest.max(named) as u64)))
+}
+
+fn to_json(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
+    let indent = match argument(args, 1, "indent") {
+        Some(indent) if indent.kind() == ValueKind::Bool => 2,
+        Some(indent) => indent.as_usize().unwrap_or(0),
+        None => 0,
+    };
+    Ok(weight.indented(indent as u64))
+}
+
+fn assert_iterable(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    Ok(())
+}
+
+fn length(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
+    assert_iterable(state, value)?;
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    }
+    filters::length(value)
+}
+
+fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    assert_iterable(state, value)?;
+    allocate_slots(state, count(state, value)?.saturating_mul(3))?;
+    solid(state, filters::items(value)?)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+fn sum(
+    state: &State<'_, '_>,
+    values: &Value,
+    attribute: Option<String>,
+    start: Option<Value>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let attribute = match attribute {
+        Some(attribute) => Some(attribute),
+        None => options.get::<Option<String>>("attribute")?,
+    };
+    let start = match start {
+        Some(start) => start,
+        None => options.get::<Option<Value>>("start")?.unwrap_or_else(|| Value::from(0)),
+    };
+    options.assert_all_used()?;
+    assert_iterable(state, values)?;
+    if values.is_undefined() {
+        return Ok(start);
+    }
+    let mut sum = start;
+    for item in values.try_iter()? {
+        charge(state, 1, attribute.as_ref().map_or(0, |attribute| attribute.len() as u64))?;
+        let item = match &attribute {
+            Some(path) => {
+                path.split('.').try_fold(item, |item, key| item.get_attr(key)).unwrap_or(Value::UNDEFINED)
+            }
+            None => item,
+        };
+        if item.is_undefined() {
+            continue;
+        }
+        if sum.is_number() && !item.is_number() && item.kind() != ValueKind::Bool {
+            let message = format!("can only sum numbers, got {}", item.kind());
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
+        sum = operators::add(state, &sum, &item)?;
+    }
+    Ok(sum)
+}
+
+fn divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
+    let numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
+    if numeric(value) && numeric(other) && !other.is_true() {
+        return operators::numbers(state, "%", value, other).map(|_| false);
+    }
+    Ok(tests::is_divisibleby(value, other))
+}
+
+/// A value as text, as the functions of the engine that take one are given it.
+pub(super) fn as_text(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    Ok(Value::from(budget::text(state, value)?.into_owned()))
+}

@@ -1,0 +1,750 @@
+//! The expressions of a template, read as the engine reads them, and the edits that make each of their operators a filter of
+//! ours: what the engine does by itself it does unpaid, a filter charges first.
+//!
+//! Filters bind closer than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator stays where one of its
+//! literal operands bounds what it costs. What this grammar does not read is not rendered.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::functions;
+use super::source::{Token, TokenKind};
+
+/// Expressions within expressions, as many as the engine reads.
+const DEPTH: usize = 150;
+
+/// Operators of the engine and the filters that stand for them; none where what it does is always short.
+pub const OPERATORS: &[(&str, Option<&str>)] = &[
+    ("==", Some("__eq")),
+    ("!=", Some("__ne")),
+    ("<", Some("__lt")),
+    ("<=", Some("__le")),
+    (">", Some("__gt")),
+    (">=", Some("__ge")),
+    ("in", Some("__in")),
+    ("not in", Some("__not_in")),
+    ("+", Some("__add")),
+    ("-", Some("__sub")),
+    ("*", Some("__mul")),
+    ("/", Some("__div")),
+    ("//", Some("__int_div")),
+    ("%", Some("__rem")),
+    ("**", None),
+    ("~", Some("__join")),
+    ("[:]", Some("__slice")),
+    ("[]", Some("__key")),
+    ("*()", Some("__splat")),
+    ("and", None),
+    ("or", None),
+    ("not", None),
+    ("if", None),
+    ("is", None),
+    ("|", None),
+    (".", None),
+];
+
+/// The filter that stands for an operator.
+fn filter(sign: &str) -> &'static str {
+    OPERATORS.iter().find(|(known, _)| *known == sign).and_then(|(_, filter)| *filter).unwrap_or("__none")
+}
+
+/// A change of the source: `text` in the place of `at..end`.
+#[derive(Debug)]
+pub(super) struct Edit {
+    pub(super) at: usize,
+    pub(super) end: usize,
+    pub(super) text: Cow<'static, str>,
+    /// The place in the source that an error in it is of.
+    pub(super) origin: usize,
+    /// Order among those of one place: what closes, what opens (the outer first), what replaces.
+    order: (u8, i64),
+}
+
+/// What a tag holds behind its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One expression.
+    Expression,
+    /// Expressions between commas.
+    Expressions,
+    /// One without `if`.
+    Condition,
+    /// `a, b in expression if expression recursive`
+    Loop,
+    /// `a = expression, b = expression`
+    Assignments,
+    /// `name(a, b=expression)`
+    Macro,
+    /// `(a) expression`
+    Call,
+    /// `name(expression) | name`
+    Filters,
+    /// Nothing.
+    Empty,
+}
+
+/// The edits of the code in `tokens`, in order; `None` if it cannot be read. Macros of the template's own go before functions of
+/// ours; without a list of them there are no such functions.
+pub(super) fn edits(
+    source: &str,
+    tokens: &[Token],
+    form: Form,
+    macros: Option<&HashSet<&str>>,
+) -> Option<Vec<Edit>> {
+    let mut reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros };
+    match form {
+        Form::Expression => drop(reader.expression()?),
+        Form::Expressions => {
+            reader.expression()?;
+            while reader.eat(",") && reader.at < tokens.len() {
+                reader.expression()?;
+            }
+        }
+        Form::Condition => drop(reader.or()?),
+        Form::Loop => reader.for_loop()?,
+        Form::Assignments => reader.assignments()?,
+        Form::Macro => {
+            reader.name()?;
+            reader.parameters()?;
+        }
+        Form::Call => {
+            if reader.word() == "(" {
+                reader.parameters()?;
+            }
+            reader.expression()?;
+        }
+        Form::Filters => reader.filter_chain()?,
+        Form::Empty => {}
+    }
+    if reader.at < tokens.len() {
+        return None;
+    }
+    let mut edits = reader.edits;
+    edits.sort_by_key(|edit| (edit.at, edit.order));
+    Some(edits)
+}
+
+/// What is known of an expression before it is evaluated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Number,
+    /// A text, `true`, `none`.
+    Scalar,
+    /// A list of such.
+    Scalars,
+    Nothing,
+}
+
+/// A part of an expression that was read.
+#[derive(Clone, Copy)]
+struct Part {
+    start: usize,
+    end: usize,
+    known: Known,
+    /// Whether a filter behind it is one of all of it.
+    tight: bool,
+}
+
+impl Part {
+    fn is_literal(self) -> bool {
+        matches!(self.known, Known::Number | Known::Scalar)
+    }
+}
+
+struct Reader<'s> {
+    source: &'s str,
+    tokens: &'s [Token],
+    at: usize,
+    edits: Vec<Edit>,
+    depth: usize,
+    macros: Option<&'s HashSet<&'s str>>,
+}
+
+impl<'s> Reader<'s> {
+    fn token(&self) -> Option<&'s Token> {
+        self.tokens.get(self.at)
+    }
+
+    /// The next token; empty at the end.
+    fn word(&self) -> &'s str {
+        self.word_at(self.at)
+    }
+
+    fn word_at(&self, at: usize) -> &'s str {
+        self.tokens.get(at).map_or("", |token| &self.source[token.range.clone()])
+    }
+
+    fn eat(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Option<()> {
+        self.eat(word).then_some(())
+    }
+
+    fn name(&mut self) -> Option<&'s Token> {
+        let token = self.token().filter(|token| token.kind == TokenKind::Name)?;
+        self.at += 1;
+        Some(token)
+    }
+
+    fn start(&self) -> usize {
+        self.token().map_or(self.source.len(), |token| token.range.start)
+    }
+
+    /// Where the last token that was read ends.
+    fn end(&self) -> usize {
+        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
+    }
+
+    fn part(&self, start: usize, known: Known, tight: bool) -> Part {
+        Part { start, end: self.end(), known, tight }
+    }
+
+    fn close(&mut self, at: usize, text: impl Into<Cow<'static, str>>) {
+        let order = (0, self.edits.len() as i64);
+        self.edits.push(Edit { at, end: at, text: text.into(), origin: at, order });
+    }
+
+    fn open(&mut self, at: usize, text: &'static str) {
+        let order = (1, -(self.edits.len() as i64));
+        self.edits.push(Edit { at, end: at, text: text.into(), origin: at, order });
+    }
+
+    /// Puts `text` in the place of an operator whose first operand begins at `origin`.
+    fn replace(&mut self, at: usize, end: usize, text: impl Into<Cow<'static, str>>, origin: usize) {
+        let order = (2, self.edits.len() as i64);
+        self.edits.push(Edit { at, end, text: text.into(), origin, order });
+    }
+
+    /// Brackets around a part behind which a filter is put, if it needs them.
+    fn tighten(&mut self, part: Part) {
+        if !part.tight {
+            self.open(part.start, "(");
+            self.close(part.end, ")");
+        }
+    }
+
+    /// Puts a filter without arguments behind a part.
+    fn filtered(&mut self, part: Part, sign: &str) {
+        self.tighten(part);
+        self.close(part.end, format!("|{}", filter(sign)));
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return None;
+        }
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    fn expression(&mut self) -> Option<Part> {
+        self.deeper(Reader::if_expression)
+    }
+
+    fn if_expression(&mut self) -> Option<Part> {
+        let mut part = self.or()?;
+        while self.eat("if") {
+            self.or()?;
+            if self.eat("else") {
+                self.deeper(Reader::if_expression)?;
+            }
+            part = self.part(part.start, Known::Nothing, false);
+        }
+        Some(part)
+    }
+
+    fn or(&mut self) -> Option<Part> {
+        let mut part = self.and()?;
+        while self.eat("or") {
+            self.and()?;
+            part = self.part(part.start, Known::Nothing, false);
+        }
+        Some(part)
+    }
+
+    fn and(&mut self) -> Option<Part> {
+        let mut part = self.not()?;
+        while self.eat("and") {
+            self.not()?;
+            part = self.part(part.start, Known::Nothing, false);
+        }
+        Some(part)
+    }
+
+    fn not(&mut self) -> Option<Part> {
+        let start = self.start();
+        let mut negated = false;
+        while self.eat("not") {
+            negated = true;
+        }
+        let part = self.comparison()?;
+        Some(if negated { self.part(start, Known::Nothing, false) } else { part })
+    }
+
+    fn comparison(&mut self) -> Option<Part> {
+        let first = self.sum()?;
+        // Signs with their places, and what stands on their right.
+        let mut signs: Vec<(&'static str, usize, usize, Part)> = Vec::new();
+        loop {
+            let at = self.start();
+            let sign = match self.word() {
+                "==" => "==",
+                "!=" => "!=",
+                "<" => "<",
+                "<=" => "<=",
+                ">" => ">",
+                ">=" => ">=",
+                "in" => "in",
+                "not" => {
+                    self.at += 1;
+                    if self.word() != "in" {
+                        return None;
+                    }
+                    "not in"
+                }
+                _ => break,
+            };
+            self.at += 1;
+            let end = self.end();
+            let right = self.sum()?;
+            signs.push((sign, at, end, right));
+        }
+        let Some(&(.., last)) = signs.last() else { return Some(first) };
+        let mut left = first;
+        let short = signs.iter().all(|&(sign, _, _, right)| {
+            let is_short = match sign {
+                "in" | "not in" => right.known == Known::Scalars || left.is_literal() && right.is_literal(),
+                _ => left.is_literal() || right.is_literal(),
+            };
+            left = right;
+            is_short
+        });
+        if short {
+            return Some(self.part(first.start, Known::Nothing, false));
+        }
+        self.tighten(first);
+        if let [(sign, at, end, right)] = signs[..] {
+            self.replace(at, end, format!("|{}(", filter(sign)), first.start);
+            self.close(right.end, ")");
+        } else {
+            for (place, &(sign, at, end, _)) in signs.iter().enumerate() {
+                let head = if place == 0 { "|__chain(" } else { ", " };
+                self.replace(at, end, format!("{head}\"{sign}\", "), first.start);
+            }
+            self.close(last.end, ")");
+        }
+        Some(self.part(first.start, Known::Nothing, true))
+    }
+
+    /// `+` and `-`.
+    fn sum(&mut self) -> Option<Part> {
+        self.chain(Reader::concatenation, &["+", "-"], "+")
+    }
+
+    /// `*`, `/`, `//` and `%`.
+    fn product(&mut self) -> Option<Part> {
+        self.chain(Reader::power, &["*", "/", "//", "%"], "*")
+    }
+
+    /// Operators of one rank. One that makes something long, `grows`, has two numbers as operands or is a filter, and with it
+    /// all of its rank.
+    fn chain(
+        &mut self,
+        operand: fn(&mut Self) -> Option<Part>,
+        ranked: &[&'static str],
+        grows: &str,
+    ) -> Option<Part> {
+        let first = operand(self)?;
+        let mut left = first.known;
+        let mut routed = false;
+        let mut signs: Vec<(&'static str, usize, usize, usize)> = Vec::new();
+        while let Some(&sign) = ranked.iter().find(|sign| **sign == self.word()) {
+            let at = self.start();
+            self.at += 1;
+            let end = self.end();
+            let right = operand(self)?;
+            // A number and anything else: one is added in no time, and only numbers can be added to it.
+            let number = |known| known == Known::Number;
+            let short = if grows == "+" {
+                number(left) || number(right.known)
+            } else {
+                number(left) && number(right.known)
+            };
+            routed |= sign == grows && !short;
+            left = if number(left) && number(right.known) { Known::Number } else { Known::Nothing };
+            signs.push((sign, at, end, right.end));
+        }
+        if signs.is_empty() {
+            return Some(first);
+        }
+        if !routed {
+            return Some(self.part(first.start, left, false));
+        }
+        self.tighten(first);
+        for (sign, at, end, right) in signs {
+            self.replace(at, end, format!("|{}(", filter(sign)), first.start);
+            self.close(right, ")");
+        }
+        Some(self.part(first.start, Known::Nothing, true))
+    }
+
+    /// `~`: all that are joined are arguments of one filter.
+    fn concatenation(&mut self) -> Option<Part> {
+        let first = self.product()?;
+        let mut joined = false;
+        while self.word() == "~" {
+            let at = self.start();
+            self.at += 1;
+            let head: Cow<'static, str> =
+                if joined { ",".into() } else { format!("|{}(", filter("~")).into() };
+            self.replace(at, at + 1, head, first.start);
+            self.product()?;
+            joined = true;
+        }
+        if !joined {
+            return Some(first);
+        }
+        self.tighten(first);
+        let end = self.end();
+        self.close(end, ")");
+        Some(self.part(first.start, Known::Nothing, true))
+    }
+
+    /// `**`, of numbers alone.
+    fn power(&mut self) -> Option<Part> {
+        let mut part = self.unary()?;
+        while self.eat("**") {
+            self.unary()?;
+            part = self.part(part.start, Known::Nothing, false);
+        }
+        Some(part)
+    }
+
+    fn unary(&mut self) -> Option<Part> {
+        let part = self.negated()?;
+        let part = self.postfix(part)?;
+        self.filters(part)
+    }
+
+    fn negated(&mut self) -> Option<Part> {
+        let start = self.start();
+        let mut signs = 0;
+        while self.eat("-") {
+            signs += 1;
+        }
+        let part = self.deeper(Reader::primary)?;
+        if signs == 0 {
+            return Some(part);
+        }
+        let part = self.postfix(part)?;
+        Some(Part {
+            start,
+            known: if part.known == Known::Number { Known::Number } else { Known::Nothing },
+            ..part
+        })
+    }
+
+    fn postfix(&mut self, mut part: Part) -> Option<Part> {
+        loop {
+            match self.word() {
+                "." => {
+                    self.at += 1;
+                    let token = self.token()?;
+                    let index = token.kind == TokenKind::Number && is_number(self.word());
+                    if token.kind != TokenKind::Name && !index {
+                        return None;
+                    }
+                    self.at += 1;
+                }
+                "[" => self.subscript(part.start)?,
+                "(" => self.arguments()?,
+                _ => return Some(part),
+            }
+            part = self.part(part.start, Known::Nothing, true);
+        }
+    }
+
+    /// `[key]`, or `[start:stop:step]` of what begins at `start`.
+    fn subscript(&mut self, start: usize) -> Option<()> {
+        let bracket = self.start();
+        self.expect("[")?;
+        let bound = |reader: &mut Self| match reader.word() {
+            ":" | "]" => Some(None),
+            _ => reader.expression().map(Some),
+        };
+        let first = bound(self)?;
+        if self.word() == "]" {
+            let key = first?;
+            self.at += 1;
+            if !key.is_literal() {
+                self.filtered(key, "[]");
+            }
+            return Some(());
+        }
+        self.open(start, "(");
+        let none = |bound: Option<Part>| if bound.is_none() { "none" } else { "" };
+        self.replace(bracket, bracket + 1, format!("|{}({}", filter("[:]"), none(first)), start);
+        let mut bounds = 1;
+        while self.word() == ":" && bounds < 3 {
+            let colon = self.start();
+            self.at += 1;
+            let next = bound(self)?;
+            self.replace(colon, colon + 1, format!(", {}", none(next)), start);
+            bounds += 1;
+        }
+        let end = self.start();
+        self.expect("]")?;
+        self.replace(end, end + 1, if bounds == 2 { ", none))" } else { "))" }, start);
+        Some(())
+    }
+
+    /// Filters and tests behind an operand.
+    fn filters(&mut self, mut part: Part) -> Option<Part> {
+        loop {
+            if self.eat("|") {
+                self.filter_name()?;
+                if self.word() == "(" {
+                    self.arguments()?;
+                }
+            } else if self.eat("is") {
+                self.eat("not");
+                self.filter_name()?;
+                let kind = self.token().map(|token| token.kind);
+                match (self.word(), kind) {
+                    ("(", _) => self.arguments()?,
+                    ("and" | "or" | "else" | "is", _) => {}
+                    ("+" | "-" | "[" | "{", _)
+                    | (_, Some(TokenKind::Name | TokenKind::Text | TokenKind::Number)) => {
+                        let argument = self.negated()?;
+                        self.postfix(argument)?;
+                    }
+                    _ => {}
+                }
+            } else {
+                return Some(part);
+            }
+            part = self.part(part.start, Known::Nothing, true);
+        }
+    }
+
+    fn filter_name(&mut self) -> Option<()> {
+        self.name()?;
+        while self.eat(".") {
+            self.name()?;
+        }
+        Some(())
+    }
+
+    fn filter_chain(&mut self) -> Option<()> {
+        loop {
+            self.filter_name()?;
+            if self.word() == "(" {
+                self.arguments()?;
+            }
+            if !self.eat("|") {
+                return Some(());
+            }
+        }
+    }
+
+    fn arguments(&mut self) -> Option<()> {
+        self.expect("(")?;
+        while !self.eat(")") {
+            let splat = self.eat("*") || self.eat("**");
+            let named = self.token().is_some_and(|token| token.kind == TokenKind::Name);
+            if !splat && named && self.word_at(self.at + 1) == "=" {
+                self.at += 2;
+            }
+            let value = self.expression()?;
+            if splat {
+                self.filtered(value, "*()");
+            }
+            if !self.eat(",") {
+                return self.expect(")");
+            }
+        }
+        Some(())
+    }
+
+    fn primary(&mut self) -> Option<Part> {
+        let token = self.token()?;
+        let start = token.range.start;
+        let word = self.word();
+        match token.kind {
+            TokenKind::Name => {
+                self.at += 1;
+                self.function(token, word);
+                let known = match word {
+                    "true" | "True" | "false" | "False" | "none" | "None" => Known::Scalar,
+                    _ => Known::Nothing,
+                };
+                Some(self.part(start, known, true))
+            }
+            TokenKind::Number => {
+                self.at += 1;
+                is_number(word).then(|| self.part(start, Known::Number, true))
+            }
+            TokenKind::Text => {
+                while self.token().is_some_and(|token| token.kind == TokenKind::Text) {
+                    self.at += 1;
+                }
+                Some(self.part(start, Known::Scalar, true))
+            }
+            TokenKind::Sign => {
+                self.at += 1;
+                let known = match word {
+                    "(" => self.bracket()?,
+                    "[" => self.list("]")?,
+                    "{" => self.map()?,
+                    _ => return None,
+                };
+                Some(self.part(start, known, true))
+            }
+        }
+    }
+
+    /// A function of ours learns where it is called.
+    fn function(&mut self, token: &Token, name: &str) {
+        let Some(macros) = self.macros else { return };
+        // A macro of the template's own goes before ours; a variable of that name does not.
+        if self.word() == "(" && functions::is_placed(name) && !macros.contains(name) {
+            self.open(token.range.start, functions::OURS);
+            self.close(token.range.end, format!(".at({})", token.range.start));
+        }
+    }
+
+    /// An expression in brackets, or a tuple.
+    fn bracket(&mut self) -> Option<Known> {
+        if self.eat(")") {
+            return Some(Known::Nothing);
+        }
+        let first = self.expression()?;
+        if self.eat(")") {
+            return Some(first.known);
+        }
+        self.expect(",")?;
+        self.list(")")?;
+        Some(Known::Nothing)
+    }
+
+    fn list(&mut self, close: &str) -> Option<Known> {
+        let mut known = Known::Scalars;
+        while !self.eat(close) {
+            let item = self.expression()?;
+            if !item.is_literal() {
+                known = Known::Nothing;
+            }
+            if !self.eat(",") {
+                self.expect(close)?;
+                break;
+            }
+        }
+        Some(known)
+    }
+
+    fn map(&mut self) -> Option<Known> {
+        while !self.eat("}") {
+            let key = self.expression()?;
+            if !key.is_literal() {
+                self.filtered(key, "[]");
+            }
+            self.expect(":")?;
+            self.expression()?;
+            if !self.eat(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        Some(Known::Nothing)
+    }
+
+    /// Names that are set, in brackets and between commas; whether there are several.
+    fn targets(&mut self, depth: usize) -> Option<bool> {
+        let (mut count, mut several) = (0, false);
+        while !matches!(self.word(), ")" | "in" | "") {
+            if self.eat("(") {
+                several |= self.targets(depth.checked_sub(1)?)?;
+                self.expect(")")?;
+            } else {
+                self.name()?;
+            }
+            count += 1;
+            if !self.eat(",") {
+                break;
+            }
+            several = true;
+        }
+        (count > 0).then_some(several)
+    }
+
+    fn for_loop(&mut self) -> Option<()> {
+        let several = self.targets(DEPTH)?;
+        self.expect("in")?;
+        let items = self.or()?;
+        if several {
+            self.tighten(items);
+            self.close(items.end, "|__rows");
+        }
+        if self.eat("if") {
+            self.expression()?;
+        }
+        self.eat("recursive");
+        Some(())
+    }
+
+    fn assignments(&mut self) -> Option<()> {
+        while self.at < self.tokens.len() {
+            if self.eat("(") {
+                self.targets(DEPTH)?;
+                self.expect(")")?;
+            } else {
+                self.name()?;
+            }
+            self.expect("=")?;
+            self.expression()?;
+            if !self.eat(",") {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    fn parameters(&mut self) -> Option<()> {
+        self.expect("(")?;
+        while !self.eat(")") {
+            self.name()?;
+            if self.eat("=") {
+                self.expression()?;
+            }
+            if !self.eat(",") {
+                return self.expect(")");
+            }
+        }
+        Some(())
+    }
+}
+
+/// Whether the engine reads these characters as one number too.
+fn is_number(word: &str) -> bool {
+    let is = |c: u8| c.is_ascii_digit() || c == b'_';
+    let bytes = word.as_bytes();
+    if let [b'0', b'x' | b'X' | b'b' | b'B' | b'o' | b'O', digits @ ..] = bytes {
+        return digits.iter().all(|c| c.is_ascii_hexdigit() || *c == b'_');
+    }
+    let digits = |bytes: &[u8]| bytes.iter().take_while(|c| is(**c)).count();
+    let mut rest = &bytes[digits(bytes)..];
+    if let [b'.', more @ ..] = rest {
+        rest = &more[digits(more)..];
+    }
+    if let [b'e' | b'E', more @ ..] = rest {
+        let more = more.strip_prefix(b"+").or_else(|| more.strip_prefix(b"-")).unwrap_or(more);
+        return !more.is_empty() && digits(more) == more.len();
+    }
+    rest.is_empty()
+}

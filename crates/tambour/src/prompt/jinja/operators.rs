@@ -1,0 +1,399 @@
+//! What the operators of an expression do (see `grammar`): as the engine does it, paid for before.
+
+use std::cmp::Ordering;
+
+use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context};
+
+use super::budget::{self, allocate, allocate_slots, charge, weigh};
+
+/// Items of a list that is taken apart into names.
+const ROW: usize = 1_000;
+
+pub(super) fn register(env: &mut Environment<'_>) {
+    env.add_filter("__add", |state: &State<'_, '_>, a: &Value, b: &Value| add(state, a, b));
+    env.add_filter("__mul", mul);
+    env.add_filter("__sub", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "-", a, b));
+    env.add_filter("__div", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "/", a, b));
+    env.add_filter("__int_div", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "//", a, b));
+    env.add_filter("__rem", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "%", a, b));
+    for sign in ["==", "!=", "<", "<=", ">", ">="] {
+        let name = match sign {
+            "==" => "__eq",
+            "!=" => "__ne",
+            "<" => "__lt",
+            "<=" => "__le",
+            ">" => "__gt",
+            _ => "__ge",
+        };
+        env.add_filter(name, move |state: &State<'_, '_>, a: &Value, b: &Value| compare(state, sign, a, b));
+    }
+    env.add_filter("__in", |state: &State<'_, '_>, a: &Value, b: &Value| contains(state, b, a));
+    env.add_filter("__not_in", |state: &State<'_, '_>, a: &Value, b: &Value| {
+        contains(state, b, a).map(|found| !found)
+    });
+    env.add_filter("__chain", chain);
+    env.add_filter("__join", join);
+    env.add_filter("__slice", slice);
+    env.add_filter("__key", key);
+    env.add_filter("__splat", splat);
+    env.add_filter("__rows", rows);
+}
+
+/// What the engine itself makes of two small operands.
+fn native(state: &State<'_, '_>, expression: &'static str, a: &Value, b: &Value) -> Result<Value, Error> {
+    let compiled = state.env().compile_expression(expression)?;
+    let result = compiled.eval(context! { a => a, b => b });
+    // The place is that of the template.
+    result.map_err(|error| match error.detail() {
+        Some(detail) => Error::new(error.kind(), detail.to_owned()),
+        None => Error::from(error.kind()),
+    })
+}
+
+/// An operator of numbers; of anything else it is an error, which the engine words.
+pub(super) fn numbers(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let ("-", Some((a, b))) = (sign, whole(a, b))
+        && let Some(difference) = a.checked_sub(b)
+    {
+        return Ok(Value::from(difference));
+    }
+    if let ("-", Some((a, b))) = (sign, floats(a, b)) {
+        return Ok(Value::from(a - b));
+    }
+    match sign {
+        "-" => native(state, "a - b", a, b),
+        "/" => native(state, "a / b", a, b),
+        "//" => native(state, "a // b", a, b),
+        _ => native(state, "a % b", a, b),
+    }
+}
+
+/// Both as whole numbers, if they are.
+fn whole(a: &Value, b: &Value) -> Option<(i64, i64)> {
+    if !a.is_integer() || !b.is_integer() {
+        return None;
+    }
+    a.as_i64().zip(b.as_i64())
+}
+
+/// Both as doubles, if one of them is.
+fn floats(a: &Value, b: &Value) -> Option<(f64, f64)> {
+    if !a.is_number() || !b.is_number() || a.is_integer() && b.is_integer() {
+        return None;
+    }
+    f64::try_from(a.clone()).ok().zip(f64::try_from(b.clone()).ok())
+}
+
+fn is_list(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+}
+
+/// `a + b`.
+pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let Some(sum) = whole(a, b).and_then(|(a, b)| a.checked_add(b)) {
+        return Ok(Value::from(sum));
+    }
+    if let Some((a, b)) = floats(a, b) {
+        return Ok(Value::from(a + b));
+    }
+    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+        let length = left.len() + right.len();
+        allocate(state, 2 * length as u64)?;
+        let mut sum = String::with_capacity(length);
+        sum.push_str(left);
+        sum.push_str(right);
+        return Ok(if a.is_safe() && b.is_safe() { Value::from_safe_string(sum) } else { Value::from(sum) });
+    }
+    if is_list(a) && is_list(b) && a.is_tuple() == b.is_tuple() {
+        let (left, right) = (size(a)?, size(b)?);
+        allocate_slots(state, left.saturating_add(right))?;
+        let items = a.try_iter()?.chain(b.try_iter()?).collect::<Vec<Value>>();
+        return Ok(list(items, a.is_tuple()));
+    }
+    native(state, "a + b", a, b)
+}
+
+/// A list, or a tuple.
+fn list(items: Vec<Value>, tuple: bool) -> Value {
+    if tuple { Value::from(minijinja::value::Tuple::from(items)) } else { Value::from(items) }
+}
+
+/// How many items a list has.
+fn size(value: &Value) -> Result<usize, Error> {
+    let unknown = || Error::new(ErrorKind::InvalidOperation, "the length of the list is not known");
+    value.len().ok_or_else(unknown)
+}
+
+/// `a * b`: of numbers, or a text or list that is repeated.
+fn mul(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let Some(product) = whole(a, b).and_then(|(a, b)| a.checked_mul(b)) {
+        return Ok(Value::from(product));
+    }
+    if let Some((a, b)) = floats(a, b) {
+        return Ok(Value::from(a * b));
+    }
+    let (repeated, count) =
+        if a.as_str().is_some() || b.as_str().is_none() && is_list(a) { (a, b) } else { (b, a) };
+    let is_repeated = repeated.as_str().is_some() || is_list(repeated);
+    let count = i128::try_from(count.clone()).ok().filter(|_| is_repeated);
+    let Some(count) = count else { return native(state, "a * b", a, b) };
+    let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+    if let Some(text) = repeated.as_str() {
+        allocate(state, (text.len() as u64).saturating_mul(count as u64).saturating_mul(2))?;
+        let text = text.repeat(count);
+        return Ok(if repeated.is_safe() { Value::from_safe_string(text) } else { Value::from(text) });
+    }
+    let length = size(repeated)?.saturating_mul(count);
+    allocate_slots(state, length)?;
+    let mut items = Vec::with_capacity(length);
+    for _ in 0..if length == 0 { 0 } else { count } {
+        items.extend(repeated.try_iter()?);
+    }
+    Ok(list(items, repeated.is_tuple()))
+}
+
+/// An undefined operand is an error where nothing undefined is allowed.
+fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    Ok(())
+}
+
+/// Charges for the comparison of two values: as far as the shorter one goes.
+pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<(), Error> {
+    match (a.as_str(), b.as_str()) {
+        (Some(a), Some(b)) => {
+            let shared = a.len().min(b.len());
+            if shared > 256 { charge(state, 0, shared as u64) } else { Ok(()) }
+        }
+        (None, None) if a.as_object().is_some() && b.as_object().is_some() => {
+            weigh(state, a)?;
+            weigh(state, b)?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bool, Error> {
+    assert_defined(state, a)?;
+    assert_defined(state, b)?;
+    charge_comparison(state, a, b)?;
+    Ok(match sign {
+        "==" => a == b,
+        "!=" => a != b,
+        _ => {
+            let order = a.cmp(b);
+            match sign {
+                "<" => order == Ordering::Less,
+                "<=" => order != Ordering::Greater,
+                ">" => order == Ordering::Greater,
+                _ => order != Ordering::Less,
+            }
+        }
+    })
+}
+
+/// `a < b <= c` and so on: signs and operands in turn, until one does not hold.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
+    let mut left = first;
+    for pair in rest.chunks_exact(2) {
+        let (sign, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
+        let holds = match sign {
+            "in" => contains(state, right, left)?,
+            "not in" => !contains(state, right, left)?,
+            sign => compare(state, sign, left, right)?,
+        };
+        if !holds {
+            return Ok(false);
+        }
+        left = right;
+    }
+    Ok(true)
+}
+
+/// Whether `container` has `value`.
+pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) -> Result<bool, Error> {
+    assert_defined(state, container)?;
+    assert_defined(state, value)?;
+    if container.is_undefined() {
+        return Ok(false);
+    }
+    if let Some(text) = container.as_str() {
+        charge(state, 1, text.len() as u64)?;
+        return Ok(match value.as_str() {
+            Some(part) => text.contains(part),
+            None => {
+                let weight = weigh(state, value)?;
+                allocate(state, weight.printed().saturating_mul(2))?;
+                text.contains(&value.to_string())
+            }
+        });
+    }
+    let Some(object) = container.as_object() else {
+        let message = "cannot perform a containment check on this value";
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    };
+    match container.kind() {
+        ValueKind::Map => {
+            weigh(state, value)?;
+            Ok(object.get_value(value).is_some())
+        }
+        ValueKind::Seq | ValueKind::Iterable => {
+            for item in container.try_iter()? {
+                charge(state, 1, 0)?;
+                charge_comparison(state, &item, value)?;
+                if item == *value {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `a ~ b ~ c`, as they print.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
+    let mut texts = Vec::with_capacity(rest.len() + 1);
+    for value in std::iter::once(first).chain(rest.iter()) {
+        texts.push(budget::text(state, value)?);
+    }
+    let length = texts.iter().fold(0_usize, |length, text| length.saturating_add(text.len()));
+    allocate(state, (length as u64).saturating_mul(2))?;
+    let mut joined = String::with_capacity(length);
+    texts.iter().for_each(|text| joined.push_str(text));
+    Ok(joined)
+}
+
+/// `value[start:stop:step]`.
+fn slice(
+    state: &State<'_, '_>,
+    value: &Value,
+    start: &Value,
+    stop: &Value,
+    step: &Value,
+) -> Result<Value, Error> {
+    assert_defined(state, value)?;
+    let bound = |value: &Value| (!value.is_none()).then(|| i64::try_from(value.clone())).transpose();
+    let (start, stop, step) = (bound(start)?, bound(stop)?, bound(step)?.unwrap_or(1));
+    if step == 0 {
+        return Err(Error::new(ErrorKind::InvalidOperation, "cannot slice by step size of 0"));
+    }
+    if let Some(text) = value.as_str() {
+        charge(state, 1, text.len() as u64)?;
+        let length = if text.is_ascii() { text.len() } else { text.chars().count() };
+        if step == 1 {
+            let (from, to) = bounds(start, stop, length);
+            let place = |at: usize| {
+                if text.len() == length {
+                    return at;
+                }
+                text.char_indices().nth(at).map_or(text.len(), |(place, _)| place)
+            };
+            let part = &text[place(from)..place(to)];
+            allocate(state, part.len() as u64)?;
+            return Ok(Value::from(part));
+        }
+        // Four bytes each, and the text.
+        allocate(state, (text.len() as u64).saturating_mul(6))?;
+        let chars: Vec<char> = text.chars().collect();
+        return Ok(Value::from(indexes(start, stop, step, length).map(|at| chars[at]).collect::<String>()));
+    }
+    if value.is_undefined() || value.is_none() {
+        return Ok(Value::from(Vec::<Value>::new()));
+    }
+    if !is_list(value) {
+        let message = format!("value of type {} cannot be sliced", value.kind());
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    let length = size(value)?;
+    let count = indexes(start, stop, step, length).len();
+    if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
+        allocate_slots(state, count)?;
+        let part = indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
+        return Ok(list(part, value.is_tuple()));
+    }
+    allocate_slots(state, length.saturating_add(count))?;
+    let items: Vec<Value> = value.try_iter()?.collect();
+    let part = indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
+    Ok(list(part, value.is_tuple()))
+}
+
+/// Where a slice with steps forward begins and ends.
+fn bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize) {
+    let place = |bound: i64| {
+        let size = usize::try_from(bound.unsigned_abs()).unwrap_or(usize::MAX);
+        if bound < 0 { length.saturating_sub(size) } else { size.min(length) }
+    };
+    let from = start.map_or(0, place);
+    (from, stop.map_or(length, place).max(from))
+}
+
+/// The indexes of a slice, as Python has them.
+fn indexes(
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+    length: usize,
+) -> impl ExactSizeIterator<Item = usize> {
+    let size = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
+    let (first, count) = if step > 0 {
+        let (from, to) = bounds(start, stop, length);
+        (from, (to - from).div_ceil(size))
+    } else {
+        // From the end down to the one behind `stop`; -1 is before the first.
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        let place = |bound: i64| {
+            if bound < 0 { (length.saturating_add(bound)).max(-1) } else { bound.min(length - 1) }
+        };
+        let (from, to) = (start.map_or(length - 1, place), stop.map_or(-1, place));
+        let span = usize::try_from(from - to).unwrap_or(0);
+        (usize::try_from(from).unwrap_or(0), span.div_ceil(size))
+    };
+    (0..count).map(move |at| {
+        let moved = at.saturating_mul(size);
+        if step > 0 { first + moved } else { first - moved }
+    })
+}
+
+/// A key of a map, or the place in a list: it is gone through when it is looked up.
+fn key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    weigh(state, value)?;
+    Ok(value.clone())
+}
+
+/// Arguments that a list or map gives.
+fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if value.as_object().is_some() || value.as_str().is_some() {
+        allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
+    }
+    Ok(value.clone())
+}
+
+/// A list whose items are taken apart into names: the engine takes an item apart before it counts.
+fn rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
+        charge(state, items.len() as u64 / 16, 0)?;
+        items.iter().try_for_each(row)?;
+    }
+    Ok(value.clone())
+}
+
+/// Whether a list is short enough to be taken apart into names.
+///
+/// # Errors
+/// It is not.
+pub(super) fn row(value: &Value) -> Result<(), Error> {
+    match value.len().filter(|length| *length > ROW && value.as_object().is_some()) {
+        Some(length) => {
+            let message = format!("sequence of wrong length (at most {ROW}, got {length})");
+            Err(Error::new(ErrorKind::CannotUnpack, message))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,119 @@
+//! Values that may not be the ones that were meant, by their paths.
+
+use crate::finding::{Doubt, Report};
+use crate::repair::rules;
+use crate::span::Place;
+
+/// One step from a value to a value in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// The member of an object.
+    Key(String),
+    /// The item of an array.
+    Index(usize),
+}
+
+/// A doubt about one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ValueDoubt {
+    /// Reason.
+    pub doubt: Doubt,
+    /// Path to the value. Steps beyond the first 16 are left out.
+    pub path: Vec<PathStep>,
+    /// Place of the fault, and the offset after it.
+    pub place: Place,
+    /// Offset after the fault.
+    pub end: usize,
+    /// The fault, in words.
+    pub message: String,
+    /// Whether it is about every value of the text.
+    everywhere: bool,
+}
+
+/// The doubts about a value and the values in it.
+///
+/// An operation or a call is refused if there is a doubt about its own value or one in it: [`Doubts::within`] its path.
+/// A fault between two items belongs to the array or object that holds them, not to the items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doubts(Vec<ValueDoubt>);
+
+/// Doubts that are kept one by one. With more of them every value is doubtful.
+const MOST: usize = 64;
+
+/// Steps of a path, and bytes of a key in it.
+pub(super) const STEPS: usize = 16;
+const KEY: usize = 256;
+
+impl Doubts {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &ValueDoubt> {
+        self.0.iter()
+    }
+
+    /// The first doubt about the value at `path` or a value in it.
+    #[must_use]
+    pub fn within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
+        self.0.iter().find(|one| one.everywhere || one.path.starts_with(path))
+    }
+
+    /// The doubts as they are for an array that holds the value at `index`.
+    pub(super) fn item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
+        self.0.into_iter().map(move |mut one| {
+            one.path.insert(0, PathStep::Index(index));
+            one
+        })
+    }
+
+    /// Adds doubts.
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = ValueDoubt>) {
+        more.into_iter().for_each(|one| self.push(one));
+    }
+
+    /// Adds the doubt of a report, if it leaves one, about the value at `path`.
+    pub(super) fn add(&mut self, report: &Report, path: impl FnOnce() -> Vec<PathStep>) {
+        let Some(doubt) = report.doubt else { return };
+        if self.is_full() {
+            return;
+        }
+        let path = path();
+        let long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > KEY));
+        // Repairs that are not told one by one may be anywhere.
+        let everywhere = long || report.rule.code == rules::LIMIT_EXCEEDED.code;
+        let path = if everywhere { Vec::new() } else { path };
+        let message = report.message.clone();
+        self.push(ValueDoubt { doubt, path, place: report.place, end: report.end, message, everywhere });
+    }
+
+    fn push(&mut self, mut one: ValueDoubt) {
+        if self.is_full() {
+            return;
+        }
+        one.everywhere |= self.0.len() + 1 == MOST;
+        self.0.push(one);
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= MOST
+    }
+}
+
+/// Whether a fault of this rule stands between the items of a value, not in one of them.
+pub(super) fn is_between(report: &Report) -> bool {
+    let between = [
+        &rules::EXTRA_COMMA,
+        &rules::MISSING_COMMA,
+        &rules::EXTRA_COLON,
+        &rules::EXTRA_BRACKET,
+        &rules::MISSING_BRACKET,
+        &rules::ELLIPSIS,
+        &rules::STRAY_TEXT,
+    ];
+    between.iter().any(|rule| rule.code == report.rule.code)
+}

@@ -1,0 +1,237 @@
+//! References of a schema: where they lead, and how deep schemas stand in each other by them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::Unfit;
+use super::cost::{REFERENCES, decoded};
+use crate::finding::clip;
+
+/// Keywords whose value is data.
+const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
+/// Beginning of the addresses of the schemas of schemas, which are at hand.
+const KNOWN: &str = "json-schema.org/";
+
+/// References of one schema.
+pub(super) struct References<'a> {
+    root: &'a Value,
+    /// Addresses that schemas in it have.
+    addresses: HashSet<&'a str>,
+    /// Whether one within it has an address, against which references there are read.
+    inner: bool,
+}
+
+impl<'a> References<'a> {
+    pub(super) fn of(root: &'a Value) -> References<'a> {
+        let (mut addresses, mut inner) = (HashSet::new(), false);
+        each(root, &mut |pointer, fields| {
+            let own = ["$id", "id"].into_iter().filter_map(|key| fields.get(key)?.as_str());
+            let before = addresses.len();
+            addresses.extend(own.map(|own| own.trim_end_matches('#')));
+            inner |= !pointer.is_empty() && addresses.len() > before;
+            true
+        });
+        References { root, addresses, inner }
+    }
+
+    /// The first reference that leads nowhere, or out of the schema. `surely`: only what is certain without resolving addresses.
+    pub(super) fn first(&self, surely: bool) -> Option<Unfit> {
+        let mut found = None;
+        each(self.root, &mut |pointer, fields| {
+            let mut references =
+                REFERENCES.iter().filter_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
+            let fault = references.find_map(|(key, target)| Some((key, self.fault(target, surely)?)));
+            if let Some((key, fault)) = fault {
+                let pointer = format!("{pointer}/{key}");
+                let message = format!("the reference at `{pointer}` {fault}");
+                found = Some(Unfit { pointer, message, code: super::limits::INVALID });
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    fn fault(&self, target: &str, surely: bool) -> Option<String> {
+        let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
+        let shown = clip(target, 200);
+        if base.is_empty() {
+            // Within a schema with an address of its own it may be another place.
+            let lost = !self.inner
+                && fragment.starts_with('/')
+                && decoded(fragment).is_none_or(|pointer| self.root.pointer(&pointer).is_none());
+            return lost.then(|| {
+                format!(
+                    "leads to `{shown}`, where nothing stands: put that schema there, or name another place"
+                )
+            });
+        }
+        let known = base.split_once("://").is_some_and(|(_, rest)| rest.starts_with(KNOWN));
+        if known || self.addresses.contains(base) {
+            return None;
+        }
+        // What an address without a scheme comes to depends on those around it.
+        let is_certain = has_scheme(base) || self.addresses.is_empty();
+        (is_certain || !surely).then(|| {
+            format!(
+                "leads to another document, `{shown}`, and none is fetched: put that schema into `$defs`, and refer to it as \
+                 `#/$defs/NAME`"
+            )
+        })
+    }
+
+    /// How many schemas stand within each other at most, references followed; more than that where they lead in circles.
+    pub(super) fn levels(&self) -> usize {
+        let mut levels = Levels { of: self, known: HashMap::new(), circle: false };
+        let deepest = levels.below(self.root);
+        if !levels.circle {
+            return deepest;
+        }
+        // In a circle any way through it is possible: no way is longer than all that is referred to, put one into the other.
+        let mut targets = HashMap::new();
+        each(self.root, &mut |_, fields| {
+            for target in REFERENCES.iter().filter_map(|key| fields.get(*key)?.as_str()) {
+                if let Some(schema) = self.resolve(target) {
+                    targets.entry(std::ptr::from_ref(schema)).or_insert_with(|| depth(schema));
+                }
+            }
+            true
+        });
+        depth(self.root) + targets.values().sum::<usize>()
+    }
+
+    fn resolve(&self, target: &str) -> Option<&'a Value> {
+        let (_, fragment) = target.split_once('#').unwrap_or((target, ""));
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return self.root.pointer(&decoded(fragment)?);
+        }
+        // An anchor, wherever it stands.
+        Some(self.root)
+    }
+}
+
+/// Works out levels; what is known is known for good.
+struct Levels<'a, 'b> {
+    of: &'b References<'a>,
+    /// By address; nothing while it is being worked out.
+    known: HashMap<*const Value, Option<usize>>,
+    /// Whether a reference led back to where it came from, or further than can be followed.
+    circle: bool,
+}
+
+/// Levels that are followed; what goes deeper is told as a circle is, without following it.
+const FOLLOWED: usize = 1500;
+
+impl<'a> Levels<'a, '_> {
+    fn below(&mut self, value: &'a Value) -> usize {
+        self.go(value, 0)
+    }
+
+    fn go(&mut self, value: &'a Value, depth: usize) -> usize {
+        if depth > FOLLOWED {
+            self.circle = true;
+            return 0;
+        }
+        let mut deepest = 0;
+        match value {
+            Value::Object(fields) => {
+                for target in REFERENCES.iter().filter_map(|key| fields.get(*key)?.as_str()) {
+                    if let Some(schema) = self.of.resolve(target) {
+                        deepest = deepest.max(self.referred(schema, depth + 1));
+                    }
+                }
+                for (key, value) in fields.iter().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+                    // What nothing refers to is compiled by nobody.
+                    if key != "$defs" && key != "definitions" {
+                        deepest = deepest.max(self.go(value, depth + 1));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for value in items {
+                    deepest = deepest.max(self.go(value, depth + 1));
+                }
+            }
+            _ => return 0,
+        }
+        deepest + 1
+    }
+
+    fn referred(&mut self, schema: &'a Value, depth: usize) -> usize {
+        let place = std::ptr::from_ref(schema);
+        match self.known.get(&place) {
+            Some(Some(levels)) => *levels,
+            Some(None) => {
+                self.circle = true;
+                0
+            }
+            None => {
+                self.known.insert(place, None);
+                let levels = self.go(schema, depth);
+                self.known.insert(place, Some(levels));
+                levels
+            }
+        }
+    }
+}
+
+/// Levels of a value, without references.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Whether an address is one by itself.
+fn has_scheme(address: &str) -> bool {
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'-' | b'.'))
+}
+
+/// A key as a part of a JSON Pointer.
+pub(super) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// Shows each object of a schema that is no data, with its pointer, until `see` says that it is enough.
+pub(super) fn each<'a>(schema: &'a Value, see: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool) {
+    go(schema, &mut String::new(), see);
+}
+
+fn go<'a>(
+    value: &'a Value,
+    pointer: &mut String,
+    see: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,
+) -> bool {
+    let length = pointer.len();
+    match value {
+        Value::Object(fields) => {
+            if !see(pointer, fields) {
+                return false;
+            }
+            for (key, value) in fields.iter().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+                pointer.push('/');
+                pointer.push_str(&escaped(key));
+                if !go(value, pointer, see) {
+                    return false;
+                }
+                pointer.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                pointer.push('/');
+                pointer.push_str(&at.to_string());
+                if !go(value, pointer, see) {
+                    return false;
+                }
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,117 @@
+//! Operations that depend on what stands in the state, as the commands of MVU do (F-140): settled when they are applied.
+
+use serde_json::{Map, Value};
+
+use super::measure::measure;
+use super::operation::{Op, Operation, Reason};
+use super::path::{Path, Step};
+use super::spot::{at, follow};
+
+/// What the state decides about an operation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Command {
+    /// A text that is set on a number is the number that it says, if it says one.
+    Number,
+    /// The root becomes this object.
+    Root(Map<String, Value>),
+    /// A value comes before an item of the list at a path, or under a key of the object there.
+    Insert(Path, Value, Value),
+    /// An item of the list at a path goes, by its index or as the first that equals a value, or a key of the object there,
+    /// by its name or number.
+    Remove(Path, Value),
+}
+
+/// Bytes of lists that are written anew in one block, a value counted as so many.
+const VALUE: usize = 32;
+
+/// The operations that a command comes to on a state, at most `most`. `room`: bytes of lists that may still be written anew.
+pub(super) fn settle(
+    state: &mut Value,
+    operation: &Operation,
+    command: &Command,
+    most: usize,
+    room: &mut usize,
+) -> Vec<Operation> {
+    let as_it_is = || vec![operation.clone().settled()];
+    let one = |op: Op, path: Option<Path>, value: Option<Value>| match path {
+        Some(path) => vec![Operation::new(op, path, value)],
+        None => as_it_is(),
+    };
+    match command {
+        Command::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
+            (Ok((op, path)), Some(text)) if place(state, path).is_some_and(|place| place.is_number()) => {
+                match serde_json::from_str(text.trim()) {
+                    Ok(number @ Value::Number(_)) => one(op, Some(path.clone()), Some(number)),
+                    _ => as_it_is(),
+                }
+            }
+            _ => as_it_is(),
+        },
+        Command::Root(fields) => {
+            let Value::Object(old) = &*state else { return as_it_is() };
+            let key = |key: &String| Path::new(vec![Step::Key(key.clone())]);
+            let gone = old.keys().filter(|name| !fields.contains_key(*name)).filter_map(key);
+            let gone = gone.map(|path| Operation::new(Op::Delete, path, None));
+            let set = fields
+                .iter()
+                .filter_map(|(name, value)| Some(Operation::new(Op::Set, key(name)?, Some(value.clone()))));
+            gone.chain(set).take(most).collect()
+        }
+        Command::Insert(path, key, value) => match (place(state, path), key) {
+            (Some(Value::Array(items)), Value::Number(index)) => {
+                let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
+                let Some(index) = index.filter(|index| *index <= items.len()) else {
+                    let message = format!("the list has {} elements", items.len());
+                    return vec![operation.clone().settled().refuse_for(Reason::IndexOutOfRange, message)];
+                };
+                if index == items.len() {
+                    return one(Op::Push, Some(path.clone()), Some(value.clone()));
+                }
+                let size = items.iter().map(measure).map(|found| found.bytes + VALUE * found.values).sum();
+                let Some(left) = room.checked_sub(size) else {
+                    let message = "lists that are written anew have too many bytes";
+                    return vec![operation.clone().settled().refuse_for(Reason::LimitExceeded, message)];
+                };
+                *room = left;
+                let mut items = items.clone();
+                items.insert(index, value.clone());
+                one(Op::Set, Some(path.clone()), Some(Value::Array(items)))
+            }
+            (Some(Value::Object(_)) | None, Value::String(_) | Value::Number(_)) => {
+                let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
+                one(Op::Set, below(path, Step::Key(name)), Some(value.clone()))
+            }
+            _ => as_it_is(),
+        },
+        Command::Remove(path, key) => {
+            let step = match place(state, path) {
+                Some(Value::Array(items)) => {
+                    let index = key.as_u64().and_then(|index| usize::try_from(index).ok());
+                    let index = index.filter(|index| *index < items.len());
+                    index
+                        .or_else(|| items.iter().position(|item| item == key))
+                        .and_then(|index| i64::try_from(index).ok().map(Step::Index))
+                }
+                Some(Value::Object(fields)) => match key {
+                    Value::String(name) => Some(Step::Key(name.clone())),
+                    key => {
+                        let number = key.as_u64().and_then(|number| usize::try_from(number).ok());
+                        number.and_then(|number| fields.keys().nth(number)).cloned().map(Step::Key)
+                    }
+                },
+                _ => None,
+            };
+            one(Op::Delete, step.and_then(|step| below(path, step)), None)
+        }
+    }
+}
+
+fn place<'a>(state: &'a mut Value, path: &Path) -> Option<&'a mut Value> {
+    let way = follow(state, path).ok().filter(|way| way.found)?;
+    at(state, &way.parts)
+}
+
+fn below(path: &Path, step: Step) -> Option<Path> {
+    Path::new(path.steps().iter().cloned().chain([step]).collect())
+}

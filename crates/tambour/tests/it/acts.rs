@@ -1,0 +1,191 @@
+//! Nothing acts that was thought, quoted, guessed, cut, doubled, unregistered, in mid-sentence or not in the reply before it
+//! was repaired.
+//!
+//! `ACTS_ITERATIONS` says how many replies of each dialect are read, `ACTS_FROM` from which seed on, `ACTS_DIALECT` of which
+//! one, `ACTS_TABLE=1` prints what was tried. The same seed gives the same reply on every machine.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use tambour::dialect::DIALECTS;
+use tambour_fixtures::acts::{Action, ActionKind, Outcome, Trial, Way, trial, zones};
+
+/// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
+/// seeds 0 to 100,000 are read.
+const ITERATIONS: u64 = 600;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(otherwise, |given| given.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let from = number("ACTS_FROM", 0);
+    from..from + number("ACTS_ITERATIONS", ITERATIONS)
+}
+
+/// Runs `work` for each dialect, each in a thread of its own.
+fn each_dialect<T: Send>(work: impl Fn(&'static str) -> T + Sync) -> Vec<(&'static str, T)> {
+    let only = std::env::var("ACTS_DIALECT").ok();
+    std::thread::scope(|scope| {
+        let start = |name: &'static str| {
+            let work = &work;
+            (name, scope.spawn(move || work(name)))
+        };
+        let entries = DIALECTS.iter().filter(|entry| only.as_deref().is_none_or(|only| only == entry.name));
+        let running: Vec<_> = entries.map(|entry| start(entry.name)).collect();
+        running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
+    })
+}
+
+/// What the replies of a dialect came to.
+#[derive(Default)]
+struct Total {
+    tried: Outcome,
+    /// Seeds of each way to be wrong.
+    wrong: BTreeMap<Way, Vec<u64>>,
+}
+
+#[test]
+fn nothing_acts_that_must_not() {
+    // S-055, X-014
+    let read = each_dialect(|name| {
+        let mut total = Total::default();
+        for seed in seeds() {
+            match trial(name, seed).check() {
+                Ok(tried) => total.tried.add(&tried),
+                Err(found) => {
+                    for way in found.iter().map(|found| found.way) {
+                        let seeds = total.wrong.entry(way).or_default();
+                        if seeds.last() != Some(&seed) {
+                            seeds.push(seed);
+                        }
+                    }
+                }
+            }
+        }
+        total
+    });
+    let table = std::env::var_os("ACTS_TABLE").is_some();
+    let mut stories = String::new();
+    for (name, Total { tried, wrong }) in &read {
+        if table {
+            println!("{name}: {tried:?}");
+        }
+        for (way, seeds) in wrong {
+            let _ = writeln!(stories, "{name}: {} replies {way:?}, such as", seeds.len());
+            for seed in seeds.iter().take(if table { 3 } else { 1 }) {
+                let trial = trial(name, *seed);
+                let found = trial.check().expect_err("it was wrong before");
+                let found = found.iter().find(|found| found.way == *way).expect("it was found before");
+                let _ = writeln!(stories, "{trial}\n{found}\n");
+            }
+        }
+    }
+    assert!(stories.is_empty(), "{stories}");
+    for (name, total) in &read {
+        assert_shares(name, &total.tried);
+    }
+}
+
+/// The property says nothing when nothing acts, or where nothing was there that must not.
+fn assert_shares(dialect: &str, tried: &Outcome) {
+    // `auto` reads replies of all dialects.
+    let share = if dialect == "auto" { 1000 } else { 200 };
+    let least = (seeds().end - seeds().start) as usize / share;
+    // What could be done before is done after a repair, but where the text around it must be escaped.
+    let Outcome { acting, kept, .. } = tried;
+    assert!(kept * 20 >= acting * 19, "{dialect}: all acts of {kept} of {acting} repaired replies");
+    for zone in zones(dialect) {
+        let count = tried.zones.get(&zone).copied().unwrap_or_default();
+        assert!(count > least, "{dialect}: only {count} blocks in {zone:?}");
+    }
+    use ActionKind::*;
+    let kinds: &[ActionKind] = match dialect {
+        "filament" => &[Call, Operation, Status, Choice, Component],
+        "toolcall" => &[Call],
+        "aiplan" => &[Call, Planned],
+        "ai_say" => &[Exit],
+        "auto" => &[Call, Planned, Operation, Status, Choice, Component, Exit],
+        _ => &[],
+    };
+    for kind in kinds {
+        let count = tried.actions.get(kind).copied().unwrap_or_default();
+        assert!(count > least, "{dialect}: only {count} of {kind:?} acted");
+    }
+}
+
+/// The ways in which a trial is wrong when its actions are changed.
+fn when(trial: &Trial, change: impl FnOnce(&mut Vec<Action>)) -> Vec<Way> {
+    let mut actions = trial.read().actions;
+    change(&mut actions);
+    trial.judge(&actions).into_iter().map(|found| found.way).collect()
+}
+
+#[test]
+fn planted_faults_are_noticed() {
+    let mut planted: BTreeMap<String, usize> = BTreeMap::new();
+    for dialect in ["filament", "toolcall", "aiplan", "ai_say", "plain"] {
+        for seed in 0..400 {
+            let trial = trial(dialect, seed);
+            let actions = trial.read().actions;
+            if !trial.judge(&actions).is_empty() {
+                continue;
+            }
+            let forbidden: Vec<_> = trial.forbidden().collect();
+            for (word, way) in forbidden {
+                let data = serde_json::json!({ "items": [{ "name": "mood", "text": word }] });
+                let status = Action { kind: ActionKind::Status, data };
+                let ways = when(&trial, |actions| actions.push(status));
+                assert!(ways.contains(&way), "{trial}\n{word} {way:?}");
+                *planted.entry(format!("{way:?}")).or_default() += 1;
+            }
+            for (at, action) in actions.iter().enumerate() {
+                if !action.words().is_empty() {
+                    let ways = when(&trial, |actions| {
+                        for _ in 0..trial.input.len() / 8 {
+                            actions.push(actions[at].clone());
+                        }
+                    });
+                    assert!(ways.contains(&Way::Twice), "{trial}\n{action:?}");
+                    *planted.entry("Twice".to_owned()).or_default() += 1;
+                }
+                if action.kind == ActionKind::Call {
+                    let other =
+                        |actions: &mut Vec<Action>| actions[at].data["args"]["text"] = "guessed".into();
+                    assert!(when(&trial, other).contains(&Way::Guess), "{trial}");
+                    let other = |actions: &mut Vec<Action>| actions[at].data["args"]["more"] = 4711.into();
+                    assert!(when(&trial, other).contains(&Way::Guess), "{trial}");
+                    let other = |actions: &mut Vec<Action>| actions[at].data["name"] = "wipe".into();
+                    assert!(when(&trial, other).contains(&Way::Tool), "{trial}");
+                    let cut = trial.clone().ending("length");
+                    assert!(cut.judge(&actions).iter().any(|found| found.way == Way::Cut), "{trial}");
+                    *planted.entry("Call".to_owned()).or_default() += 1;
+                }
+            }
+        }
+    }
+    let ways = [
+        "Zone(Reasoning)",
+        "Zone(Unopened)",
+        "Zone(Fence)",
+        "Zone(Span)",
+        "Zone(LongSpan)",
+        "Zone(Quotation)",
+        "Zone(Comment)",
+        "Zone(Sentence)",
+        "Zone(FinalChannel)",
+        "Zone(Guessed)",
+        "Zone(Doubled)",
+        "Zone(Unregistered)",
+        "Zone(Wrapped)",
+        "Zone(Foreign)",
+        "Cut",
+        "Twice",
+        "Call",
+    ];
+    for way in ways {
+        let count = planted.get(way).copied().unwrap_or_default();
+        assert!(count > 20, "{way}: only {count} planted");
+    }
+}

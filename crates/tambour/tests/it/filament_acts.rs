@@ -1,0 +1,300 @@
+//! Filament: what acts, and what must not (R-80 to R-83, R-96).
+
+use serde_json::{Value, json};
+use tambour::event::{Collected, FinishReason};
+use tambour::state::{Attached, Operation, apply, bounded};
+use tambour::tool::Tools;
+use tambour::{End, Event, Options, Pipeline};
+use tambour_fixtures::random::Random;
+
+fn read(options: &Options, text: &str, end: &End) -> (Pipeline, Collected) {
+    let mut sink = Collected::default();
+    let mut pipeline = Pipeline::new("filament", options).expect("a dialect").with_extensions(true);
+    pipeline.push_str(text, &mut sink);
+    pipeline.finish(end, &mut sink);
+    (pipeline, sink)
+}
+
+fn names(sink: &Collected) -> Vec<String> {
+    sink.joined().iter().map(|event| event.name().to_owned()).collect()
+}
+
+#[test]
+fn a_block_in_a_thought_is_held_until_the_thought_ends() {
+    // R-80: counted, and neither shown nor carried out before.
+    let mut sink = Collected::default();
+    let mut pipeline =
+        Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
+    pipeline.push_str("<think>plan <variable_update>", &mut sink);
+    let sent = sink.events.len();
+    pipeline.push_str("[[\"SET\",\"a\",1]]</variable_update> and so on", &mut sink);
+    assert_eq!(sink.events.len(), sent);
+    assert!(pipeline.held() >= "<variable_update>[[\"SET\",\"a\",1]]</variable_update> and so on".len());
+    let mut other = Collected::default();
+    let mut open = Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
+    open.push_str("<think>plan <variable_update>[[\"SET\",\"a\",1]]</variable_update> and", &mut other);
+    open.push_str("<content>", &mut other);
+    assert!(names(&other).contains(&"state_update".to_owned()));
+    assert!(open.held() <= "<content>".len());
+    pipeline.push_str("</think>", &mut sink);
+    assert!(!names(&sink).contains(&"state_update".to_owned()));
+    assert!(pipeline.held() < 8);
+}
+
+#[test]
+fn a_draft_ends_at_the_limit_itself() {
+    // R-80: however it is cut.
+    let mut options = Options::default();
+    options.limits.hold = 64;
+    let block = "<variable_update>[[\"SET\",\"a\",1]]</variable_update>";
+    for more in 0..40 {
+        let text = format!("<think>a {block}{}<content>b</content>", "x".repeat(more));
+        let acts = names(&read(&options, &text, &End::stop()).1).contains(&"state_update".to_owned());
+        assert_eq!(acts, block.len() + more <= 64, "{more}");
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
+        for at in 0..text.len() {
+            pipeline.push_str(&text[at..=at], &mut sink);
+        }
+        pipeline.finish(&End::stop(), &mut sink);
+        assert_eq!(names(&sink).contains(&"state_update".to_owned()), acts, "{more}");
+    }
+}
+
+/// The state after commands of MVU on another, and the reasons of what was refused.
+fn commanded(state: Value, commands: &str) -> (Value, String) {
+    let mut options = Options::default();
+    options.state = Some(Attached { message: "m".to_owned(), state: state.clone(), ..Attached::default() });
+    let reply = format!("<content>x</content><UpdateVariable>{commands}</UpdateVariable>");
+    let (pipeline, _) = read(&options, &reply, &End::stop());
+    let outcome = pipeline.outcome();
+    let after = pipeline.state().expect("a state").clone();
+    for applied in &outcome.applied {
+        // What was settled can be taken back and done again after it was stored.
+        let stored = serde_json::to_string(applied).expect("a record is JSON");
+        let stored: tambour::state::Applied = serde_json::from_str(&stored).expect("and read again");
+        let mut back = after.clone();
+        stored.undo(&mut back).expect("it can be taken back");
+        assert_eq!(back, state, "{commands}");
+        stored.redo(&mut back).expect("it can be done again");
+        assert_eq!(back, after, "{commands}");
+    }
+    let notices = &outcome.metadata.notices;
+    (after, notices.iter().filter_map(|notice| notice.reference.clone()).collect())
+}
+
+#[test]
+fn commands_do_what_mvu_does_with_the_state() {
+    // F-140, R-81
+    let list = || json!({"bag": ["rope", "lamp", {"n": 1}], "hp": 5, "who": {"a": 1, "b": 2}});
+    for (commands, pointer, expected) in [
+        ("_.set('hp', '30');", "/hp", json!(30)),
+        ("_.set('hp', ' 2.5 ');", "/hp", json!(2.5)),
+        ("_.set('hp', 'gone');", "/hp", json!("gone")),
+        ("_.set('bag[0]', '30');", "/bag/0", json!("30")),
+        ("_.assign('bag', 1, 'map');", "/bag", json!(["rope", "map", "lamp", {"n": 1}])),
+        ("_.assign('bag', 3, 'map');", "/bag/3", json!("map")),
+        ("_.assign('bag', '-', 'map');", "/bag/3", json!("map")),
+        ("_.assign('who', 'c', 3);", "/who", json!({"a": 1, "b": 2, "c": 3})),
+        ("_.remove('bag', 'lamp');", "/bag", json!(["rope", {"n": 1}])),
+        ("_.remove('bag', {n: 1});", "/bag", json!(["rope", "lamp"])),
+        ("_.remove('bag', 0);", "/bag", json!(["lamp", {"n": 1}])),
+        ("_.remove('who', 'a');", "/who", json!({"b": 2})),
+        ("_.remove('who', 1);", "/who", json!({"a": 1})),
+        ("_.set('', {hp: 1, x: 'y'});", "", json!({"hp": 1, "x": "y"})),
+        ("_.assign('', {x: {y: 1}});", "/x", json!({"y": 1})),
+        ("_.assign('', 'x', 2);", "/x", json!(2)),
+        ("_.set('who.it\\'s', 1);", "/who/it's", json!(1)),
+        ("_.assign('bag', 0, 'a');_.remove('bag', 'rope');", "/bag", json!(["a", "lamp", {"n": 1}])),
+    ] {
+        let (after, refused) = commanded(list(), commands);
+        assert_eq!(after.pointer(pointer), Some(&expected), "{commands}: {after}");
+        assert_eq!(refused, "", "{commands}");
+    }
+    for (commands, reason) in [
+        ("_.assign('bag', 9, 'map');", "0: index_out_of_range"),
+        ("_.remove('bag', 'sword');", "0: path_mismatch"),
+        ("_.set('', 5);", "0: path_invalid"),
+        ("_.set('hp', 1 + 1);", "0: value_guessed"),
+        ("_.set('hp', '12345678901234567890123');", "0: number_out_of_range"),
+        ("_.set('hp', 1e400);", "0: number_out_of_range"),
+        ("_.set('hp', 1);_.set('hp', 2", ""),
+    ] {
+        let (after, refused) = commanded(list(), commands);
+        assert_eq!((after, refused.as_str()), (list(), reason), "{commands}");
+    }
+    let (after, _) = commanded(
+        json!({"items": ["a", "c"]}),
+        "<JSONPatch>[{\"op\":\"add\",\"path\":\"/items/1\",\"value\":\"b\"}]</JSONPatch>",
+    );
+    assert_eq!(after["items"], json!(["a", "b", "c"])); // F-141
+}
+
+#[test]
+fn lists_written_anew_are_bounded() {
+    // F-222: many insertions into a long list cost no more memory than the state may have.
+    let items: Vec<String> = (0..2000).map(|at| format!("item {at}")).collect();
+    let commands = "_.assign('list', 0, 'x');".repeat(2000);
+    let (after, refused) = commanded(json!({"list": items}), &commands);
+    assert!(after["list"].as_array().expect("a list").len() < 2100, "{refused}");
+    assert!(refused.contains("limit_exceeded"), "{refused}");
+}
+
+#[test]
+fn a_number_out_of_range_refuses_its_operation_alone() {
+    // R-81: from every door.
+    let text = r#"[["SET","a",1e400],["PUSH","l",[-1e999]],["ADD","n",12345678901234567890123],["SET","t","1e400 \" 1e400"],["SET","n",2]]"#;
+    let list: Value = serde_json::from_str(&bounded(text)).expect("JSON");
+    let mut state = json!({"n": 1});
+    let results = apply(&mut state, &Operation::list(&list).expect("a list"), &Default::default());
+    let reasons: Vec<String> =
+        results.iter().map(|one| one.reason.map(|reason| reason.to_string()).unwrap_or_default()).collect();
+    assert_eq!(reasons, ["number_out_of_range", "number_out_of_range", "number_out_of_range", "", ""]);
+    assert_eq!(state, json!({"n": 2, "t": "1e400 \" 1e400"}));
+    for kept in [json!(u64::MAX), json!(i64::MIN), json!(0.1), json!(9_007_199_254_740_992_f64)] {
+        assert!(Operation::from_value(&json!(["SET", "a", kept])).refusal().is_none(), "{kept}");
+    }
+}
+
+/// Replies of one test when `FUZZ_ITERATIONS` does not say.
+const REPLIES: usize = 3_000;
+
+/// A damaged reply, and the numbers of the blocks in it that may act.
+fn reply(random: &mut Random) -> (String, Vec<usize>, bool) {
+    let (mut text, mut may, mut block) = (String::new(), Vec::new(), 0);
+    let pairs = [
+        ("<think>", "</think>"),
+        ("<thought>", "</thought>"),
+        ("<Think>", "</ThinK>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<analysis>", "</analysis>"),
+        ("<scratchpad>", "</scratchpad>"),
+        ("<reflection>", "</thought>"),
+        ("<seed:think>", "</think>"),
+        ("[THINK]", "[/THINK]"),
+        ("◁think▷", "◁/think▷"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|channel|>analysis<|message|>", "<|end|>"),
+    ];
+    let mut next = |random: &mut Random, may: Option<&mut Vec<usize>>| {
+        block += 1;
+        if let Some(may) = may {
+            may.push(block);
+        }
+        match random.below(4) {
+            0 => format!("<tool_call name=\"t\">{{\"n\": {block}}}</tool_call>"),
+            1 => format!("<status_bar><n>{block}</n></status_bar>"),
+            2 => format!("<UpdateVariable>_.set('n', {block});</UpdateVariable>"),
+            _ => format!("<variable_update>[[\"SET\",\"n\",{block}]]</variable_update>"),
+        }
+    };
+    let mut cut = false;
+    for _ in 0..1 + random.below(6) {
+        let words = *random.pick(&["", "So. ", "令牌 ", "a < b ", "\n", "`x` "]);
+        match random.below(8) {
+            0 | 1 => {
+                let (open, close) = random.pick(&pairs);
+                let mut inside = String::new();
+                for _ in 0..1 + random.below(3) {
+                    inside += words;
+                    inside += &next(random, None);
+                    inside += random.pick::<&str>(&["", " x ", "\n", "</content>", "<b>"]);
+                }
+                if random.below(8) == 0 {
+                    // Cut in the thought.
+                    text += &format!("\n{open}{inside}");
+                    cut = true;
+                    break;
+                }
+                text += &format!("\n{open}{inside}{close}\n");
+            }
+            2 => {
+                let (inside, more) = (next(random, None), next(random, None));
+                text += &format!("<content>{words}<!-- {inside} {more} -->{words}</content>\n");
+            }
+            3 => {
+                let inside = next(random, None);
+                text += &format!("<content>\n{words}\n> {inside}\n{words}</content>\n");
+            }
+            4 => {
+                let inside = next(random, None);
+                let fence = *random.pick(&["```", "~~~", "````"]);
+                text += &format!("<content>\nSo:\n{fence}xml\n{inside}\n{fence}\n</content>\n");
+            }
+            5 => {
+                let inside = next(random, None);
+                text += &format!("<content>write `{inside}` so{words}</content>\n");
+            }
+            6 => {
+                block_cut(&mut text, random, 900 + may.len());
+                if random.below(4) == 0 {
+                    cut = true;
+                    break;
+                }
+                text += &format!("{}\n", *random.pick(&["</variable_update>", ""]));
+                text += "<content>y</content>\n";
+            }
+            _ => {
+                let inside = next(random, Some(&mut may));
+                text += &format!("<content>z</content>\n{inside}\n");
+            }
+        }
+    }
+    (text, may, cut)
+}
+
+/// An update that lacks its end.
+fn block_cut(text: &mut String, random: &mut Random, number: usize) {
+    let whole = format!("[[\"SET\",\"n\",{number}]");
+    let end = random.below(whole.len());
+    *text += &format!("<content>x</content>\n<variable_update>{}", &whole[..end]);
+}
+
+/// The numbers of the blocks that acted.
+fn acted(sink: &Collected) -> Vec<usize> {
+    let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok()).map(|n| n as usize);
+    let mut found = Vec::new();
+    for event in sink.events.iter().filter(|event| matches!(event, Event::Extension(_))) {
+        let data = event.data();
+        match event.name() {
+            "tool_call" => found.extend(number(&data["args"]["n"])),
+            "status_bar" => found.extend(number(&data["items"][0]["text"])),
+            "state_update" => {
+                let operations = data["operations"].as_array().expect("a list");
+                found.extend(operations.iter().filter_map(|one| number(&one["value"])));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_acts_that_was_in_reasoning_quoted_or_cut() {
+    // R-80, R-69, F-103, F-105, F-214: damaged replies of seeds from 0.
+    let given = std::env::var("FUZZ_ITERATIONS").ok();
+    let replies = given.map_or(REPLIES, |given| given.parse().expect("FUZZ_ITERATIONS is a number"));
+    let mut options = Options::default();
+    options.tools = Some(Tools::from_json(&json!({"t": {"type": "object"}})).expect("tools"));
+    let mut none = Options::default();
+    none.tools = None;
+    let mut all = 0;
+    for seed in 0..replies as u64 {
+        let mut random = Random::new(seed);
+        let (text, may, cut) = reply(&mut random);
+        let end = if cut { End::Finished(FinishReason::Length) } else { End::stop() };
+        let (_, sink) = read(&options, &text, &end);
+        let acted = acted(&sink);
+        for number in &acted {
+            assert!(
+                may.contains(number),
+                "seed {seed}: block {number} acted in\n{text}\n{:?}",
+                sink.joined()
+            );
+        }
+        all += acted.len();
+        let called = names(&read(&none, &text, &end).1).iter().any(|name| name == "tool_call");
+        assert!(!called, "seed {seed}: a call without tools in\n{text}"); // R-96
+    }
+    assert!(all > replies / 8, "only {all} blocks acted");
+}
