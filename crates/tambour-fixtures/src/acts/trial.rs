@@ -155,7 +155,6 @@ impl Trial {
     }
 
     /// A word that must not act, of a block in a zone.
-    #[must_use]
     pub fn forbidden(&self) -> impl Iterator<Item = (String, Way)> + '_ {
         let there = |word: u16| find(&self.input).any(|(_, found)| found == word);
         let shown = move |(word, way): (&u16, &Way)| (super::replies::shown(*word), *way);

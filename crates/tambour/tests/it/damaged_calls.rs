@@ -121,7 +121,7 @@ fn damaged(text: &str, times: usize, random: &mut Random) -> String {
         let (at, len) = marks[random.below(marks.len())];
         match random.below(4) {
             0 | 1 => text.replace_range(at..at + len, ""),
-            2 => text.insert_str(at, &text[at..at + len].to_owned()),
+            2 => text = format!("{}{}", &text[..at + len], &text[at..]),
             _ => {
                 let mark = text[at..at + len].to_owned();
                 let (to, _) = marks[random.below(marks.len())];

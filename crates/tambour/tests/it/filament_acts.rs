@@ -62,7 +62,7 @@ fn a_draft_ends_at_the_limit_itself() {
 }
 
 /// The state after commands of MVU on another, and the reasons of what was refused.
-fn commanded(state: Value, commands: &str) -> (Value, String) {
+fn commanded(state: &Value, commands: &str) -> (Value, String) {
     let mut options = Options::default();
     options.state = Some(Attached { message: "m".to_owned(), state: state.clone(), ..Attached::default() });
     let reply = format!("<content>x</content><UpdateVariable>{commands}</UpdateVariable>");
@@ -75,7 +75,7 @@ fn commanded(state: Value, commands: &str) -> (Value, String) {
         let stored: tambour::state::Applied = serde_json::from_str(&stored).expect("and read again");
         let mut back = after.clone();
         stored.undo(&mut back).expect("it can be taken back");
-        assert_eq!(back, state, "{commands}");
+        assert_eq!(back, *state, "{commands}");
         stored.redo(&mut back).expect("it can be done again");
         assert_eq!(back, after, "{commands}");
     }
@@ -107,7 +107,7 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.set('who.it\\'s', 1);", "/who/it's", json!(1)),
         ("_.assign('bag', 0, 'a');_.remove('bag', 'rope');", "/bag", json!(["a", "lamp", {"n": 1}])),
     ] {
-        let (after, refused) = commanded(list(), commands);
+        let (after, refused) = commanded(&list(), commands);
         assert_eq!(after.pointer(pointer), Some(&expected), "{commands}: {after}");
         assert_eq!(refused, "", "{commands}");
     }
@@ -120,11 +120,11 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.set('hp', 1e400);", "0: number_out_of_range"),
         ("_.set('hp', 1);_.set('hp', 2", ""),
     ] {
-        let (after, refused) = commanded(list(), commands);
+        let (after, refused) = commanded(&list(), commands);
         assert_eq!((after, refused.as_str()), (list(), reason), "{commands}");
     }
     let (after, _) = commanded(
-        json!({"items": ["a", "c"]}),
+        &json!({"items": ["a", "c"]}),
         "<JSONPatch>[{\"op\":\"add\",\"path\":\"/items/1\",\"value\":\"b\"}]</JSONPatch>",
     );
     assert_eq!(after["items"], json!(["a", "b", "c"])); // F-141
@@ -135,7 +135,7 @@ fn lists_written_anew_are_bounded() {
     // F-222: many insertions into a long list cost no more memory than the state may have.
     let items: Vec<String> = (0..2000).map(|at| format!("item {at}")).collect();
     let commands = "_.assign('list', 0, 'x');".repeat(2000);
-    let (after, refused) = commanded(json!({"list": items}), &commands);
+    let (after, refused) = commanded(&json!({"list": items}), &commands);
     assert!(after["list"].as_array().expect("a list").len() < 2100, "{refused}");
     assert!(refused.contains("limit_exceeded"), "{refused}");
 }

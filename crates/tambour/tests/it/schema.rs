@@ -119,7 +119,8 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
 
 #[test]
 fn a_chain_of_references_is_no_deeper_than_a_stack() {
-    let links: [(fn(Value) -> Value, usize); 3] = [
+    type Link = fn(Value) -> Value;
+    let links: [(Link, usize); 3] = [
         (|next| next, 500),
         (|next| json!({"items": next}), 480),
         (|next| json!({"properties": {"a": {"anyOf": [next]}}}), 160),

@@ -49,7 +49,7 @@ fn operators_give_what_those_of_the_engine_give() {
         match (&ours, &theirs) {
             (Ok(ours), Ok(theirs)) => assert_eq!(ours.as_str(), Some(theirs.as_str()), "{expression}"),
             (Err(ours), Err(theirs)) => {
-                // What is too large for the engine is over the budget before.
+                // Values that are too large for the engine are over the budget before.
                 let large = theirs.contains("too large") && ours.to_string().contains("ran out of fuel");
                 assert!(large || ours.to_string().contains(theirs), "{expression}: {ours} {theirs}")
             }
