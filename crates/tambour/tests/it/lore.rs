@@ -180,6 +180,32 @@ fn a_hostile_book_is_read_in_bounded_time() {
 }
 
 #[test]
+fn the_keys_of_a_scan_have_bounds_together() {
+    // regular expressions that are large, and texts that are long for them
+    let large = |at: usize| format!("/[^{at}]{{1000}}/");
+    let book: Vec<Entry> = (0..200).map(|at| Entry { keys: vec![large(at)], ..Entry::default() }).collect();
+    let short = [line("user", "", "x")];
+    let taken = allocation_counter::measure(|| {
+        let found = activate(&book, &Scan::new(&short));
+        assert!(found.warnings.iter().any(|why| why.contains("too large together")), "{:?}", found.warnings);
+    });
+    assert!(taken.bytes_max < 256 << 20, "{} bytes", taken.bytes_max);
+    let long = [line("user", "", &"x".repeat(1 << 20))];
+    let found = activate(&book[..1], &Scan::new(&long));
+    assert!(found.warnings.iter().any(|why| why.contains("beginning alone")), "{:?}", found.warnings);
+    // Bytes that may be read are asked for, and nothing is read beyond them.
+    let (left, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
+    let read = |bytes: u64| {
+        left.set(left.get() - i64::try_from(bytes).unwrap());
+        left.get() >= 0
+    };
+    let book = keys.map(|key| Entry { keys: vec![key.to_owned()], ..Entry::default() });
+    let found = activate(&book, &Scan { read: &read, ..Scan::new(&long) });
+    assert!(found.cut);
+    assert!(!activate(&book, &Scan::new(&long)).cut);
+}
+
+#[test]
 fn an_entry_at_a_depth_knows_its_role() {
     let entry = Entry { constant: true, role: Role::Assistant, ..Entry::default() };
     assert_eq!(serde_json::to_value(&entry).unwrap()["role"], "assistant");

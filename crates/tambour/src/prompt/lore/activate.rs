@@ -26,7 +26,7 @@ pub struct Activation {
     pub warnings: Vec<String>,
     /// Tokens of the active entries.
     pub tokens: usize,
-    /// Whether it ended before all was read, since [`Scan::read`] said so.
+    /// Set when it ended before all was read, since [`Scan::read`] said so.
     #[serde(skip)]
     pub cut: bool,
 }
@@ -77,6 +77,10 @@ pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     let mut run = Run::new(book, scan);
     run.timed.pass(book, scan.lines.len() as u64);
     run.passes();
+    if run.work.shortened {
+        run.warnings
+            .push("a text is too long for a regular expression, which read its beginning alone".to_owned());
+    }
     let mut active = run.active;
     active.sort_unstable();
     for &at in &active {

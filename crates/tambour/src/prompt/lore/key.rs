@@ -26,19 +26,21 @@ const PRODUCT: usize = 1 << 33;
 /// Bytes that a text is looked for in at the cost of one byte that a regular expression of the smallest size reads.
 const FAST: u64 = 16;
 
-/// What the keys of one scan may still cost.
+/// Costs that the keys of one scan may still have.
 pub(super) struct Work<'a> {
     /// Takes bytes that are read away; false if there are no more.
     read: &'a dyn Fn(u64) -> bool,
     /// Bytes left for regular expressions.
     compiled: usize,
-    /// Whether the scan was cut.
+    /// Set when the scan was cut.
     pub(super) over: bool,
+    /// Set when a text was too long for a regular expression, which read its beginning alone.
+    pub(super) shortened: bool,
 }
 
 impl<'a> Work<'a> {
     pub(super) fn new(read: &'a dyn Fn(u64) -> bool) -> Work<'a> {
-        Work { read, compiled: COMPILED, over: false }
+        Work { read, compiled: COMPILED, over: false, shortened: false }
     }
 
     fn reads(&mut self, bytes: u64) -> bool {
@@ -60,11 +62,11 @@ pub(super) struct Sought {
 pub(super) type Texts<'t, 'a> = [&'t [Read<'a>]; 3];
 
 impl Sought {
-    /// Whether it occurs in one of the texts, as far as they may still be read. The lists are those of the last call, or longer.
+    /// Looks for it in the texts, as far as they may still be read. The lists are those of the last call, or longer.
     pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
         for (list, read) in texts.iter().zip(&mut self.read) {
             while !self.seen && *read < list.len() && work.reads(self.key.cost(&list[*read])) {
-                self.seen = self.key.occurs(&list[*read]);
+                self.seen = self.key.occurs(&list[*read], &mut work.shortened);
                 *read += 1;
             }
         }
@@ -173,7 +175,7 @@ fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Strin
 }
 
 impl Key {
-    /// What it costs to look for it.
+    /// Bytes that looking for it counts as.
     fn cost(&self, read: &Read<'_>) -> u64 {
         let bytes = read.text.len() as u64;
         match self {
@@ -182,10 +184,11 @@ impl Key {
         }
     }
 
-    fn occurs(&self, read: &Read<'_>) -> bool {
+    fn occurs(&self, read: &Read<'_>, shortened: &mut bool) -> bool {
         match self {
             Key::Pattern(regex, size) => {
                 let most = read.text.floor_char_boundary(PRODUCT / size);
+                *shortened |= most < read.text.len();
                 regex.is_match(&read.text[..most])
             }
             Key::Text { text, case, whole } => {
