@@ -154,7 +154,7 @@ async fn calls_arrive_in_pieces_of_all_kinds() {
 async fn calls_that_were_cut_or_fit_no_tool_are_a_notice() {
     for (arguments, tool, end, code) in [
         ("{\"userInput\": \"x\"}", "lint", "length", "tool_call_cut"), // X-014
-        ("{\"userInput\": \"x", "lint", "tool_calls", "value_guessed"), // R-81
+        ("{\"userInput\": \"x", "lint", "tool_calls", "tool_args_invalid"),
         ("{\"userInput\": 1}", "lint", "tool_calls", "tool_args_invalid"),
         ("{}", "rm", "tool_calls", "tool_unknown"),
     ] {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::client::Stream;
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
 
@@ -171,6 +172,12 @@ async fn every_operation_answers_as_described() {
     let script = script["script_id"].as_str().unwrap().to_owned();
     let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
     let dialogue = dialogue["dialogue_id"].as_str().unwrap().to_owned();
+    let followed = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
+    let followed = followed["dialogue_id"].as_str().unwrap().to_owned();
+    let input = format!("/api/v1/dialogues/{followed}/input");
+    let said = json!({"text": "x", "stream": true}).to_string();
+    let turn = Stream::open(server.address, "POST", &input, &[], Some(&said)).await.rest().await;
+    let turn = crate::client::message(&turn);
     let files = json!({"files": [{"name": "a", "json": {"name": "A", "first_mes": "x"}}, {"name": "b", "json": {"entries": {}}}]});
     let files = server.post("/api/v1/imports", &files).await.json;
     let card = files["data"][0]["card_id"].as_str().unwrap().to_owned();
@@ -200,12 +207,13 @@ async fn every_operation_answers_as_described() {
             path if path.contains("conversations") => &conversation,
             path if path.contains("keys") => &spare,
             path if path.contains("scripts") => &script,
+            path if path.contains("/turns/") => &followed,
             path if path.contains("dialogues") => &dialogue,
             path if path.contains("cards") => &card,
             path if path.contains("lorebooks") => &book,
             _ => &message,
         };
-        let place = path.replace("{id}", id).replace("{name}", "a-tool");
+        let place = path.replace("{id}", id).replace("{name}", "a-tool").replace("{turn}", &turn);
         let sent = body(&operation).map(|body| body.to_string().replace("script_0", &script));
         let answer = server.call(&method, &place, sent.as_deref()).await;
         let described = &operation["responses"][answer.status.to_string()];

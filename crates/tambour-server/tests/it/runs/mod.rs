@@ -296,7 +296,7 @@ async fn who_was_fenced_writes_nothing<B: Backend>() {
     assert_eq!(old.next(), ENTRIES + 1, "what was not stored has no number");
     assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
     drop(old);
-    // What the one before it appended may still be on its way to the disk.
+    // Entries of the one before it may still be on their way to the disk.
     assert_eq!(lease.settled().await, Written::Stored);
     assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
     lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
@@ -692,7 +692,7 @@ async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
     let end = RunEnd { outcome: Outcome { progress: None, ..end.outcome }, ..end };
     assert_eq!(lease.finish(end).await, Written::Stored);
     assert_eq!(standing(&*store).await, ("0".to_owned(), None));
-    // Who sees the end sees what it made of the dialogue, a crash right behind it or not.
+    // Readers of the end see the dialogue as it left it, a crash right behind it or not.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
     let end = end_of_turn(lease.next(), "turn_2", "2");
     assert_eq!(lease.finish(end).await, Written::Stored);
