@@ -188,7 +188,7 @@ impl RunningTurn {
         added.then(|| RunningTurn { app: app.clone(), live })
     }
 
-    /// Who reads it, and the word to stop.
+    /// Its readers, and the word to stop.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
     }

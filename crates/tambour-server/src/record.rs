@@ -131,7 +131,7 @@ async fn finish_folded(
     let (status, record) = fold.into_record(timings, &row.request, own);
     let mut outcome = outcome(&row, record, size);
     outcome.usage = usage;
-    // Who asks again after a failure would have them twice.
+    // A client that asks again after a failure would have them twice.
     if status != "failed" {
         outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
         outcome.updates = updates;

@@ -20,7 +20,7 @@ use crate::store::{Batch, Kind, Lease, Outcome, Progress, RunEnd, Written};
 /// Bytes of a log read at once.
 const PIECE: usize = 1 << 20;
 
-/// Where the events of a turn go.
+/// Takes the events of a turn to its log.
 pub(crate) struct Outlet {
     live: Arc<Live>,
     lease: Box<dyn Lease>,
@@ -28,12 +28,12 @@ pub(crate) struct Outlet {
     batch: Batch,
     /// Bytes of those that are.
     size: usize,
-    /// What came of the last write, where nothing more can be written.
+    /// Result of the last write, where nothing more can be written.
     lost: Option<Written>,
-    /// Whether text of the answer has come, and whether the message has begun at all.
+    /// Text of the answer has come; the message has begun at all.
     answered: bool,
     begun: bool,
-    /// Whether thinking and answer are open.
+    /// Thinking, and the answer, are open.
     thinking: bool,
     answering: bool,
     /// Whether what comes is kept, and what was kept.
@@ -101,7 +101,7 @@ impl Outlet {
         written.stored()
     }
 
-    /// Whether a message has begun.
+    /// Tells whether a message has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
     }
@@ -127,7 +127,7 @@ impl Outlet {
         self.ending.clear();
     }
 
-    /// Where the turn stands.
+    /// Says where the turn stands.
     fn status(&mut self, data: &Value) {
         self.batch.event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
     }
@@ -231,7 +231,7 @@ impl Outlet {
     }
 }
 
-/// What is kept of a turn beside its log.
+/// Record of a turn beside its log.
 fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
     let progress = progress.map(Box::new);
     Outcome { size: size as u64, summary: "{}".to_owned(), progress, ..Outcome::default() }

@@ -41,7 +41,7 @@ pub(crate) enum Input {
     },
 }
 
-/// Who asks, and what stops the turn.
+/// Client of a turn, and the word that stops it.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) caller: &'a Caller,

@@ -311,7 +311,7 @@ pub(super) async fn input(
     let once = repeat.map(|repeat| Once { owner, repeat, request, created, since: since(), turn });
     let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
-    // Who asked may go away: what has begun comes to its end.
+    // Clients may go away: a turn that has begun comes to its end.
     let run =
         app.runs.spawn(async move { drive(&work, (caller, begun, running), row, input, once, begins).await });
     if let Some(opened) = opened
@@ -342,7 +342,7 @@ async fn answered(
     Ok(Some(events::response(app.clone(), Reader::turn(&row, events, None, 0), opened)))
 }
 
-/// Whether the same input again asks the model again (S-065).
+/// Tells whether the same input again asks the model again (S-065).
 fn asks_again(turn: &Turn) -> bool {
     turn.error.as_ref().is_some_and(|failure| failure.retryable)
 }
@@ -481,7 +481,7 @@ async fn turn(
     let _turn = tokio::select! {
         biased;
         () = caller.removed.cancelled() => return Err(gone()),
-        // Who deletes the dialogue cancels what waits.
+        // Deletion of the dialogue cancels turns that wait.
         () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A server that stops lets none that waits begin.
         () = app.closing.cancelled() => return Err(closing()),

@@ -62,7 +62,7 @@ pub(super) struct Reader {
     out: Vec<u8>,
 }
 
-/// What the stream of a turn has beside the contract.
+/// Parts of the stream of a turn beside the contract.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TurnEvents {
     pub(super) extensions: bool,
@@ -118,7 +118,7 @@ pub(super) async fn follow_turn(
     resumed.answer(app, &turn, |reading, seen| Reader::turn(&row, asked, reading, seen)).await
 }
 
-/// Who comes for the events behind a number.
+/// Reader of the events behind a number.
 struct Resumed {
     caller: Caller,
     /// Present while the run is going on.
@@ -136,7 +136,7 @@ impl Resumed {
     ) -> Result<Response, Problem> {
         let Resumed { caller, live, method, after } = self;
         let seen = match &live {
-            // What a client has seen is committed; a number beyond that is nobody's.
+            // Entries that a client has seen are committed; a number beyond those is nobody's.
             Some(live) => (after <= live.last()).then_some(after),
             None => unsent(&app, id, after).await?,
         };

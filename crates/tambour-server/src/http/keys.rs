@@ -107,7 +107,7 @@ fn local_host<'a>(target: &Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     (target.authority().is_none() && target.scheme().is_none() && is_local(host)).then_some(host)
 }
 
-/// Whether a host, with or without a port, is exactly a name or an address of this machine.
+/// Tells whether a host, with or without a port, is exactly a name or an address of this machine.
 fn is_local(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     let (name, port) = match host.strip_prefix('[') {

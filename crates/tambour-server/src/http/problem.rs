@@ -58,7 +58,7 @@ impl Problem {
         &self.0.detail
     }
 
-    /// Whether the same request may succeed later.
+    /// Tells whether the same request may succeed later.
     pub(crate) fn passes(&self) -> bool {
         let Document { status, code, .. } = &*self.0;
         let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];

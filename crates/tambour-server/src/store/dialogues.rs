@@ -28,10 +28,10 @@ pub struct DialogueRow {
     pub state: String,
 }
 
-/// What a turn makes of its dialogue: stored with the end of the turn, in one step.
+/// Dialogue as a turn leaves it: stored with the end of the turn, in one step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Progress {
-    /// Where the dialogue stands, as a word.
+    /// Status of the dialogue, as a word.
     pub status: String,
     /// The state of the machine, as JSON.
     pub state: String,

@@ -94,7 +94,7 @@ pub trait Lease: Send + Sync {
 
     /// Puts a batch, which begins with entry [`Lease::next`] and does not hold the end, behind what the log has.
     /// Readers see it when it is durable as configured, in the order of the appends.
-    /// What it gives waits as long as the run has to; the batch is on its way already.
+    /// Gives a future that waits as long as the run has to; the batch is on its way already.
     fn append(&mut self, batch: Batch) -> Appending<'_>;
 
     /// Waits until everything that was appended is durable as configured, and readers may see it.

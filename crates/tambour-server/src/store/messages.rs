@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Progress, StoreError, Update, Usage};
 
-/// What a run is one of.
+/// Kinds of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -42,7 +42,7 @@ pub struct MessageRow {
     pub status: String,
     /// What was asked for, as JSON.
     pub request: String,
-    /// Which of the two it is.
+    /// Message or turn.
     #[serde(default, skip_serializing_if = "RunKind::is_message")]
     pub kind: RunKind,
     /// The client's own word for the request (`Idempotency-Key`).
@@ -76,7 +76,7 @@ pub struct Outcome {
     /// What it adds to the usage of its key; only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What a turn makes of its dialogue; only on the way to the database.
+    /// Dialogue as a turn leaves it; only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Box<Progress>>,
 }

@@ -34,7 +34,7 @@ impl Prose {
     /// are numbered from 0 on.
     pub fn watch(&mut self) -> usize {
         self.spans.end_run();
-        // What stands here is not read, but its line is not blank.
+        // Its text is not read, but its line is not blank.
         self.spans.filled = true;
         self.spans.watched.push(false);
         self.spans.watched.len() - 1

@@ -264,7 +264,7 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// How a message ended, and what came of it, once: a record that is there stays as it is, and so does what it brought along.
+/// Writes the end of a message and its results, once: a record that is there stays as it is, and so does what it brought along.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
     let Outcome { size, turn, summary, details, updates, usage, progress: after } = outcome;

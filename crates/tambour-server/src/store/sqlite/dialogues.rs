@@ -24,7 +24,7 @@ impl Dialogues for SqliteStore {
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
-        // What the turn before made of it is there.
+        // Changes of the turn before are there.
         self.caught_up().await?;
         let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
@@ -90,7 +90,7 @@ impl Dialogues for SqliteStore {
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deleted = self.delete_closed_dialogue(id).await;
-        // Who has found it before may be about to begin a turn in it.
+        // Another that has found it may be about to begin a turn in it.
         drop(self.shared.acquiring.write().await);
         self.shared.places.order().open(id);
         deleted
@@ -137,7 +137,7 @@ impl SqliteStore {
     }
 }
 
-/// What a turn has made of its dialogue, within the transaction of its end.
+/// Stores the dialogue as a turn leaves it, within the transaction of its end.
 pub(super) async fn progress(
     connection: &mut SqliteConnection,
     id: &str,

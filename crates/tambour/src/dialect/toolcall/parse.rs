@@ -170,7 +170,7 @@ impl Reader {
         }
     }
 
-    /// What follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
+    /// Text that follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
     fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
             match begun(text, Which { start: false, ..self.which }, end) {

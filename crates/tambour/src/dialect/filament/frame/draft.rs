@@ -104,7 +104,7 @@ impl Frame {
                 (format!("`<{name}>` stands in a thought that does not end soon enough"), "read as thinking")
             }
         };
-        // How much more has come by the time the limit is passed depends on how the reply is cut.
+        // Text beyond the limit is left out: the cuts of the reply decide how much of it is there.
         let most = text.floor_char_boundary(self.cx.options.limits.hold);
         out.report(Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + most, message).repaired(repair));
         self.thinking(&text, out);
