@@ -70,9 +70,9 @@ pub(super) fn certain(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), Refu
 }
 
 /// The arguments of a call that has none: `{}` for a tool whose schema allows that.
-pub(super) fn no_arguments(name: &str, options: &Options) -> Result<Value, Refusal> {
+pub(super) fn no_arguments(name: &str, options: &Options, left: &mut u64) -> Result<Value, Refusal> {
     let args = Value::Object(Map::new());
-    match check(name, &args, options) {
+    match check(name, &args, options, left) {
         Err((Fault::Arguments, _)) => {
             Err((Fault::NoArguments, format!("`{}` has no arguments, and needs some", clip(name, 60))))
         }
@@ -91,8 +91,9 @@ pub(super) fn registered(name: &str, options: &Options) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the call may run; why not, in words. Without registered tools nobody can say, and nobody runs it.
-pub(super) fn check(name: &str, args: &Value, options: &Options) -> Result<(), Refusal> {
+/// Holds a call against the registered tools, with the steps that are left of [`CHECKS`](crate::tool::CHECKS). Without tools
+/// nobody can say whether it is right, and nobody runs it.
+pub(super) fn check(name: &str, args: &Value, options: &Options, left: &mut u64) -> Result<(), Refusal> {
     let Some(tools) = &options.tools else {
         return if options.tool_loop { registered(name, options) } else { Ok(()) };
     };
@@ -106,7 +107,7 @@ pub(super) fn check(name: &str, args: &Value, options: &Options) -> Result<(), R
         let caller = options.caller.as_deref().unwrap_or("a caller without a name");
         return Err((Fault::Forbidden, format!("`{name}` is not open to {caller}")));
     }
-    let mismatches = tool.check(args, MISMATCHES);
+    let mismatches = tool.check_within(args, MISMATCHES, left);
     if mismatches.is_empty() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use crate::finding::{Doubt, clip};
 use crate::options::Options;
 use crate::repair::json::{self, ValueDoubt};
 use crate::texts::Language;
+use crate::tool::CHECKS;
 
 /// A call as it came.
 struct Written {
@@ -54,14 +55,16 @@ impl Beside {
     /// What the calls come to at the end of the reply, in order.
     pub(super) fn end(&mut self, cut: bool) -> Vec<Result<Action, Notice>> {
         let written = std::mem::take(&mut self.written);
-        let judge = |Written { name, arguments }: Written| match self.judge(&name, &arguments, cut) {
+        let mut left = CHECKS;
+        let judge = |Written { name, arguments }: Written| match self.judge(&name, &arguments, cut, &mut left)
+        {
             Ok(args) => Ok(Action::Call(Call { name, args })),
             Err(refused) => Err(self.notice(&name, &refused)),
         };
         written.into_iter().map(judge).collect()
     }
 
-    fn judge(&self, name: &str, arguments: &str, cut: bool) -> Result<Value, Refused> {
+    fn judge(&self, name: &str, arguments: &str, cut: bool, left: &mut u64) -> Result<Value, Refused> {
         if cut {
             return Err(Refused::Cut);
         }
@@ -71,7 +74,7 @@ impl Beside {
             return Err(Refused::Forbidden);
         }
         let args = self.read(arguments)?;
-        match tool.check(&args, 1).pop() {
+        match tool.check_within(&args, 1, left).pop() {
             None => Ok(args),
             Some(_) if arguments.trim().is_empty() => Err(Refused::NoArguments),
             Some(wrong) => Err(Refused::Arguments(format!("`{}`: {}", wrong.pointer, wrong.message))),

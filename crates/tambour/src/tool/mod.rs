@@ -23,6 +23,9 @@ pub use crate::schema::Mismatch;
 use crate::schema::Schema;
 use crate::texts::Language;
 
+/// Steps of checking the arguments of all calls of a reply, as [`Schema::check`] counts them for one value.
+pub(crate) const CHECKS: u64 = 16_000_000;
+
 /// The tools a plan may call, in order. Cloning shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools(Arc<Vec<Tool>>);
@@ -109,6 +112,11 @@ impl Tool {
     #[must_use]
     pub fn check(&self, args: &Value, most: usize) -> Vec<Mismatch> {
         self.schema.check(args, most)
+    }
+
+    /// The same for one of several calls, which have [`CHECKS`] steps together. Takes off what this one takes.
+    pub(crate) fn check_within(&self, args: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
+        self.schema.check_within(args, most, left)
     }
 
     /// Its arguments as a signature: `(userInput: string, projectName?: string)`.

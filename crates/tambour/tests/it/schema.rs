@@ -3,8 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use tambour::event::Collected;
 use tambour::schema::{Schema, SchemaLimits};
 use tambour::state::{ApplyOptions, Operation, apply};
+use tambour::tool::{Tool, Tools};
+use tambour::{End, Options, Pipeline};
 
 /// A chain of definitions, each made of the next twice by `link`; the last is an integer.
 fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
@@ -227,4 +230,36 @@ fn recursive_schemas_of_usual_kinds_are_checked() {
     assert!(tree.accepts(&json!({"root": grown, "at": 2})));
     let wrong = tree.check(&json!({"root": {"left": {"n%": "x"}}, "at": "y"}), 8);
     assert_eq!(wrong.len(), 2, "{wrong:?}");
+}
+
+#[test]
+fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
+    // Each call costs nearly all that a check may.
+    let schema = json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 100]}}}});
+    let args = json!({"list": vec![1; 2000]});
+    let mut options = Options::default();
+    options.tools = Some(Tools::new([Tool::new("t", schema).unwrap()]));
+    let call = json!({"name": "t", "arguments": args});
+    let tagged = format!("<tool_call>{call}</tool_call>\n").repeat(400);
+    let block = format!("<tool_call name=\"t\">{args}</tool_call>\n").repeat(400);
+    let planned = json!({"name": "t", "args": args});
+    let plan = json!({"thought": "x", "response_mode": "TOOL_EXECUTION", "direct_response": null,
+        "tool_calls": vec![&planned; 400]});
+    for (dialect, reply) in [
+        ("toolcall", tagged),
+        ("filament", format!("<content>x</content>{block}")),
+        ("aiplan", plan.to_string()),
+    ] {
+        let begun = Instant::now();
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new(dialect, &options).unwrap();
+        pipeline.push_str(&reply, &mut sink);
+        pipeline.finish(&End::stop(), &mut sink);
+        let told = &pipeline.outcome().findings;
+        assert!(
+            told.iter().any(|finding| finding.message.contains("schema_too_complex")),
+            "{dialect}: {told:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "{dialect}: {:?}", begun.elapsed());
+    }
 }

@@ -174,7 +174,7 @@ impl Check<'_> {
                 Decoded::None => {}
             }
         }
-        let mismatches = tool.check(args, MISMATCHES);
+        let mismatches = tool.check_within(args, MISMATCHES, &mut self.checks);
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
             let report = Report::new(rules::ARGS_INVALID, place, end, message);

@@ -12,6 +12,7 @@ use crate::finding::clip;
 use crate::options::Options;
 use crate::schema::type_name;
 use crate::span::Place;
+use crate::tool::CHECKS;
 
 /// The fields every plan has.
 pub(super) const FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
@@ -169,8 +170,17 @@ pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options:
         return Checked { plan: value, reports: vec![found], ..Checked::default() };
     };
     let room = (options.limits.value, options.limits.items);
-    let mut check =
-        Check { fields, places, doubts, options, reports: Vec::new(), unknown: 0, room, valid: true };
+    let mut check = Check {
+        fields,
+        places,
+        doubts,
+        options,
+        reports: Vec::new(),
+        unknown: 0,
+        room,
+        checks: CHECKS,
+        valid: true,
+    };
     check.thought();
     let mode = check.mode();
     let calls = check.calls(mode);
@@ -199,6 +209,8 @@ pub(super) struct Check<'a> {
     pub(super) unknown: usize,
     /// What arguments that are written as texts may still hold, in bytes and items.
     pub(super) room: (usize, usize),
+    /// Steps that are left for checks of arguments.
+    pub(super) checks: u64,
     pub(super) valid: bool,
 }
 

@@ -29,8 +29,14 @@ const RULES: called::Rules = called::Rules {
     invalid: rules::CALL_INVALID,
 };
 
-/// Reads a block that closed.
-pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &mut dyn Output) -> Came {
+/// Reads a block that closed; `left`: steps for checks of arguments.
+pub(super) fn read(
+    block: &Block,
+    cx: &Context,
+    calls: &mut Vec<Waiting>,
+    left: &mut u64,
+    out: &mut dyn Output,
+) -> Came {
     let named = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
     let empty = trim(&block.body).is_empty();
@@ -69,11 +75,11 @@ pub(super) fn read(block: &Block, cx: &Context, calls: &mut Vec<Waiting>, out: &
             let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
             Err((Fault::Unknown, message))
         }
-        Some(_) if empty => called::no_arguments(&name, &cx.options),
+        Some(_) if empty => called::no_arguments(&name, &cx.options, left),
         Some(_) => {
             let args = Value::Object(args);
             let certain = called::certain(&name, doubt);
-            certain.and_then(|()| called::check(&name, &args, &cx.options)).map(|()| args)
+            certain.and_then(|()| called::check(&name, &args, &cx.options, left)).map(|()| args)
         }
     };
     match checked {

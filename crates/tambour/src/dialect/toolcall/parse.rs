@@ -18,6 +18,7 @@ use crate::lex::prose::Line;
 use crate::lex::scan;
 use crate::options::Options;
 use crate::span::Place;
+use crate::tool::CHECKS;
 
 /// Bytes that are looked at together.
 const PIECE: usize = 256;
@@ -34,6 +35,8 @@ pub(super) struct Reader {
     raw: String,
     open: Option<Open>,
     calls: Vec<Waiting>,
+    /// Steps that are left for checks of arguments.
+    checks: u64,
     /// The first of the calls that stand one behind the other, with nothing between them on their line.
     chain: usize,
     /// The line that they stand in, and what has followed them: whether a sentence goes on there is not known yet.
@@ -77,6 +80,7 @@ impl Reader {
             raw: String::new(),
             open: None,
             calls: Vec::new(),
+            checks: CHECKS,
             chain: 0,
             trailing: None,
             in_final: false,
@@ -332,12 +336,13 @@ impl Reader {
         out: &mut dyn Output,
     ) {
         let end = at.offset + raw.len();
-        let check = |WrittenCall { call, doubt, bare }: &WrittenCall| {
+        let left = &mut self.checks;
+        let mut check = |WrittenCall { call, doubt, bare }: &WrittenCall| {
             called::registered(&call.name, &self.options)?;
             called::certain(&call.name, doubt.as_ref())?;
             match bare {
-                true => called::no_arguments(&call.name, &self.options).map(drop),
-                false => called::check(&call.name, &call.args, &self.options),
+                true => called::no_arguments(&call.name, &self.options, left).map(drop),
+                false => called::check(&call.name, &call.args, &self.options, left),
             }
         };
         let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();

@@ -74,7 +74,7 @@ impl Frame {
         let cx = &self.cx;
         let came = match kind {
             Kind::Update => update::read(&block, cx, out),
-            Kind::Call => call::read(&block, cx, &mut self.calls, out),
+            Kind::Call => call::read(&block, cx, &mut self.calls, &mut self.checks, out),
             Kind::Status => status::read(&block, cx, out),
             Kind::Details => parts::details(&block, cx, out),
             Kind::Choice => choice::read(&block, cx, out),

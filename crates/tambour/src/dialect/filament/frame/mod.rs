@@ -25,6 +25,7 @@ use crate::lex::marks::{Mark, Open as Marks};
 use crate::lex::markup::{Names, Tag, Token};
 use crate::options::Options;
 use crate::span::{At, Place};
+use crate::tool::CHECKS;
 use draft::Draft;
 use words::Words;
 
@@ -57,6 +58,8 @@ pub(super) struct Frame {
     head: String,
     /// Calls for the end of the reply.
     calls: Vec<Waiting>,
+    /// Steps that are left for checks of arguments.
+    checks: u64,
     /// Whether a comment was longer than it may be.
     long_comment: bool,
     /// An acting block in the open thought, and what follows it.
@@ -130,6 +133,7 @@ impl Frame {
             answering: false,
             head: String::new(),
             calls: Vec::new(),
+            checks: CHECKS,
             long_comment: false,
             draft: None,
             words: Words::default(),
