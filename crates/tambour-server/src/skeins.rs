@@ -187,9 +187,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             let engine = Engine::new(if how.strict { Mode::Strict } else { Mode::Lenient });
             let count = |text: &str| how.tokenizer.count(text);
             let mut options = RenderOptions::default();
-            let began = Instant::now();
-            let stop = move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDERING;
-            options.budget = Some(Budget::until(engine.limits(), stop));
+            options.budget = Some(budget(&engine, gone));
             options.engine = Some(&engine);
             options.language = language;
             options.instructions = how.instructions;
@@ -208,6 +206,12 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
 
 /// Longest time that the templates of one prompt take.
 const RENDERING: Duration = Duration::from_secs(2);
+
+/// The budget of a rendering, which ends when nobody waits for it, or after [`RENDERING`].
+fn budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
+    let began = Instant::now();
+    Budget::until(engine.limits(), move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDERING)
+}
 
 /// A flag that is set when this is dropped.
 #[derive(Default)]
@@ -264,4 +268,31 @@ pub(crate) fn shown(rendered: &Rendered) -> Value {
         "warnings": warnings,
         "effects": rendered.outcome.effects,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rendering_ends_when_nobody_waits_for_it() {
+        let engine = Engine::new(Mode::Lenient);
+        let long = "{% for a in range(1000) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
+        let skein = read(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
+        let rendered = |skein: &Skein, gone: Arc<AtomicBool>| {
+            let mut options = RenderOptions::default();
+            options.budget = Some(budget(&engine, gone));
+            options.engine = Some(&engine);
+            skein
+                .render(&json!({}), &options)
+                .map(|rendered| rendered.text.len())
+                .map_err(|error| error.to_string())
+        };
+        let waiting = EndFlag::default();
+        assert!(rendered(&skein, Arc::clone(&waiting.0)).unwrap() >= 100_000);
+        let gone = Arc::clone(&waiting.0);
+        drop(waiting);
+        let told = rendered(&skein, gone).unwrap_err();
+        assert!(told.contains("nobody waits for it"), "{told}");
+    }
 }

@@ -132,3 +132,39 @@ async fn a_model_is_told_the_newest_of_a_long_conversation() {
     assert!(["question 4", "question 5"].contains(&first), "{first}");
     assert_eq!(last.len() % 2, 1, "whole turns");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
+    const MESSAGES: usize = 24;
+    // A record is larger than what stands between server and client.
+    let long = "long ".repeat(400_000);
+    let script = (0..20).map(|at| delta(&long[at * 100_000..][..100_000])).chain(finish("stop")).collect();
+    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let mut all = Vec::new();
+    for _ in 0..MESSAGES {
+        all.push(ask(&server, &conversation, "x").await);
+    }
+    let path =
+        format!("http://{}/api/v1/conversations/{}/export", server.address, conversation.as_str().unwrap());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut export = client.get(path).send().await.unwrap();
+    let mut text = export.chunk().await.unwrap().unwrap().to_vec();
+    // The message that is being written, and some behind it.
+    for id in &all[..MESSAGES / 2] {
+        assert_eq!(server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
+    }
+    while let Some(chunk) = export.chunk().await.unwrap() {
+        text.extend(chunk);
+    }
+    let lines = String::from_utf8(text).unwrap();
+    let ids: Vec<String> = lines
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["message_id"].as_str().unwrap().to_owned())
+        .collect();
+    // Each that stayed is there once, and of the others none twice.
+    let (gone, stayed) = ids.split_at(ids.len() - MESSAGES / 2);
+    assert_eq!(stayed, &all[MESSAGES / 2..]);
+    assert!(all.starts_with(gone), "{gone:?}");
+}
