@@ -97,6 +97,11 @@ const fn structure(format: Format, open: &'static str, known: bool) -> Form {
     Form { format, open, known, ..FORM }
 }
 
+/// A mark within a call, known where the format is; outside of one it begins nothing.
+const fn inner(format: Format, open: &'static str) -> Form {
+    Form { format, open, head: &[Any(&[])], known: true, ..FORM }
+}
+
 const CALL: &str = "<tool_call>";
 const CALL_END: &[&str] = &["</tool_call>"];
 const OBJECT: Step = Next(&["{"]);
@@ -313,6 +318,9 @@ pub(super) static FORMS: &[Form] = &[
     structure(Harmony, "<|end|>", true),
     structure(Harmony, "<|return|>", true),
     structure(Harmony, "<|call|>", true),
+    inner(Qwen3Coder, "<parameter="),
+    inner(Glm, "<arg_key>"),
+    inner(Glm, "<arg_value>"),
 ];
 
 /// What parts of the name of a tool are not its name: families write a namespace before it, or a number behind it.
