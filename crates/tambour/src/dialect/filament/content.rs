@@ -64,6 +64,7 @@ impl Content {
     pub(super) fn part(&mut self) {
         self.gap = true;
         self.apart = self.filled;
+        self.line = false;
     }
 
     /// What comes next goes on with what came last. `line`: a line break stands between, and is kept.
@@ -76,7 +77,7 @@ impl Content {
     /// Text that goes on directly behind what came last. Whether it does.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
-        if self.gap || self.apart {
+        if self.gap || self.apart || self.line {
             return false;
         }
         self.push(text, None, out);
