@@ -245,9 +245,9 @@ impl Running {
         self.lock().values().filter(|run| run.turn.is_none()).map(|run| run.live.clone()).collect()
     }
 
-    /// The turn of a dialogue that is running.
-    pub(crate) fn turn(&self, dialogue: &str) -> Option<Arc<Live>> {
-        self.turns_that(|turn| turn.reached && turn.dialogue == dialogue).pop()
+    /// The turn of a dialogue that is running, and one before it that is about to be removed.
+    pub(crate) fn reached(&self, dialogue: &str) -> Vec<Arc<Live>> {
+        self.turns_that(|turn| turn.reached && turn.dialogue == dialogue)
     }
 
     /// The turns of a dialogue, those that wait in its line too.

@@ -71,7 +71,10 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             break;
         }
         let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+        // A turn counts as running before it begins: none that began before is overlooked, and none begins behind it.
+        app.store.close_conversation(&id);
         if !app.live.turns(&id).is_empty() {
+            app.store.reopen_conversation(&id);
             continue;
         }
         tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");

@@ -237,9 +237,11 @@ fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
     Outcome { size: size as u64, summary: "{}".to_owned(), progress, ..Outcome::default() }
 }
 
-/// Ends a turn whose log breaks off: what is open is closed, then `error`. The dialogue stays as it was stored last. How it ended.
+/// Ends a turn whose log breaks off: what is open is closed, then `error`; nothing of that if the log has its end. The dialogue stays as
+/// it was stored last. How it ended.
 pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'static str, Unfinished> {
     let (mut last, mut size, mut thinking, mut answering) = (0, 0, false, false);
+    let mut ended = None;
     loop {
         let batches = lease.read(last, PIECE).await?;
         let Some(read) = batches.last() else { break };
@@ -252,6 +254,8 @@ pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'
                     Kind::Event("thinking_end") => thinking = false,
                     Kind::Event("final_delta") => answering = true,
                     Kind::Event("final_end") => answering = false,
+                    Kind::Event("completed") => ended = Some("completed"),
+                    Kind::Event("error") => ended = Some("failed"),
                     _ => {}
                 }
             }
@@ -260,12 +264,14 @@ pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'
     let mut batch = Batch::new(last + 1);
     let open = [(thinking, Event::ThinkingEnd), (answering, Event::FinalEnd)];
     let closing = open.into_iter().filter(|(open, _)| *open).map(|(_, event)| event);
-    for event in closing.chain([Event::Error(failure.clone())]) {
+    let missing = closing.chain([Event::Error(failure.clone())]).filter(|_| ended.is_none());
+    for event in missing {
         batch.event(event.name(), |out| tambour::encode::data(&event, out));
     }
+    let status = ended.unwrap_or("failed");
     let outcome = outcome(size + batch.body().len(), None);
-    match lease.finish(RunEnd { last: batch, status: "failed".to_owned(), outcome }).await {
-        Written::Stored => Ok("failed"),
+    match lease.finish(RunEnd { last: batch, status: status.to_owned(), outcome }).await {
+        Written::Stored => Ok(status),
         written => Err(Unfinished::Unwritten(written)),
     }
 }

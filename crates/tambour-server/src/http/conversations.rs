@@ -166,7 +166,8 @@ pub(super) async fn remove(
     app.undisturbed(async move {
         // From here on nothing begins in it.
         work.store.close_conversation(&id);
-        work.end_all(|row| row.conversation_id == id).await?;
+        // What cannot be ended is fenced by the deletion, which opens the conversation again if it fails.
+        let _ = work.end_all(|row| row.conversation_id == id).await;
         work.store.delete_conversation(&id).await?;
         work.claims.forget(Some(&id));
         work.deleted.notify_one();

@@ -206,6 +206,7 @@ pub(super) async fn remove(
             live.ended().await;
         }
         work.store.delete_dialogue(&id).await?;
+        work.claims.forget(Some(&id));
         work.deleted.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
@@ -219,12 +220,13 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     owned(&app, &caller, &id).await?;
-    let Some(live) = app.live.turn(&id) else {
+    let turns = app.live.reached(&id);
+    if turns.is_empty() {
         // Read now: a turn may have ended a moment ago.
         let status = owned(&app, &caller, &id).await?.status;
         return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
-    };
-    live.cancel.cancel();
+    }
+    turns.iter().for_each(|live| live.cancel.cancel());
     Ok((StatusCode::ACCEPTED, Json(json!({"dialogue_id": id, "status": "cancelling"}))))
 }
 

@@ -30,7 +30,7 @@ use crate::live::{Live, Reading};
 use crate::metrics::Metrics;
 use crate::record;
 use crate::store::batch::Place;
-use crate::store::{Batch, MessageRow, RunKind, StoreError};
+use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::streams::{Full, Opened};
 use crate::upstream::failure;
 
@@ -137,8 +137,8 @@ impl Resumed {
         let Resumed { caller, live, method, after } = self;
         let seen = match &live {
             // Entries that a client has seen are committed; a number beyond those is nobody's.
-            Some(live) => (after <= live.last()).then_some(after),
-            None => unsent(&app, id, after).await?,
+            Some(live) if !live.has_ended() => (after <= live.last()).then_some(after),
+            _ => unsent(&app, id, after).await?,
         };
         let Some(seen) = seen else { return Ok(StatusCode::NO_CONTENT.into_response()) };
         let opened = open(&app, &caller)?;
@@ -152,10 +152,11 @@ impl Resumed {
 }
 
 /// The number behind which a client that has seen the events up to `after` is sent those of a message that is over; `None` if it
-/// has seen its end. A client that has seen more than there is lost the rest with a part of the store: it is told by the end of
+/// has seen its end. A log whose end is still to be written is followed. A client that has seen more than there is lost the rest with a part of the store: it is told by the end of
 /// the log, if that is an `error`, which it has not seen.
 async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
-    if !app.store.read(id, after, 1).await?.0.is_empty() {
+    let (behind, state) = app.store.read(id, after, 1).await?;
+    if !behind.is_empty() || state == LogState::Open {
         return Ok(Some(after));
     }
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {

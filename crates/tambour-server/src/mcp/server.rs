@@ -105,7 +105,7 @@ impl Server {
     /// Connects in the background, if it has not begun to.
     pub(super) fn start(&self) {
         if !self.started.swap(true, Ordering::Relaxed) {
-            self.tasks.spawn(self.shared.clone().keep());
+            self.tasks.spawn(kept(self.shared.clone()));
         }
     }
 
@@ -170,6 +170,23 @@ impl Server {
                 let ms = u64::try_from(bounds.time.as_millis()).unwrap_or(u64::MAX);
                 Err(Trouble::ServerTimeout(ms))
             }
+        }
+    }
+}
+
+/// Keeps a connection until it is left; after a panic it is made again.
+async fn kept(shared: Arc<Shared>) {
+    loop {
+        let Err(error) = tokio::spawn(shared.clone().keep()).await else { return };
+        if !error.is_panic() {
+            // The runtime ends.
+            return;
+        }
+        shared.state.send_replace(State::Down);
+        tracing::error!(mcp = shared.name, "the connection to an MCP server panicked; it is made again");
+        tokio::select! {
+            () = shared.leaving.cancelled() => return,
+            () = sleep(PAUSE) => {}
         }
     }
 }

@@ -29,6 +29,9 @@ pub trait Deletion: Send + Sync {
     /// Lets no message begin in a conversation, or turn in a dialogue, from now on, until it is deleted.
     fn close_conversation(&self, id: &str);
 
+    /// Lets messages and turns begin in it again: it is not deleted after all.
+    fn reopen_conversation(&self, id: &str);
+
     /// Deletes a conversation with all its messages. What begins in it meanwhile is refused, and what still runs is fenced: it
     /// does not come back. When it fails, messages may begin in it again.
     ///

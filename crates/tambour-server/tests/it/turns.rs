@@ -351,3 +351,36 @@ async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
     }
     assert_eq!(mock.calls().begun, 10);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
+    let apart = Apart::start(&mock, false);
+    let server = &apart.server;
+    let id = started(server, &[SAY]).await;
+    let panics = apart.panic_at("record.before");
+    let events = within(async { open(server, &id, &json!({"text": "甲"})).await.rest().await }).await;
+    let is_end = |event: &Event| matches!(&*event.name, "completed" | "error");
+    assert!(!events.iter().any(is_end), "{:?}", names(&events));
+    let turn = message(&events);
+    let last = events.iter().rev().find_map(|event| event.id).unwrap().to_string();
+    let seen = [("last-event-id", last.as_str())];
+    // It comes again while there is no end.
+    assert_eq!(follow(server, &id, &turn, "", &seen).await.status, 200);
+    std::fs::remove_file(panics).unwrap();
+    let rest = within(async {
+        loop {
+            let rest = follow(server, &id, &turn, "", &seen).await.rest().await;
+            if rest.iter().any(is_end) {
+                break rest;
+            }
+        }
+    })
+    .await;
+    assert_eq!(rest.iter().filter(|event| is_end(event)).count(), 1);
+    check(&[events, rest].concat());
+    // Behind it there is nothing.
+    let all = follow(server, &id, &turn, "?after=0", &[]).await.rest().await;
+    let last = all.iter().rev().find_map(|event| event.id).unwrap().to_string();
+    assert_eq!(follow(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
+}

@@ -57,6 +57,10 @@ impl Deletion for SqliteStore {
         self.shared.places.order().close(id);
     }
 
+    fn reopen_conversation(&self, id: &str) {
+        self.shared.places.order().open(id);
+    }
+
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deleted = self.delete_closed(id).await;

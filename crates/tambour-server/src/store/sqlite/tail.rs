@@ -139,10 +139,11 @@ impl Tail {
     /// Adds the last entries, which are on the journal together with what came of the message. Nobody sees them before
     /// [`Tail::publish`].
     pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> Position {
-        if !last.is_empty() {
-            let _ = self.append(last, false);
-        }
+        // In one: no row of the database has the end without what came of the message.
         let mut window = self.window();
+        if !last.is_empty() {
+            let _ = window.append(last);
+        }
         window.ends = true;
         window.record = Some(record);
         window.appended
@@ -150,30 +151,11 @@ impl Tail {
 
     /// Adds entries that are on the journal. `visible`: readers may see them.
     pub(super) fn append(&self, batch: &Batch, visible: bool) -> Appended {
-        let mut window = self.window();
-        if window.bytes.is_empty() && window.appended.number + 1 != batch.first() {
-            // A log that goes on after a crash does not begin at 1.
-            let before = Position { number: batch.first() - 1, offset: window.base };
-            window.first = batch.first();
-            (window.stored, window.storing) = (before, before);
-            (window.committed, window.appended) = (before, before);
-        }
-        if window.bytes.is_empty() {
-            window.first = batch.first();
-        }
-        debug_assert_eq!(window.appended.number + 1, batch.first(), "numbers have no gaps");
-        window.bytes.extend_from_slice(batch.body());
-        let upto = Position { number: batch.last(), offset: window.base + window.bytes.len() };
-        window.appended = upto;
-        window.ends |= batch.ends();
-        let row = window.ends || upto.offset - window.storing.offset >= ROW;
-        let tell = row && !std::mem::replace(&mut window.told, true);
-        let ahead = upto.offset - window.stored.offset > AHEAD;
-        drop(window);
+        let appended = self.window().append(batch);
         if visible {
-            self.publish(upto);
+            self.publish(appended.upto);
         }
-        Appended { tell, ahead, upto }
+        appended
     }
 
     /// Takes what the database does not have, as one row of the log, if that is enough, or the message ends, or `all` says so.
@@ -300,6 +282,28 @@ impl Tail {
 }
 
 impl Window {
+    /// Adds entries, which nobody sees yet.
+    fn append(&mut self, batch: &Batch) -> Appended {
+        if self.bytes.is_empty() && self.appended.number + 1 != batch.first() {
+            // A log that goes on after a crash does not begin at 1.
+            let before = Position { number: batch.first() - 1, offset: self.base };
+            self.first = batch.first();
+            (self.stored, self.storing) = (before, before);
+            (self.committed, self.appended) = (before, before);
+        }
+        if self.bytes.is_empty() {
+            self.first = batch.first();
+        }
+        debug_assert_eq!(self.appended.number + 1, batch.first(), "numbers have no gaps");
+        self.bytes.extend_from_slice(batch.body());
+        let upto = Position { number: batch.last(), offset: self.base + self.bytes.len() };
+        self.appended = upto;
+        self.ends |= batch.ends();
+        let row = self.ends || upto.offset - self.storing.offset >= ROW;
+        let tell = row && !std::mem::replace(&mut self.told, true);
+        Appended { tell, ahead: upto.offset - self.stored.offset > AHEAD, upto }
+    }
+
     /// Drops what the database has and all readers have seen, or what is too much.
     fn trim(&mut self) {
         // With `durable` the database may have what is not shown yet.

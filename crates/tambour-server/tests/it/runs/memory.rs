@@ -486,6 +486,10 @@ impl Deletion for Memory {
         Ok(())
     }
 
+    fn reopen_conversation(&self, id: &str) {
+        self.data().closed.remove(id);
+    }
+
     fn close_conversation(&self, id: &str) {
         self.data().closed.insert(id.to_owned());
     }

@@ -30,6 +30,8 @@ struct Queue {
     tails: Vec<(Arc<Tail>, Position)>,
     waiting: Vec<oneshot::Sender<()>>,
     closed: bool,
+    /// The thread has ended: nothing is brought to the disk any more.
+    over: bool,
 }
 
 impl Syncer {
@@ -42,6 +44,9 @@ impl Syncer {
                 tracing::error!("the thread that brings the journal to the disk has died");
                 dead.cancel();
             }
+            // Who waits, or is about to, is told so.
+            let mut queue = of_thread.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            *queue = Queue { over: true, ..Queue::default() };
         })?;
         Ok(Syncer { shared })
     }
@@ -72,7 +77,9 @@ impl Shared {
         if !queue.segments.iter().any(|known| Arc::ptr_eq(known, segment)) {
             queue.segments.push(segment.clone());
         }
-        add(&mut queue);
+        if !queue.over {
+            add(&mut queue);
+        }
         drop(queue);
         self.more.notify_one();
     }
