@@ -1,11 +1,13 @@
 //! Dialogues: the machine of the library, driven against an upstream and the store. Its state is in the store after every step; a turn
 //! is a run with a log, which its clients read as they read that of a message.
 
+mod admission;
 mod outlet;
 mod templates;
 mod turn;
 mod under_way;
 
+pub(crate) use admission::Admission;
 pub(crate) use outlet::{Outlet, close};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
 pub(crate) use turn::{Asking, Input, machine, run, unwritten};

@@ -9,6 +9,7 @@ use tambour::event::{Extension, Failure, FinishReason};
 use tambour::script::{Script, load};
 use tambour::{End, Options};
 
+use super::admission::Admission;
 use super::outlet::Outlet;
 use super::templates::Prompts;
 use crate::app::App;
@@ -97,7 +98,7 @@ pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
     asking: Asking<'_>,
-    input: Option<Input>,
+    input: (Option<Input>, Admission),
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
@@ -118,7 +119,7 @@ async fn go(
     app: &App,
     row: DialogueRow,
     (asking, span): (Asking<'_>, &Span),
-    input: Option<Input>,
+    (input, admission): (Option<Input>, Admission),
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
@@ -134,8 +135,10 @@ async fn go(
         Running { app, row, asking, span, script, prompts, settings, options, upstream, dialogue };
     if let Some(input) = input {
         running.take(input)?;
-        running.keep(None, once.map(|once| (once, None))).await?;
+        running.write();
+        app.store.take_input(&running.row, once).await?;
     }
+    admission.begin().await;
     let requests = running.go_on(outlet).await?;
     let turn = running.dialogue.turn(&running.script);
     running.write();
@@ -192,14 +195,10 @@ impl Running<'_> {
     }
 
     /// Stores the state, and the record of a call.
-    async fn keep(
-        &mut self,
-        record: Option<&Value>,
-        once: Option<(&Once, Option<&str>)>,
-    ) -> Result<(), StoreError> {
+    async fn keep(&mut self, record: Option<&Value>) -> Result<(), StoreError> {
         self.write();
         let record = record.map(Value::to_string);
-        self.app.store.step_dialogue(&self.row, record.as_deref(), once).await
+        self.app.store.step_dialogue(&self.row, record.as_deref()).await
     }
 
     /// Does what the dialogue wants until it waits; the requests of the client on the way.
@@ -209,14 +208,14 @@ impl Running<'_> {
             match self.change(Dialogue::next) {
                 Want::Call(call) => {
                     // Before the model is asked: a crash meanwhile leaves a round that is asked again.
-                    self.keep(None, None).await?;
+                    self.keep(None).await?;
                     let record = self.call(&call, outlet).await;
                     outlet.flush().await.map_err(unwritten)?;
-                    self.keep(Some(&record), None).await?;
+                    self.keep(Some(&record)).await?;
                 }
                 Want::Event(event) => {
                     requests.push(*event);
-                    self.keep(None, None).await?;
+                    self.keep(None).await?;
                 }
                 _ => break,
             }

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -10,7 +9,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::FutureExt;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Dialogue, Turn};
@@ -27,7 +25,7 @@ use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Asking, Guard, Input, Outlet, Run};
+use crate::dialogues::{self, Admission, Asking, Guard, Input, Outlet, Run};
 use crate::drive::close_in_time;
 use crate::ids;
 use crate::live::Reading;
@@ -297,6 +295,7 @@ pub(super) async fn input(
         return Ok(answered);
     }
     let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
+    let admission = Admission::take(&app, &caller)?;
     let running = running(&app, &caller, &id)?;
     let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live().id.clone());
     let row = MessageRow {
@@ -314,8 +313,9 @@ pub(super) async fn input(
     let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
     // Clients may go away: a turn that has begun comes to its end.
-    let run =
-        app.runs.spawn(async move { drive(&work, (caller, begun, running), row, input, once, begins).await });
+    let run = app.runs.spawn(async move {
+        drive(&work, (caller, begun, running), row, (input, admission), once, begins).await
+    });
     if let Some(opened) = opened
         && let Ok((row, reading)) = begun_now.await
     {
@@ -354,7 +354,7 @@ async fn drive(
     app: &Arc<App>,
     (caller, begun, running): (Caller, Option<Guard>, RunningTurn),
     row: MessageRow,
-    input: Input,
+    input: (Input, Admission),
     once: Option<Once>,
     begins: oneshot::Sender<(Arc<MessageRow>, Reading)>,
 ) -> Result<Turn, Problem> {
@@ -468,7 +468,7 @@ async fn turn(
     app: &App,
     (caller, running): (&Caller, &RunningTurn),
     id: &str,
-    input: Input,
+    (input, admission): (Input, Admission),
     once: Option<&Once>,
     outlet: &mut Outlet,
 ) -> Result<Turn, Problem> {
@@ -498,10 +498,15 @@ async fn turn(
     match found {
         Some(Repeated { answer: Some(answer), .. }) => {
             let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            if asks_again(&turn) && dialogues::machine(app, &row)?.1.waits_to_ask_again() {
-                // Nothing came of it, and who asks again wants the model asked again (S-065).
-                let again = Some(Input::Text(None));
-                return dialogues::run(app, row, asking, again, once, outlet).await;
+            if asks_again(&turn) {
+                // Nothing came of it, and who asks again wants the model asked again (S-065). An answer was taken then.
+                let again = match input {
+                    Input::Answer { .. } if dialogues::machine(app, &row)?.1.waits_to_ask_again() => {
+                        Input::Text(None)
+                    }
+                    input => input,
+                };
+                return dialogues::run(app, row, asking, (Some(again), admission), once, outlet).await;
             }
             // What was said is said again, in one piece.
             let requests = turn.request.clone().map(Into::into);
@@ -509,11 +514,7 @@ async fn turn(
             outlet.finish("completed", None).await.map_err(dialogues::unwritten)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, asking, None, once, outlet).await,
-        None => {
-            app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
-            app.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
-            dialogues::run(app, row, asking, Some(input), once, outlet).await
-        }
+        Some(_) => dialogues::run(app, row, asking, (None, admission), once, outlet).await,
+        None => dialogues::run(app, row, asking, (Some(input), admission), once, outlet).await,
     }
 }

@@ -67,17 +67,18 @@ pub trait Dialogues: Send + Sync {
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError>;
 
-    /// Stores what a step came to: the state, the record of a call of the model if it was one, and of an input that is taken once that it has
-    /// been taken, or its answer. All or nothing.
+    /// Stores a dialogue that took an input, and of one that is taken once that it was. An earlier input of the dialogue that was taken
+    /// and has no answer is forgotten: another has taken its place, and it is a new one when it comes again. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    async fn step_dialogue(
-        &self,
-        row: &DialogueRow,
-        record: Option<&str>,
-        once: Option<(&Once, Option<&str>)>,
-    ) -> Result<(), StoreError>;
+    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError>;
+
+    /// Stores what a step came to: the state, and the record of a call of the model if it was one. All or nothing.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError>;
 
     /// Records of calls of a dialogue behind `after`, oldest first, with their numbers, at most `limit`.
     ///

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::apart::Apart;
 use crate::client::{Event, Stream, check, message, names, numbered, text};
 use crate::dialogues::{SAY, answer, halting, say, started, turn};
-use crate::mock::{Gate, Mock, Step, reply};
+use crate::mock::{Gate, Mock, Step, reply, whole};
 use crate::promises::persistent;
 use crate::server::{Answer, Tambour, within};
 
@@ -383,4 +383,57 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     let all = follow(server, &id, &turn, "?after=0", &[]).await.rest().await;
     let last = all.iter().rev().find_map(|event| event.id).unwrap().to_string();
     assert_eq!(follow(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_input_that_failed_is_asked_again_with_its_own_text() {
+    let down = || vec![whole(503, "application/json", "{}"); 3];
+    let said = |text: &str| vec![reply(&answer(30, false, text), 9)];
+    let scripts = [down(), down(), said("一"), down(), said("二"), said("三")].concat();
+    let mock = Mock::start(scripts).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let ask = async |text: &str, word: &str| {
+        server.post(&input(&id), &json!({"text": text, "request_id": word})).await.json
+    };
+    assert_eq!(ask("甲", "r1").await["success"], false);
+    assert_eq!(ask("乙", "r2").await["success"], false);
+    // Not the text of the other, which took its place.
+    assert_eq!(ask("甲", "r1").await["ai_message"], "一"); // S-065
+    assert_eq!(ask("丙", "r3").await["success"], false);
+    assert_eq!(ask("丁", "r4").await["ai_message"], "二");
+    // A failure is no answer: it is a new input, behind what was said meanwhile.
+    assert_eq!(ask("丙", "r3").await["ai_message"], "三"); // S-065
+    assert_eq!(ask("甲", "r1").await["ai_message"], "一");
+    let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
+    let told: Vec<&str> =
+        history.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(told, ["甲", "一", "丁", "二", "丙", "三"]); // S-063
+}
+
+#[tokio::test]
+async fn inputs_that_are_refused_spend_nothing() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9); 3]).await;
+    let mut server = Tambour::with(&mock).await;
+    let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(admin["key"].as_str());
+    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let few = json!({"name": "few", "owner": admin["owner"], "requests_per_minute": 2});
+    let few = server.post("/api/v1/keys", &few).await.json;
+    server.key(few["key"].as_str());
+    for _ in 0..5 {
+        let wrong = json!({"answer": {"call_id": "call_9", "value": 1}});
+        let refused = server.post(&input(&id), &wrong).await;
+        assert_eq!((refused.status, refused.problem()), (409, "not_waiting"));
+    }
+    for status in [200, 200, 429] {
+        let word = json!({"text": "甲", "request_id": format!("r{}", mock.calls().begun)});
+        assert_eq!(server.post(&input(&id), &word).await.status, status);
+        // What has its answer is given again for nothing.
+        if status == 200 {
+            assert_eq!(server.post(&input(&id), &word).await.status, 200);
+        }
+    }
+    let usage = server.get("/api/v1/usage").await.json;
+    assert_eq!(usage["data"][0]["requests"], 2, "{usage}");
 }

@@ -8,7 +8,7 @@ use super::SqliteStore;
 use super::commit::{begin, end};
 use super::kept::delete_naming;
 use crate::fail;
-use crate::store::{Deletion, DialogueRow, Dialogues, Once, Page, Progress, Retention, StoreError};
+use crate::store::{Deletion, DialogueRow, Dialogues, Once, Page, Progress, Repeat, Retention, StoreError};
 
 #[async_trait]
 impl Dialogues for SqliteStore {
@@ -52,17 +52,30 @@ impl Dialogues for SqliteStore {
         Ok(Page { rows, more })
     }
 
-    async fn step_dialogue(
-        &self,
-        row: &DialogueRow,
-        record: Option<&str>,
-        once: Option<(&Once, Option<&str>)>,
-    ) -> Result<(), StoreError> {
+    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
-        let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
-        let query = query.bind(&row.state).bind(&row.status).bind(&row.changed).bind(&row.id);
-        let mut written = query.execute(&mut *connection).await.map(|_| ());
+        let taken = async {
+            update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            let query =
+                sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
+            query.bind(Repeat::TAKEN).bind(inputs(&row.id)).execute(&mut *connection).await?;
+            match once {
+                Some(once) => once.note(&mut connection, &row.id, None).await,
+                None => Ok(()),
+            }
+        };
+        let taken = taken.await;
+        fail::point("dialogue.step");
+        end(&mut connection, taken).await?;
+        fail::point("dialogue.stepped");
+        Ok(())
+    }
+
+    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let mut written = update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await;
         if let (Ok(()), Some(record)) = (&written, record) {
             // One that was deleted meanwhile leaves nothing behind.
             let query = sqlx::query(
@@ -70,9 +83,6 @@ impl Dialogues for SqliteStore {
                  where exists (select 1 from dialogues where id = ?1)",
             );
             written = query.bind(&row.id).bind(record).execute(&mut *connection).await.map(|_| ());
-        }
-        if let (Ok(()), Some((once, answer))) = (&written, once) {
-            written = once.note(&mut connection, &row.id, answer).await;
         }
         fail::point("dialogue.step");
         end(&mut connection, written).await?;
@@ -144,12 +154,27 @@ pub(super) async fn progress(
     progress: &Progress,
 ) -> sqlx::Result<()> {
     let Progress { status, state, changed, once } = progress;
-    let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
-    query.bind(state).bind(status).bind(changed).bind(id).execute(&mut *connection).await?;
+    update(connection, id, (state, status, changed)).await?;
     match once {
         Some((once, answer)) => once.note(connection, id, Some(answer)).await,
         None => Ok(()),
     }
+}
+
+/// Stores where a dialogue stands: its state, status and time.
+async fn update(
+    connection: &mut SqliteConnection,
+    id: &str,
+    (state, status, changed): (&str, &str, &str),
+) -> sqlx::Result<()> {
+    let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
+    query.bind(state).bind(status).bind(changed).bind(id).execute(connection).await?;
+    Ok(())
+}
+
+/// Beginning of the requests that are inputs of a dialogue, as [`Once`] has them.
+fn inputs(dialogue: &str) -> String {
+    format!("POST dialogues/{dialogue}/input ")
 }
 
 async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
@@ -157,14 +182,12 @@ async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()>
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    // What was asked begins with the route.
-    let inputs = format!("POST dialogues/{id}/input ");
     let made = format!("\"{id}\"");
     let query = sqlx::query(
         "delete from repeats where substr(request, 1, length(?1)) = ?1 \
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
-    query.bind(inputs).bind(made).execute(&mut *connection).await?;
+    query.bind(inputs(id)).bind(made).execute(&mut *connection).await?;
     delete_naming(connection, &[id.to_owned()]).await
 }
 

@@ -546,19 +546,22 @@ impl Dialogues for Memory {
         Ok(Page { rows, more })
     }
 
-    async fn step_dialogue(
-        &self,
-        row: &DialogueRow,
-        record: Option<&str>,
-        once: Option<(&Once, Option<&str>)>,
-    ) -> Result<(), StoreError> {
+    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
+        *known = row.clone();
+        data.repeats.retain(|_, (repeat, _, of)| *of != row.id || repeat.status != Repeat::TAKEN);
+        if let Some(once) = once {
+            data.note(&row.id, once, None);
+        }
+        Ok(())
+    }
+
+    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
         *known = row.clone();
         data.rounds.extend(record.map(|record| (row.id.clone(), record.to_owned())));
-        if let Some((once, answer)) = once {
-            data.note(&row.id, once, answer);
-        }
         Ok(())
     }
 

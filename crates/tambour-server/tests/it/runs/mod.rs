@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tambour::state::{Attached, Operation};
 use tambour_server::store::{
     Acquired, Answers, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow, Dialogues, Kept,
-    Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeats, Retention, RunEnd,
-    RunKind, Sent, Update, Usage, Written,
+    Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeat, Repeats, Retention,
+    RunEnd, RunKind, Sent, Update, Usage, Written,
 };
 
 use crate::server::within;
@@ -89,6 +89,7 @@ suite! {
     turns_come_in_the_order_of_numbers
     a_turn_and_what_it_makes_of_its_dialogue_are_one_step
     a_deleted_dialogue_takes_its_turns_along
+    an_input_that_was_taken_gives_way_to_the_next
 }
 
 /// Not a test: the process whose disk is slow.
@@ -735,4 +736,39 @@ async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
     let store = backend.store();
     assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
     assert!(store.message("turn_1").await.unwrap().is_none());
+}
+
+async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let since = "2025-12-31T00:00:00.000Z";
+    let input = |word: &str, turn: &str| Once {
+        repeat: word.to_owned(),
+        request: format!("POST dialogues/{DIALOGUE}/input {word}"),
+        ..once(turn)
+    };
+    let mut row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
+    row.state = "1".to_owned();
+    store.take_input(&row, Some(&input("first", "turn_1"))).await.unwrap();
+    let taken = store.repeat("owner", "first", since).await.unwrap().unwrap();
+    assert_eq!(taken.status, Repeat::TAKEN);
+    row.state = "2".to_owned();
+    store.take_input(&row, Some(&input("second", "turn_2"))).await.unwrap();
+    assert!(store.repeat("owner", "first", since).await.unwrap().is_none());
+    // One that has its answer keeps it, whatever is taken behind it.
+    let mut lease = begin(&*store, new_turn("turn_2")).await;
+    let mut end = end_of_turn(lease.next(), "turn_2", "3");
+    if let Some(progress) = &mut end.outcome.progress {
+        progress.once = Some((input("second", "turn_2"), "answer".to_owned()));
+    }
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    row.state = "4".to_owned();
+    store.take_input(&row, None).await.unwrap();
+    let backend = backend.crash().await;
+    drop((lease, store));
+    let store = backend.store();
+    let kept = store.repeat("owner", "second", since).await.unwrap().unwrap();
+    assert_eq!((kept.status, kept.answer.as_str()), (200, "answer"));
+    assert_eq!(store.dialogue(DIALOGUE).await.unwrap().unwrap().state, "4");
 }
