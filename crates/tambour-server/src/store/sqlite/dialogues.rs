@@ -53,6 +53,8 @@ impl Dialogues for SqliteStore {
     }
 
     async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError> {
+        // Behind what the turn before it left.
+        self.caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
         let taken = async {
