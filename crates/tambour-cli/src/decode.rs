@@ -58,8 +58,8 @@ struct RoundArgs {
     /// Decide after this round whether the action ends (`ai_say`); adds the exit decision
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     round: Option<u32>,
-    /// The last round
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "round",
+    /// The last round, 20 at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20), requires = "round",
         default_value_t = 5)]
     max_rounds: u32,
     /// When the action may end before it, such as `{"understanding_threshold": 80}`

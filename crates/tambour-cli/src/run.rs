@@ -26,7 +26,7 @@ use screen::Screen;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     printf 'sessions: [{session: s, phases: []}]' >/tmp/s.yaml; tambour run /tmp/s.yaml\n\n\
-    The model speaks first; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
+    The model speaks first, or with --user-first you do; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
     stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.")]
 pub(crate) struct Args {
     /// The script
@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// A variable of the dialogue, before the value that the script declares; may be repeated
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, Value)>,
+    /// The user has the first word, not the model
+    #[arg(long)]
+    user_first: bool,
     /// Write each turn to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
@@ -98,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         transcript,
         screen: Screen::new(language),
     };
-    runtime.block_on(run.talk())
+    runtime.block_on(run.talk(args.user_first))
 }
 
 fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
@@ -130,14 +133,17 @@ struct Run {
 
 impl Run {
     /// Talks until the dialogue is over, or the user is.
-    async fn talk(mut self) -> Result<Outcome> {
+    async fn talk(mut self, mut user_first: bool) -> Result<Outcome> {
         let mut lines = io::stdin().lock().lines();
         let mut said: Option<String> = None;
-        // The model has the first word.
-        self.change(|dialogue, env| dialogue.input(None, env))
-            .map_err(|refusal| anyhow!("{}", refusal.code()))?;
+        if !user_first {
+            self.change(|dialogue, env| dialogue.input(None, env))
+                .map_err(|refusal| anyhow!("{}", refusal.code()))?;
+        }
         loop {
-            let turn = self.turn(said.take()).await?;
+            // Before the first word of a user who has it there is no turn.
+            let waits = std::mem::take(&mut user_first);
+            let turn = if waits { self.dialogue.turn(&self.script) } else { self.turn(said.take()).await? };
             match turn.status {
                 Status::Completed => {
                     self.screen.over(&turn)?;
@@ -146,7 +152,7 @@ impl Run {
                 Status::Failed => return Ok(Outcome::Refused),
                 _ => {}
             }
-            if turn.continues && turn.success {
+            if turn.continues && turn.success && !waits {
                 self.change(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
@@ -247,13 +253,16 @@ impl Run {
                 // What was shown cannot be taken back.
                 reply.delivered = self.screen.is_writing();
                 let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
-                if !came.asked_again && !held.is_empty() {
+                if !came.asked_again && came.failure.is_none() && !held.is_empty() {
                     self.screen.text(&held)?;
                 }
                 self.screen.ends_message()?;
                 record["findings"] = json!(reply.findings);
                 record["exit_decision"] = json!(came.exit_decision);
                 record["assigned"] = json!(came.assigned);
+                if let Some(failure) = came.failure {
+                    record["error"] = json!(failure);
+                }
             }
             Err(failure) => {
                 self.screen.ends_message()?;
@@ -267,16 +276,27 @@ impl Run {
     async fn ask(&mut self, call: &Call) -> Result<Answered> {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
-        let ask = Ask {
+        let mut ask = Ask {
             messages: messages.collect(),
             dialect: call.kind.name().to_owned(),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
+            response_format: call.schema(&self.options).map(|schema| {
+                json!({"type": "json_schema", "json_schema": {"name": "reply", "strict": true, "schema": schema}})
+            }),
             ..Ask::default()
         };
         let mut reader = call.reader(&self.options);
         let (mut raw, mut usage) = (String::new(), Value::Null);
-        let mut reply = match self.upstream.open(&ask).await {
+        let opened = match self.upstream.open(&ask).await {
+            // A service that takes no schema refuses the request: the prompt says the same in words.
+            Err(failure) if !failure.retryable && ask.response_format.is_some() => {
+                ask.response_format = None;
+                self.upstream.open(&ask).await
+            }
+            opened => opened,
+        };
+        let mut reply = match opened {
             Ok(reply) => reply,
             Err(failure) => return Ok(Answered { reply: Err(failure), held: String::new(), raw, usage }),
         };

@@ -9,7 +9,7 @@ use tambour::dialogue::check::check_all;
 use tambour::limits::Limits;
 use tambour::options::Language;
 use tambour::prompt::template::Files;
-use tambour::script::{Problem, Script, load};
+use tambour::script::{Problem, Script, load_in};
 
 use crate::{Outcome, input, output};
 
@@ -121,7 +121,7 @@ pub(crate) fn read(
     let name = input::name_of(Some(path));
     let text =
         String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
-    let loaded = load(&text, &Limits::default());
+    let loaded = load_in(&text, &Limits::default(), language);
     let mut script = loaded.script.clone();
     let problems = check_all(loaded, templates, language);
     if problems.iter().any(Problem::is_error) {

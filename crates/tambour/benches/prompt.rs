@@ -36,6 +36,7 @@ fn main() {
         best(|| blocks.iter().map(|block| migrate(block).text.len()).sum::<usize>()),
     );
 
+    // S-103: at most 10 ms.
     let values: Map = (0..200).map(|at| (format!("变量{at}"), Value::from(format!("value {at}")))).collect();
     let mut source = String::new();
     let mut at = 0;

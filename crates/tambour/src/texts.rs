@@ -2,6 +2,23 @@
 
 use std::borrow::Cow;
 
+/// A text in the language that is wanted, filled in like `format!`.
+macro_rules! bilingual {
+    ($language:expr, $zh:literal, $en:literal) => {
+        match $language {
+            $crate::texts::Language::Zh => $zh.to_owned(),
+            $crate::texts::Language::En => $en.to_owned(),
+        }
+    };
+    ($language:expr, $zh:literal, $en:literal $(, $value:expr)* $(,)?) => {
+        match $language {
+            $crate::texts::Language::Zh => format!($zh $(, $value)*),
+            $crate::texts::Language::En => format!($en $(, $value)*),
+        }
+    };
+}
+pub(crate) use bilingual;
+
 /// Language of the default texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Language {

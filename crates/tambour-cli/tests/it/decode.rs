@@ -233,6 +233,8 @@ fn a_round_is_for_answers_only() {
         (&["--from", "ai_say", "--max-rounds", "2"], "--round"),
         (&["--from", "ai_say", "--exit-criteria", "{}"], "--round"),
         (&["--from", "ai_say", "--round", "0"], "--round"),
+        (&["--from", "ai_say", "--round", "1", "--max-rounds", "21"], "1..=20"), // S-006
+        (&["--from", "ai_say", "--option", "round={\"round\":1,\"max_rounds\":21}"], "from 1 to 20"), // S-006
         (&["--from", "ai_say", "--round", "1", "--exit-criteria", "{\"threshold\": 1}"], "threshold"),
         (&["--from", "ai_say", "--round", "1", "--exit-criteria", "80"], "JSON object"),
     ] {

@@ -115,3 +115,110 @@ fn an_unreadable_reply_is_not_shown_when_it_is_asked_for_again() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.starts_with("好\n"), "{}", ran.stdout); // S-054
 }
+
+/// The script of the end-to-end case, and its three replies.
+fn end_to_end(name: &str, rounds: u32) -> PathBuf {
+    let out = folder(name);
+    let script = format!(
+        "sessions:\n  - session: 测试ABC模型讲解\n    declare:\n      - {{var: 教育背景, value: 本科}}\n      - {{var: 用户名, value: 测试用户}}\n      \
+         - {{var: 咨询师名, value: AI助手}}\n    phases:\n      - phase: 概念讲解\n        steps:\n          - topic: ABC模型\n            actions:\n              \
+         - type: ai_say\n                content: ABC模型包括...\n                max_rounds: {rounds}\n                exit_criteria: {{understanding_threshold: 80}}\n"
+    );
+    write(&out, "script.yaml", script);
+    let reply = |(id, level, exit, message): (u32, u32, bool, &str)| {
+        let answer = serde_json::json!({
+            "assessment": {"understanding_level": level, "has_questions": !exit, "expressed_understanding": exit, "reasoning": "r"},
+            "response": {"咨询师": message}, "should_exit": exit, "exit_reason": "原因",
+        });
+        let record = serde_json::json!({"id": id.to_string(), "chunks": [answer.to_string()], "finish_reason": "stop"});
+        format!("{record}\n")
+    };
+    let replies =
+        [(1, 30, false, "ABC模型包括三个部分。"), (2, 60, false, "再举一个例子。"), (3, 90, true, "很好。")];
+    write(&out, "replies.jsonl", replies.map(reply).concat());
+    out
+}
+
+#[test]
+fn the_user_may_have_the_first_word() {
+    // S-069: three inputs, and the third ends it by understanding, or by the last round.
+    for (rounds, reason) in [(5, "理解度90达到80且无疑问"), (3, "达到最大轮次限制 (3)")] {
+        let out = end_to_end(&format!("user-first-{rounds}"), rounds);
+        let arguments = [
+            "run",
+            "script.yaml",
+            "--upstream",
+            "replay:replies.jsonl",
+            "--user-first",
+            "--transcript",
+            "t.jsonl",
+        ];
+        let ran = run_in(&out, &arguments, "什么是ABC模型？\n我有点理解了\n我完全明白了\n");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let expected = format!("ABC模型包括三个部分。\n再举一个例子。\n很好。\n[对话结束: {reason}]\n");
+        assert_eq!(ran.stdout, expected); // S-069
+        let turns = std::fs::read_to_string(out.join("t.jsonl")).expect("a transcript"); // S-106
+        let turns: Vec<Value> = turns.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let completed: Vec<bool> = turns.iter().map(|turn| turn["turn"]["completed"] == true).collect();
+        assert_eq!(completed, [false, false, true]); // S-069
+        assert!(turns[0]["calls"][0]["prompt"][0]["content"].to_string().contains("user: 什么是ABC模型？")); // S-063
+    }
+}
+
+#[test]
+fn a_round_without_a_message_shows_nothing_and_can_be_asked_again() {
+    let out = end_to_end("silent", 1);
+    let silent = r#"{\"response\":{\"咨询师\":\"\"},\"should_exit\":true}"#;
+    let record = |id: u32, text: &str| {
+        format!("{{\"id\":\"{id}\",\"chunks\":[\"{text}\"],\"finish_reason\":\"stop\"}}\n")
+    };
+    let good = r#"{\"response\":{\"咨询师\":\"好\"}}"#;
+    write(&out, "replies.jsonl", record(1, silent) + &record(2, silent) + &record(3, good));
+    let ran = run_in(&out, &["run", "script.yaml", "--upstream", "replay:replies.jsonl"], "\n\n");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.starts_with("好\n"), "{}", ran.stdout); // S-054
+    assert!(ran.stderr.contains("message_missing: 模型的回复里没有要说的话"), "{}", ran.stderr); // X-009
+}
+
+#[test]
+fn messages_of_scripts_are_in_the_language_of_the_texts() {
+    let script = |action: &str| {
+        format!(
+            "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            actions:\n              - {action}\n"
+        )
+    };
+    for (text, zh, en) in [
+        ("a: 1\na: 2\n".to_owned(), "`a` 在同一个映射里写了两次", "`a` stands twice in one map"),
+        (
+            script("{type: ai_say, content: x, condition: a = 1}"),
+            "比较相等请写 `==`",
+            "write `==` to compare, not `=`",
+        ),
+        (
+            "sessions:\n  - session: {名} 的会话\n    phases: []\n".to_owned(),
+            "以 `{` 开头的值要加引号",
+            "a value that begins with `{` stands in quotes",
+        ),
+        (
+            "session:\n  - session: s\n    phases: []\n".to_owned(),
+            "应写在 `sessions` 下",
+            "stands under `sessions`",
+        ),
+        (
+            script("{type: ai_say, contnet: x}"),
+            "是不是把它写成了 `contnet`？",
+            "is `contnet` meant to be it?",
+        ),
+        (
+            script("{type: ai_say, content: x, max_rounds: 21}"),
+            "应在 1 到 20 之间",
+            "is from 1 to 20, not 21",
+        ),
+    ] {
+        for (language, told) in [("zh", zh), ("en", en)] {
+            let ran = run(&["script", "check", "--language", language, "-"], text.as_str());
+            assert_eq!(ran.stdout.matches(told).count(), 1, "{language}: {}", ran.stdout); // S-011
+            assert!(!ran.stdout.contains("DuplicateKeyPolicy"), "{}", ran.stdout);
+        }
+    }
+}

@@ -10,5 +10,5 @@ mod under_way;
 pub(crate) use admission::Admission;
 pub(crate) use outlet::{Outlet, close};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
-pub(crate) use turn::{Asking, Input, machine, run, unwritten};
+pub(crate) use turn::{Asking, Input, died, machine, run, unwritten};
 pub(crate) use under_way::{Guard, Run, UnderWay};

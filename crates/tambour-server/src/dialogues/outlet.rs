@@ -86,6 +86,11 @@ impl Outlet {
         written
     }
 
+    /// Waits until readers may see what is on the log.
+    pub(crate) async fn settled(&self) -> Result<(), Written> {
+        self.lease.settled().await.stored()
+    }
+
     /// Ends the log, which has got its end, together with what the turn makes of its dialogue: one step.
     pub(crate) async fn finish(&mut self, status: &str, progress: Option<Progress>) -> Result<(), Written> {
         if let Some(lost) = self.lost {
@@ -120,11 +125,10 @@ impl Outlet {
         }
     }
 
-    /// What was kept is thrown away: it is asked for again.
+    /// What was kept is thrown away: it is asked for again, or is for nobody. The end of a message that was said before stays.
     pub(crate) fn discard(&mut self) {
         self.holding = false;
         self.held.clear();
-        self.ending.clear();
     }
 
     /// Says where the turn stands.
@@ -151,8 +155,13 @@ impl Outlet {
         } else {
             requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
         }
-        // The end stands behind all else.
-        let ending = std::mem::take(&mut self.ending);
+        // The end stands behind all else, and has what the turn noticed.
+        let mut ending = std::mem::take(&mut self.ending);
+        for event in &mut ending {
+            if let Event::Completed(completed) = event {
+                completed.metadata.notices.extend(turn.notices.iter().cloned());
+            }
+        }
         let (last, before): (Vec<_>, Vec<_>) =
             ending.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
         before.iter().for_each(|event| self.send(event));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tambour::dialogue::{Call, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
-use tambour::event::{Extension, Failure, FinishReason};
+use tambour::dialogue::{Call, CallKind, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
+use tambour::event::{Extension, Failure, FinishReason, Notice};
 use tambour::script::{Script, load};
 use tambour::{End, Options};
 
@@ -20,7 +20,7 @@ use crate::ids;
 use crate::keys::Caller;
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::store::{DialogueRow, Once, Progress, StoreError, Written};
+use crate::store::{CallRecord, DialogueRow, Once, Progress, StoreError, Written};
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
@@ -65,6 +65,10 @@ struct Running<'a> {
     options: Options,
     upstream: Arc<Upstream>,
     dialogue: Dialogue,
+    /// Notices of the turn that a record has.
+    traced: usize,
+    /// Records that are not stored yet.
+    over: Vec<CallRecord>,
 }
 
 /// What came of one call of a model.
@@ -73,6 +77,8 @@ struct Called {
     delivered: bool,
     raw: String,
     usage: Value,
+    /// The service took no schema.
+    unformatted: bool,
     first_text_ms: Option<u64>,
     elapsed_ms: u64,
 }
@@ -131,8 +137,20 @@ async fn go(
     let loaded = app.loaded();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running =
-        Running { app, row, asking, span, script, prompts, settings, options, upstream, dialogue };
+    let mut running = Running {
+        app,
+        row,
+        asking,
+        span,
+        script,
+        prompts,
+        settings,
+        options,
+        upstream,
+        dialogue,
+        traced: 0,
+        over: Vec::new(),
+    };
     if let Some(input) = input {
         running.take(input)?;
         running.write();
@@ -143,14 +161,17 @@ async fn go(
     let turn = running.dialogue.turn(&running.script);
     running.write();
     let once = once.map(|once| (once.clone(), json!(turn).to_string()));
-    let DialogueRow { status, state, changed, .. } = running.row;
+    let (DialogueRow { status, state, changed, .. }, records) = (running.row, running.over);
     outlet.close(&turn, &requests, &running.options);
     let ended = match &turn.error {
         None => "completed",
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    outlet.finish(ended, Some(Progress { status, state, changed, once })).await.map_err(unwritten)?;
+    outlet
+        .finish(ended, Some(Progress { status, state, changed, records, once }))
+        .await
+        .map_err(unwritten)?;
     Ok(turn)
 }
 
@@ -194,11 +215,18 @@ impl Running<'_> {
         self.row.changed = ids::now();
     }
 
-    /// Stores the state, and the record of a call.
-    async fn keep(&mut self, record: Option<&Value>) -> Result<(), StoreError> {
+    /// Stores the state, and records of calls.
+    async fn keep(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
         self.write();
-        let record = record.map(Value::to_string);
-        self.app.store.step_dialogue(&self.row, record.as_deref()).await
+        self.app.store.step_dialogue(&self.row, records).await
+    }
+
+    /// The notices of the turn that no record has yet.
+    fn notices(&mut self) -> Vec<Notice> {
+        let all = self.dialogue.turn(&self.script).notices;
+        let new = all.get(self.traced..).unwrap_or_default().to_vec();
+        self.traced = all.len();
+        new
     }
 
     /// Does what the dialogue wants until it waits; the requests of the client on the way.
@@ -207,25 +235,82 @@ impl Running<'_> {
         loop {
             match self.change(Dialogue::next) {
                 Want::Call(call) => {
-                    // Before the model is asked: a crash meanwhile leaves a round that is asked again.
-                    self.keep(None).await?;
-                    let record = self.call(&call, outlet).await;
+                    // Before the model is asked: a crash meanwhile leaves a round that is asked again, and its record.
+                    let mut record = self.record(&call);
+                    let mut records = std::mem::take(&mut self.over);
+                    if !records.is_empty() {
+                        // What was said is on the disk before the dialogue has it.
+                        outlet.settled().await.map_err(unwritten)?;
+                    }
+                    records.push(CallRecord::New(record.to_string()));
+                    self.keep(&records).await?;
+                    self.call(&call, &mut record, outlet).await;
                     outlet.flush().await.map_err(unwritten)?;
-                    self.keep(Some(&record)).await?;
+                    // It is stored together with what follows: the next step, or the end of the turn.
+                    self.over.push(CallRecord::Over(record.to_string()));
                 }
-                Want::Event(event) => {
-                    requests.push(*event);
-                    self.keep(None).await?;
-                }
+                Want::Event(event) => requests.push(*event),
                 _ => break,
             }
+        }
+        // What was noticed behind the last call stands by itself.
+        let notices = self.notices();
+        if !notices.is_empty() {
+            let path = self.dialogue.position(&self.script).map(|position| position.path);
+            let record = json!({
+                "created": ids::now(), "status": "completed", "path": path, "notices": notices,
+            });
+            self.over.push(CallRecord::New(record.to_string()));
         }
         Ok(requests)
     }
 
-    /// Asks the model, and takes what it says. The record of it, for the trace.
-    async fn call(&mut self, call: &Call, outlet: &mut Outlet) -> Value {
-        let Called { reply, delivered, raw, usage, first_text_ms, elapsed_ms } = self.ask(call, outlet).await;
+    /// What the model is asked, without the call.
+    fn ask_of(&self, call: &Call) -> Ask {
+        let messages = call.messages.iter();
+        let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
+        Ask {
+            messages: messages.collect(),
+            span: self.span.clone(),
+            dialect: call.kind.name().to_owned(),
+            input: Some(self.options.limits.input),
+            temperature: Some(call.temperature),
+            max_tokens: Some(call.max_tokens),
+            response_format: call.schema(&self.options).map(|schema| response_format(&schema)),
+            ..Ask::default()
+        }
+    }
+
+    /// The record of a call that begins, for the trace.
+    fn record(&mut self, call: &Call) -> Value {
+        let ask = self.ask_of(call);
+        json!({
+            "created": ids::now(),
+            "status": "running",
+            "action_type": call.kind.name(),
+            "path": call.path,
+            "round": call.round,
+            "max_rounds": call.max_rounds,
+            "attempt": call.attempt,
+            "upstream": self.upstream.name(),
+            "model": self.upstream.model(&ask),
+            "parameters": {
+                "temperature": call.temperature,
+                "max_tokens": call.max_tokens,
+                "response_format": ask.response_format,
+            },
+            "template_id": call.template_id,
+            "template_hash": call.template_hash,
+            "warnings": call.warnings,
+            "notices": self.notices(),
+            "prompt": call.messages,
+        })
+    }
+
+    /// Asks the model, and takes what it says. What came of it goes into the record.
+    async fn call(&mut self, call: &Call, record: &mut Value, outlet: &mut Outlet) {
+        let Called { reply, delivered, raw, usage, unformatted, first_text_ms, elapsed_ms } =
+            self.ask(call, outlet).await;
         fail::point("turn");
         self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
         if elapsed_ms > SLOW_MS {
@@ -238,26 +323,19 @@ impl Running<'_> {
                 "a round took longer than 3 s"
             );
         }
-        let mut record = json!({
-            "created": ids::now(),
-            "action_type": call.kind.name(),
-            "path": call.path,
-            "round": call.round,
-            "max_rounds": call.max_rounds,
-            "attempt": call.attempt,
-            "template_id": call.template_id,
-            "template_hash": call.template_hash,
-            "warnings": call.warnings,
-            "prompt": call.messages,
-            "raw": raw,
-            "usage": usage,
-            "timings": { "first_text_ms": first_text_ms, "total_ms": elapsed_ms },
-        });
+        if unformatted {
+            record["parameters"]["response_format"] = Value::Null;
+        }
+        record["raw"] = json!(raw);
+        record["usage"] = usage;
+        record["timings"] = json!({ "first_text_ms": first_text_ms, "total_ms": elapsed_ms });
+        record["ended"] = json!(ids::now());
+        record["status"] = "completed".into();
         match reply {
             Ok(mut reply) => {
                 reply.delivered = delivered;
                 let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
-                if came.asked_again {
+                if came.asked_again || came.failure.is_some() {
                     outlet.discard()
                 } else {
                     outlet.release()
@@ -267,44 +345,50 @@ impl Running<'_> {
                 record["unreadable"] = json!(reply.unreadable);
                 record["asked_again"] = json!(came.asked_again);
                 record["exit_decision"] = json!(came.exit_decision);
+                record["assessment"] = json!(came.assessment);
                 record["assigned"] = json!(came.assigned);
+                if let Some(failure) = came.failure {
+                    record["status"] = "failed".into();
+                    record["error"] = json!(failure);
+                }
             }
             Err(failure) => {
                 outlet.release();
+                record["status"] = "failed".into();
                 record["error"] = json!(failure);
                 self.change(|dialogue, env| dialogue.fail(failure, env));
             }
         }
-        record
     }
 
     async fn ask(&self, call: &Call, outlet: &mut Outlet) -> Called {
         let started = Instant::now();
-        let messages = call.messages.iter();
-        let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
-        let ask = Ask {
-            messages: messages.collect(),
-            span: self.span.clone(),
-            dialect: call.kind.name().to_owned(),
-            input: Some(self.options.limits.input),
-            temperature: Some(call.temperature),
-            max_tokens: Some(call.max_tokens),
-            ..Ask::default()
-        };
+        let mut ask = self.ask_of(call);
         let mut called = Called {
             reply: Err(interrupted()),
             delivered: false,
             raw: String::new(),
             usage: Value::Null,
+            unformatted: false,
             first_text_ms: None,
             elapsed_ms: 0,
         };
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
         let mut stop = std::pin::pin!(stopped(self.app, self.asking));
-        let opened = tokio::select! {
-            biased;
-            end = stop.as_mut() => Err(end),
-            opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
+        let opened = loop {
+            let opened = tokio::select! {
+                biased;
+                end = stop.as_mut() => Err(end),
+                opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
+            };
+            match opened {
+                // A service that takes no schema refuses the request at once: the prompt says the same in words.
+                Err(End::Failed(failure)) if !failure.retryable && ask.response_format.is_some() => {
+                    ask.response_format = None;
+                    called.unformatted = true;
+                }
+                opened => break opened,
+            }
         };
         match opened {
             Ok(mut reply) => {
@@ -349,7 +433,8 @@ impl Running<'_> {
                     }
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
-                called.delivered = outlet.hold();
+                // A thought is shown to nobody, whatever was said before it in the same turn.
+                called.delivered = outlet.hold() && !matches!(call.kind, CallKind::Think { .. });
                 called.reply = if end == CANCELS {
                     // The round does not count (S-065); a message that has begun is closed.
                     if outlet.has_begun() {
@@ -381,6 +466,16 @@ async fn stopped(app: &App, asking: Asking<'_>) -> End {
         () = asking.caller.removed.cancelled() => End::Failed(key_removed()),
         () = asking.live.cancel.cancelled() => CANCELS,
     }
+}
+
+/// The failure of a call of which the server did not see the end.
+pub(crate) fn died() -> Failure {
+    failure("interrupted", "the server ended before the call of the model did", true)
+}
+
+/// What a service is told to hold a reply to.
+pub(crate) fn response_format(schema: &Value) -> Value {
+    json!({ "type": "json_schema", "json_schema": { "name": "reply", "strict": true, "schema": schema } })
 }
 
 /// The failure of a turn that was cancelled: the next input asks again.

@@ -224,6 +224,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/templates" "listTemplates" "scripts" [LISTED];
     get "/api/v1/templates/{name}" "getTemplate" "scripts" [QUERY, TEMPLATE];
     put "/api/v1/templates/{name}" "putTemplate" "scripts" [&["too_many"]];
+    delete "/api/v1/templates/{name}" "deleteTemplate" "scripts" [TEMPLATE];
     post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE];
     get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];
     get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [QUERY, TEMPLATE, &["missing_field"]];

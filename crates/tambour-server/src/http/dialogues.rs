@@ -11,7 +11,7 @@ use axum::{Extension, Json};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::dialogue::{Dialogue, Turn};
+use tambour::dialogue::{Dialogue, Status, Turn};
 use tambour::script::load;
 use tokio::sync::oneshot;
 
@@ -31,7 +31,9 @@ use crate::ids;
 use crate::live::Reading;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
-use crate::store::{Acquired, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written};
+use crate::store::{
+    Acquired, DialogueFilter, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written,
+};
 
 /// Bytes of what a user says in one input, and of the variables and answers that a client gives.
 const LONGEST: usize = 64 << 10;
@@ -120,7 +122,8 @@ pub(super) async fn create(
     let parsed = found.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
     })?;
-    let dialogue = Dialogue::start(&parsed, new.session.as_deref(), new.variables)
+    let new_session = new.session;
+    let dialogue = Dialogue::start(&parsed, new_session.as_deref(), new.variables)
         .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
     let now = ids::now();
     let row = DialogueRow {
@@ -130,6 +133,10 @@ pub(super) async fn create(
         changed: now,
         script_id: script.id,
         version: version.version,
+        session: parsed
+            .session(new_session.as_deref())
+            .map(|(_, found)| found.session.clone())
+            .unwrap_or_default(),
         script: version.text,
         status: "active".to_owned(),
         state: json!(dialogue).to_string(),
@@ -145,11 +152,26 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
+/// Query of the listing of dialogues.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Query {
+    limit: Option<u32>,
+    after: Option<String>,
+    /// Those that run this script.
+    script_id: Option<String>,
+    /// Those that run a session of this name.
+    session: Option<String>,
+    /// Those that stand there.
+    status: Option<Status>,
+}
+
 fn listed(row: &DialogueRow) -> Value {
     json!({
         "dialogue_id": row.id,
         "script_id": row.script_id,
         "version": row.version,
+        "session": row.session,
         "created": row.created,
         "changed": row.changed,
         "status": row.status,
@@ -160,12 +182,19 @@ fn listed(row: &DialogueRow) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    Params(query): Params<Query>,
 ) -> Result<Json<Value>, Problem> {
-    if let Some(after) = query.after() {
+    let after = query.after.as_deref();
+    if let Some(after) = after {
         owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
     }
-    let page = app.store.dialogues(&caller.owner, query.after(), query.limit()?).await?;
+    let status = query.status.as_ref().map(|status| json!(status).as_str().unwrap_or_default().to_owned());
+    let filter = DialogueFilter {
+        script_id: query.script_id.as_deref(),
+        session: query.session.as_deref(),
+        status: status.as_deref(),
+    };
+    let page = app.store.dialogues(&caller.owner, filter, after, page::checked(query.limit)?).await?;
     let data: Vec<Value> = page.rows.iter().map(listed).collect();
     Ok(Json(page::answer(&data, page.more)))
 }
@@ -246,11 +275,19 @@ pub(super) async fn trace(
     let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
     let more = rounds.len() > limit as usize;
     rounds.truncate(limit as usize);
+    let runs = app.live.turn(&row.id).is_some();
+    let last = rounds.len().checked_sub(1).filter(|_| !more);
     let data: Vec<Value> = rounds
         .into_iter()
-        .map(|(number, record)| {
+        .enumerate()
+        .map(|(place, (number, record))| {
             let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
             record["number"] = number.into();
+            // Only the last call of a turn that runs can be under way; of any other the server did not see the end.
+            if record["status"] == "running" && !(runs && last == Some(place)) {
+                record["status"] = "interrupted".into();
+                record["error"] = json!(dialogues::died());
+            }
             record
         })
         .collect();

@@ -168,6 +168,20 @@ fn described(operation: &Operation) -> Value {
                 );
             }
         }
+        "/api/v1/dialogues" if operation.method == "get" => {
+            let about = [
+                ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
+                ("after", "string", "id of the row before the page"),
+                ("script_id", "string", "those that run this script"),
+                ("session", "string", "those that run a session of this name"),
+                ("status", "string", "those that stand there, such as `awaiting_answer`"),
+            ];
+            for (name, kind, about) in about {
+                parameters.push(
+                    json!({"name": name, "in": "query", "schema": {"type": kind}, "description": about}),
+                );
+            }
+        }
         "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
             let schema = json!({"type": "string", "enum": ["read", "v3", "original"]});
             let about = "`v3`: V3 JSON with all that the file had; `original`: the file as it came";

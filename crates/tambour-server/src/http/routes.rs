@@ -121,6 +121,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/templates" "Prompt templates, by id" None, "200" Json("Templates"), templates::list;
     get "/api/v1/templates/{name}" "A template, as it is used" None, "200" Json("Template"), templates::show;
     put "/api/v1/templates/{name}" "The next version of a template" Some("NewTemplate"), "200" Json("StoredTemplate"), templates::put;
+    delete "/api/v1/templates/{name}" "Delete a stored template with its versions" None, "204" Empty, templates::remove;
     post "/api/v1/templates/{name}/publish" "Take a version into use" Some("Publish"), "200" Json("Object"), versions::publish_template;
     get "/api/v1/templates/{name}/versions" "Versions of a template, the last one first" None, "200" Json("Versions"), versions::template_versions;
     get "/api/v1/templates/{name}/diff" "What differs between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::template_diff;

@@ -347,6 +347,7 @@ fn dialogue(text: &Value, number: &Value) -> Value {
         ("dialogue_id", text.clone()),
         ("script_id", text.clone()),
         ("version", number.clone()),
+        ("session?", text.clone()),
         ("status", status_of_dialogue()),
         ("created?", text.clone()),
         ("changed?", text.clone()),

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::dialogue::check::check_all;
-use tambour::script::{Problem as Fault, load};
+use tambour::script::{Problem as Fault, load_in};
 
 use super::keys::Caller;
 use super::page;
@@ -54,7 +54,7 @@ async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
     let prompts = Prompts::of(app, owner).await?;
     let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
     let text = yaml.to_owned();
-    let check = move || check_all(load(&text, &limits), &prompts, language);
+    let check = move || check_all(load_in(&text, &limits, language), &prompts, language);
     let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
     // A template can still be put there before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -92,8 +93,7 @@ pub(super) async fn show(
     }
     let prompts = Prompts::of(&app, &caller.owner).await?;
     let template = prompts.files.get(&id).map_err(|error| {
-        let problem =
-            Problem::new(axum::http::StatusCode::NOT_FOUND, "template_not_found", error.to_string());
+        let problem = Problem::new(StatusCode::NOT_FOUND, "template_not_found", error.to_string());
         problem.with("template_id", id.as_str())
     })?;
     let mut found = described(&template);
@@ -128,4 +128,22 @@ pub(super) async fn put(
     answer["template_id"] = id.into();
     answer["version"] = version.into();
     Ok(Json(answer))
+}
+
+/// `DELETE /api/v1/templates/{id}`: all versions of a stored one. A file, or a shipped one, of the same id is used from then on.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    if app.store.delete_document((&caller.owner, Kind), &id).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let known = Prompts::of(&app, &caller.owner).await?.files.get(&id).is_ok();
+    let detail = match known {
+        true => format!("`{id}` is no stored template, but a file or a shipped one, which stays"),
+        false => format!("there is no template `{id}`"),
+    };
+    let problem = Problem::new(StatusCode::NOT_FOUND, "template_not_found", detail);
+    Err(problem.with("template_id", id.as_str()))
 }

@@ -20,6 +20,8 @@ pub struct DialogueRow {
     pub script_id: String,
     /// The version of it.
     pub version: u32,
+    /// The session of it, by its name.
+    pub session: String,
     /// The text of that version.
     pub script: String,
     /// Where it stands, as a word.
@@ -37,8 +39,31 @@ pub struct Progress {
     pub state: String,
     /// RFC 3339 time.
     pub changed: String,
+    /// Records of calls that are not stored yet, in their order.
+    #[serde(default)]
+    pub records: Vec<CallRecord>,
     /// The answer to an input that is taken once.
     pub once: Option<(Once, String)>,
+}
+
+/// Which dialogues are listed; all where nothing is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DialogueFilter<'a> {
+    /// Those that run this script.
+    pub script_id: Option<&'a str>,
+    /// Those that run a session of this name.
+    pub session: Option<&'a str>,
+    /// Those that stand there.
+    pub status: Option<&'a str>,
+}
+
+/// Record of a call of a model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum CallRecord {
+    /// A new one: of a call that begins, or of what took no call.
+    New(String),
+    /// In the place of the last one, whose call is over.
+    Over(String),
 }
 
 /// Dialogues of a store.
@@ -63,6 +88,7 @@ pub trait Dialogues: Send + Sync {
     async fn dialogues(
         &self,
         owner: &str,
+        filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError>;
@@ -74,11 +100,11 @@ pub trait Dialogues: Send + Sync {
     /// The database failed.
     async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError>;
 
-    /// Stores what a step came to: the state, and the record of a call of the model if it was one. All or nothing.
+    /// Stores what a step came to: the state, and records of calls of the model. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError>;
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError>;
 
     /// Records of calls of a dialogue behind `after`, oldest first, with their numbers, at most `limit`.
     ///

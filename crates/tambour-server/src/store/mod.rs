@@ -27,7 +27,7 @@ pub use admin::{Admin, Key, Usage};
 pub use batch::{Batch, Entry, Kind};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
-pub use dialogues::{DialogueRow, Dialogues, Progress};
+pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, Progress};
 pub use documents::{Document, DocumentKind, Documents, OfKind, Version};
 pub use imports::{ImportKind, ImportRow, Imports, Room};
 pub use kept::{Answers, Claim, Kept, Sent};

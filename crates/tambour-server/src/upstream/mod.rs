@@ -200,6 +200,14 @@ impl Upstream {
         &self.name
     }
 
+    /// The model that it is asked for with this, if one is named.
+    pub(crate) fn model<'a>(&'a self, ask: &'a Ask) -> Option<&'a str> {
+        match &self.source {
+            Source::Service(service) => service.asked(ask).model,
+            Source::Replay(_) => ask.model.as_deref(),
+        }
+    }
+
     /// How its calls went.
     pub(crate) fn breaker(&self) -> &Breaker {
         &self.breaker

@@ -94,15 +94,27 @@ fn run(points: u64, folder: &Folder) -> Vec<(String, Value)> {
     seen
 }
 
+/// Calls in the trace that came to their end, and those in which the server died.
+async fn calls(server: &Tambour, dialogue: &str) -> (usize, usize) {
+    let trace = server.get(&format!("/api/v1/dialogues/{dialogue}/trace")).await;
+    let calls = trace.json["data"].as_array().expect(&trace.text).clone();
+    let died = |call: &&Value| call["status"] == "interrupted";
+    for call in calls.iter().filter(died) {
+        assert_eq!((&call["error"]["code"], &call["raw"]), (&json!("interrupted"), &Value::Null), "{call}"); // S-096
+        assert!(call["prompt"][0]["content"].is_string() && call["upstream"].is_string(), "{call}");
+    }
+    let died = calls.iter().filter(died).count();
+    (calls.len() - died, died)
+}
+
 /// Rounds that the trace has.
 async fn rounds(server: &Tambour, dialogue: &str) -> usize {
-    let trace = server.get(&format!("/api/v1/dialogues/{dialogue}/trace")).await;
-    trace.json["data"].as_array().expect(&trace.text).len()
+    calls(server, dialogue).await.0
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
-    let mut died = 0;
+    let (mut died, mut in_calls) = (0, 0);
     for points in 1.. {
         let folder = Folder::new();
         let seen = run(points, &folder);
@@ -114,7 +126,9 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
         let dialogue = dialogue.as_str().unwrap();
         let turns: Vec<&Value> = seen[1..].iter().map(|(_, turn)| turn).collect();
         let server = serve(folder).await;
-        let begun = rounds(&server, dialogue).await;
+        let (begun, lost) = calls(&server, dialogue).await;
+        assert!(lost <= 1, "{points}: {lost}");
+        in_calls += lost;
         assert!(
             begun == turns.len() || begun == turns.len() + 1,
             "{points}: {begun} rounds, {} seen",
@@ -146,4 +160,6 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
         }
     }
     assert!(died > 20, "{died}");
+    // A call in which the server died is in the trace.
+    assert!(in_calls > 4, "{in_calls}"); // S-096
 }

@@ -43,7 +43,7 @@ pub(crate) async fn say(server: &Tambour, id: &str, text: &str) -> Value {
     answer.json
 }
 
-async fn streamed(server: &Tambour, id: &str, body: &Value) -> Vec<Event> {
+pub(crate) async fn streamed(server: &Tambour, id: &str, body: &Value) -> Vec<Event> {
     let mut body = body.clone();
     body["stream"] = true.into();
     let path = format!("/api/v1/dialogues/{id}/input");
@@ -100,6 +100,15 @@ async fn a_dialogue_goes_through_its_rounds() {
     assert_eq!(rounds[0]["template_hash"].as_str().map(str::len), Some(64)); // S-044
     assert_eq!(rounds[0]["usage"]["completion_tokens"], 5);
     assert!(rounds[0]["timings"]["total_ms"].is_u64());
+    assert_eq!((&rounds[0]["status"], &rounds[0]["upstream"]), (&json!("completed"), &json!("default"))); // S-096
+    assert_eq!(rounds[0]["model"], asked[0].body["model"]); // S-096
+    assert_eq!(
+        (&rounds[0]["parameters"]["temperature"], &rounds[0]["parameters"]["max_tokens"]),
+        (&json!(0.7), &json!(1000))
+    ); // S-096
+    assert!(rounds[0]["created"].as_str() <= rounds[0]["ended"].as_str());
+    assert_eq!(rounds[2]["assessment"]["reasoning"], "r"); // S-051
+    assert_eq!(third["metadata"]["assessment"]["reasoning"], "r"); // S-051
     let names: Vec<&str> =
         rounds[0]["warnings"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["教育背景", "心理学知识", "学习风格"]); // S-038

@@ -70,4 +70,5 @@ mod traces;
 mod turns;
 mod upgrade;
 mod upstream;
+mod useless;
 mod wires;

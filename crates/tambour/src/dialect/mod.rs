@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 #[doc(hidden)]
 pub use action::{Action, Call, Plan, Update};
-pub(crate) use ai_say::{answers_have, flag, roles};
+pub(crate) use ai_say::{answers_have, flag, role, roles};
 #[doc(hidden)]
 pub use opening::{Opening, When};
 

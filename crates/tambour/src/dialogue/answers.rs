@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use super::fit;
 use super::rules::{ask, think};
 use crate::dialect;
 use crate::finding::{Finding, Profile, Report, Rule, clip};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{Found, find};
+use crate::script::AnswerForm;
 use crate::span::Place;
 
 /// What a model answered in a round of `ai_ask`.
@@ -18,12 +20,14 @@ pub struct Asked {
     pub value: Option<Value>,
     /// The message to the user.
     pub message: Option<String>,
+    /// Whether there is an answer that is said to be usable, and does not fit the question.
+    pub unfit: bool,
 }
 
 /// Reads an answer of `ai_ask`, and tells what was wrong with it. `None`: the text is no answer.
 #[must_use]
 pub fn read_ask(text: &str, options: &Options) -> (Option<Asked>, Vec<Finding>) {
-    let (asked, reports) = asked(text, false, options);
+    let (asked, reports) = asked(text, false, None, options);
     (asked, judged(reports, options.profile))
 }
 
@@ -71,8 +75,14 @@ impl<'t> Reports<'t> {
     }
 }
 
-/// The answer of a round of `ai_ask`; of a reply that was cut no value counts.
-pub(super) fn asked(text: &str, cut: bool, options: &Options) -> (Option<Asked>, Vec<Report>) {
+/// The answer of a round of `ai_ask`, held against what is asked for, a form and the question, where that is known; of a reply
+/// that was cut no value counts.
+pub(super) fn asked(
+    text: &str,
+    cut: bool,
+    wanted: Option<(&AnswerForm, &str)>,
+    options: &Options,
+) -> (Option<Asked>, Vec<Report>) {
     let mut reports = Reports::of(text, &options.limits);
     let fields = match reports.found.value.take() {
         Some(Value::Object(fields))
@@ -112,9 +122,20 @@ pub(super) fn asked(text: &str, cut: bool, options: &Options) -> (Option<Asked>,
         reports.add(ask::FIELD_MISSING, "`value` is missing though it is said to be usable", "not taken");
     }
     let whole = !cut && !reports.found.closed_by_us;
-    let value = value.filter(|_| usable && whole).cloned();
+    let given = value.filter(|_| usable && whole);
     let message = message(&fields, &mut reports, options);
-    (Some(Asked { value, message }), reports.list)
+    let own = |question| [question, message.as_deref().unwrap_or_default()];
+    let value = given.and_then(|value| match wanted {
+        Some((form, question)) => fit::fit(form, value, &own(question)),
+        None => Some(value).filter(|value| !fit::is_empty(value)).cloned(),
+    });
+    let unfit = given.is_some() && value.is_none();
+    if unfit {
+        let kind = wanted.map_or("text", |(form, _)| form.kind.name());
+        let message = format!("`value` is no answer of the type `{kind}` to the question");
+        reports.add(ask::VALUE_UNFIT, message, "not taken");
+    }
+    (Some(Asked { value, message, unfit }), reports.list)
 }
 
 /// The message in `response` (S-052).

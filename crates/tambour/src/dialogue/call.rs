@@ -3,15 +3,18 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
+use super::fit;
 use super::machine::Env;
 use super::reader::Reader;
-use super::state::{Dialogue, Running, Said};
+use super::state::{Dialogue, Running, Said, Stage};
+use super::words;
+use crate::dialect;
 use crate::event::Failure;
 use crate::exit::Criteria;
 use crate::options::Options;
 use crate::prompt::template::{self, Template, Warning, in_language, script_values, system_values};
-use crate::script::{Action, ActionKind};
-use crate::texts::Language;
+use crate::script::{Action, ActionKind, AnswerForm, AnswerKind};
+use crate::texts::{Language, bilingual};
 
 /// Templates of the types of actions.
 const SAY: &str = "ai-say-mainline-a-introduce-concept";
@@ -65,7 +68,12 @@ pub enum CallKind {
         criteria: Criteria,
     },
     /// The answer of a round of `ai_ask`.
-    Ask,
+    Ask {
+        /// What the answer has to be.
+        form: AnswerForm,
+        /// The question, with its variables put in.
+        question: String,
+    },
     /// An object with the values of these variables.
     Think {
         /// Their names.
@@ -79,7 +87,7 @@ impl CallKind {
     pub fn name(&self) -> &'static str {
         match self {
             CallKind::Say { .. } => "ai_say",
-            CallKind::Ask => "ai_ask",
+            CallKind::Ask { .. } => "ai_ask",
             CallKind::Think { .. } => "ai_think",
         }
     }
@@ -91,6 +99,18 @@ impl Call {
     pub fn reader(&self, options: &Options) -> Reader {
         Reader::new(self, options)
     }
+
+    /// JSON Schema that a service may hold the reply to: of a question whose answer has a type other than text. `options` are
+    /// those of reading.
+    #[must_use]
+    pub fn schema(&self, options: &Options) -> Option<Value> {
+        match &self.kind {
+            CallKind::Ask { form, .. } if form.kind != AnswerKind::Text => {
+                Some(fit::schema(form, &dialect::role(options)))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The call that an action wants now.
@@ -101,23 +121,33 @@ pub(super) fn call(
     dialogue: &Dialogue,
     action: &Action,
     running: &Running,
-    attempt: u32,
     env: &Env<'_>,
 ) -> Result<Call, Failure> {
+    let (attempt, because) = match &running.stage {
+        Stage::Model { attempt, because } => (*attempt, because.as_deref()),
+        _ => (0, None),
+    };
     let variables = dialogue.scopes.visible();
     let incomplete = |name: &str| Failure {
         code: "action_incomplete".into(),
-        message: format!("`{}` has no `{name}`, so it cannot be carried out", action.path),
+        message: bilingual!(
+            env.settings.texts.language,
+            "`{}` 没有 `{}`，无法执行",
+            "`{}` has no `{}`, so it cannot be carried out",
+            action.path,
+            name
+        ),
         retryable: false,
     };
-    let (kind, content, max_rounds, own) = match &action.kind {
+    let (mut kind, content, max_rounds, own) = match &action.kind {
         ActionKind::Say(say) => {
             let kind = CallKind::Say { criteria: say.exit_criteria.clone() };
             (kind, say.content.as_str(), Some(say.max_rounds), SAY)
         }
         ActionKind::Ask(ask) => {
             let question = ask.question.as_deref().ok_or_else(|| incomplete("question"))?;
-            (CallKind::Ask, question, Some(ask.max_rounds), ASK)
+            let kind = CallKind::Ask { form: ask.answer.clone(), question: String::new() };
+            (kind, question, Some(ask.max_rounds), ASK)
         }
         ActionKind::Think(think) => {
             let prompt = think.prompt.as_deref().ok_or_else(|| incomplete("prompt"))?;
@@ -147,11 +177,16 @@ pub(super) fn call(
     }
     let mut rendered = template.render(&script, &system);
     warnings.extend(rendered.warnings);
+    for warning in &mut warnings {
+        warning.message = warning.told(env.settings.texts.language);
+    }
+    let language = env.settings.texts.language;
+    if let CallKind::Ask { form, question } = &mut kind {
+        question.push_str(script.get("topic_content").and_then(Value::as_str).unwrap_or_default());
+        rendered.text.push_str(&fit::told(form, language).unwrap_or_default());
+    }
     if attempt > 0 {
-        rendered.text.push_str(match env.settings.texts.language {
-            Language::Zh => "\n\n注意：上一次的回复不是要求的 JSON 对象。这一次只输出这个 JSON 对象，前后不要有任何其他内容。\n",
-            Language::En => "\n\nNote: the last reply was not the JSON object asked for. This time write only that JSON object, and nothing before or after it.\n",
-        });
+        rendered.text.push_str(words::again(because, language));
     }
     Ok(Call {
         kind,
@@ -186,7 +221,8 @@ fn template_of(
         Ok(template) => Ok((id, template)),
         Err(error) => {
             let code = error.code().unwrap_or(template::NOT_FOUND);
-            Err(Failure { code: code.into(), message: error.to_string(), retryable: false })
+            let message = words::no_template(&id, &error, env.settings.texts.language);
+            Err(Failure { code: code.into(), message, retryable: false })
         }
     }
 }

@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use super::call::template_id;
 use super::machine::Templates;
+use super::types::{self, Known};
+use super::words;
 use super::{condition, rules::script as rules};
 use crate::finding::{Report, Rule, clip};
 use crate::prompt::template::{Layer, SYSTEM_NAMES, Template};
 use crate::script::{Action, ActionKind, Declared, Loaded, Problem, Script, Session, Spot};
-use crate::texts::Language;
+use crate::texts::{Language, bilingual};
 
 /// Variables that the machine puts in by itself.
 const OWN: [&str; 2] = ["topic_content", "output_fields"];
@@ -26,7 +28,13 @@ const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
 pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, session) in script.sessions.iter().enumerate() {
-        let mut check = Check { templates, language, problems: &mut problems, used: BTreeSet::new() };
+        let mut check = Check {
+            templates,
+            language,
+            problems: &mut problems,
+            used: BTreeSet::new(),
+            types: types::of(session),
+        };
         let path = if is_flat(session) { "session".to_owned() } else { format!("sessions[{index}]") };
         check.session(session, &path);
     }
@@ -60,6 +68,8 @@ struct Check<'a> {
     problems: &'a mut Vec<Problem>,
     /// Variables that something uses.
     used: BTreeSet<String>,
+    /// Types of the variables of which they are known.
+    types: Known,
 }
 
 impl Check<'_> {
@@ -95,10 +105,20 @@ impl Check<'_> {
             let name = &declared.var;
             let marker = Template::parse(format!("{{{name}}}"));
             if marker.variables(Layer::Script) != [name.as_str()] {
-                let message = format!("`{}` cannot be written as a variable of a template", clip(name, 80));
+                let message = bilingual!(
+                    self.language,
+                    "`{}` 不能写成模板里的变量",
+                    "`{}` cannot be written as a variable of a template",
+                    clip(name, 80)
+                );
                 self.add(path, declared.spot, rules::NAME_INVALID, "S-040", message);
             } else if !self.used.contains(name) && !NAMES.contains(&name.as_str()) {
-                let message = format!("nothing uses the variable `{}`", clip(name, 80));
+                let message = bilingual!(
+                    self.language,
+                    "变量 `{}` 没有被用到",
+                    "nothing uses the variable `{}`",
+                    clip(name, 80)
+                );
                 self.add(path, declared.spot, rules::VARIABLE_UNUSED, "S-043", message);
             }
         }
@@ -107,19 +127,32 @@ impl Check<'_> {
     fn action(&mut self, action: &Action, known: &BTreeSet<&str>) {
         if let Some(text) = &action.condition {
             let (path, spot) = (format!("{}.condition", action.path), action.spot_of(&["condition"]));
-            match condition::uses(text) {
+            match condition::uses(text, self.language) {
                 Ok(names) => {
+                    for message in types::differ(text, &self.types, self.language) {
+                        self.add(path.clone(), spot, rules::TYPES_DIFFER, "S-011", message);
+                    }
                     for name in names {
                         if !known.contains(name.as_str()) && !condition::asks_for_existence(text) {
-                            let message =
-                                format!("the condition uses `{}`, which has no value", clip(&name, 80));
+                            let message = bilingual!(
+                                self.language,
+                                "条件用到了 `{}`，它没有值{}",
+                                "the condition uses `{}`, which has no value{}",
+                                clip(&name, 80),
+                                condition::instead(&name, self.language)
+                            );
                             self.add(path.clone(), spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
                         }
                         self.used.insert(name);
                     }
                 }
                 Err(why) => {
-                    let message = format!("the condition counts as false: {}", clip(&why, 200));
+                    let message = bilingual!(
+                        self.language,
+                        "条件按不成立处理：{}",
+                        "the condition counts as false: {}",
+                        clip(&why, 400)
+                    );
                     self.add(path, spot, rules::CONDITION_INVALID, "S-011", message);
                 }
             }
@@ -128,19 +161,43 @@ impl Check<'_> {
             let names = if name == "content" { &CONTENT[..] } else { &[name] };
             let spot = action.spot_of(names);
             self.text((&action.path, spot), &format!("`{name}`"), &Template::parse(text), known, "S-038");
+            self.braces((&action.path, spot), name, text, known);
         }
         let Some(id) = template_id(action, self.language) else { return };
         match self.templates.template(&id) {
             Ok(template) => self.text(
                 (&action.path, action.spot_of(&["template"])),
-                &format!("the template `{id}`"),
+                &bilingual!(self.language, "模板 `{}` ", "the template `{}`", id),
                 &template,
                 known,
                 "S-043",
             ),
             Err(error) => {
                 let (path, spot) = (action.path.clone(), action.spot_of(&["template"]));
-                self.add(path, spot, rules::TEMPLATE_NOT_FOUND, "S-022", error.to_string());
+                let message = words::no_template(&id, &error, self.language);
+                self.add(path, spot, rules::TEMPLATE_NOT_FOUND, "S-022", message);
+            }
+        }
+    }
+
+    /// What stands in braces with white space at its edges, and would be a variable without.
+    fn braces(&mut self, (path, spot): (&str, Spot), what: &str, text: &str, known: &BTreeSet<&str>) {
+        let mut told = BTreeSet::new();
+        for piece in text.split('{').skip(1) {
+            let Some((inside, _)) = piece.split_once('}') else { continue };
+            let name = inside.trim();
+            let is_variable = known.contains(name) || OWN.contains(&name);
+            if name != inside && is_variable && told.insert(name) {
+                let message = bilingual!(
+                    self.language,
+                    "`{}` 里的 `{{{}}}` 会原样显示；变量名两边不留空格：`{{{}}}`",
+                    "`{}` shows `{{{}}}` as it is; a variable has no blanks inside its braces: `{{{}}}`",
+                    what,
+                    clip(inside, 80),
+                    clip(name, 80)
+                );
+                self.used.insert(name.to_owned());
+                self.add(path.to_owned(), spot, rules::BRACES_BLANK, "S-040", message);
             }
         }
     }
@@ -156,15 +213,26 @@ impl Check<'_> {
     ) {
         for name in template.variables(Layer::Script) {
             if !known.contains(name) && !OWN.contains(&name) {
-                let message = format!("{what} uses `{{{}}}`, which has no value", clip(name, 80));
+                let message = bilingual!(
+                    self.language,
+                    "{}用到了 `{{{}}}`，它没有值",
+                    "{} uses `{{{}}}`, which has no value",
+                    what,
+                    clip(name, 80)
+                );
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
             self.used.insert(name.to_owned());
         }
         for name in template.variables(Layer::System) {
             if !SYSTEM_NAMES.contains(&name) {
-                let message =
-                    format!("{what} uses `{{%{}%}}`, which the system does not have", clip(name, 80));
+                let message = bilingual!(
+                    self.language,
+                    "{}用到了 `{{%{}%}}`，系统没有这个变量",
+                    "{} uses `{{%{}%}}`, which the system does not have",
+                    what,
+                    clip(name, 80)
+                );
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
         }
@@ -172,7 +240,7 @@ impl Check<'_> {
 }
 
 /// Variables that an action sets.
-fn assigned(action: &Action) -> Vec<&str> {
+pub(super) fn assigned(action: &Action) -> Vec<&str> {
     match &action.kind {
         ActionKind::Say(_) => Vec::new(),
         ActionKind::Ask(ask) => ask.variable.iter().map(String::as_str).collect(),

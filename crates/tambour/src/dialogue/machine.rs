@@ -14,6 +14,7 @@ use super::reader::{Reply, Said as Answered};
 use super::scopes::{Scopes, declared};
 use super::state::{At, Dialogue, Gathered, Over, Said, Stage};
 use super::turn::{Position, Replied, Turn};
+use super::words;
 use crate::error::{Error, Result};
 use crate::event::{Extension, Failure, Notice};
 use crate::prompt::template;
@@ -176,14 +177,13 @@ impl Dialogue {
                         return Want::Event(Box::new(event));
                     }
                 }
-                Stage::Model { attempt } => {
-                    let attempt = *attempt;
+                Stage::Model { .. } => {
                     let running = running.clone();
                     let Some(action) = self.action(env.script) else {
                         self.running = None;
                         continue;
                     };
-                    match call(self, action, &running, attempt, env) {
+                    match call(self, action, &running, env) {
                         Ok(call) => return Want::Call(Box::new(call)),
                         // A template can still be put there.
                         Err(failure) if failure.code == template::NOT_FOUND => self.fail(failure, env),
@@ -194,20 +194,27 @@ impl Dialogue {
         }
     }
 
-    /// What the model has answered to a call (S-060). Without one under way it does nothing.
+    /// What the model has answered to a call (S-060). Without one under way it does nothing. A reply that cannot be used is asked
+    /// for again (S-054); one without a message answers no round, after the last try either.
     pub fn reply(&mut self, call: &Call, reply: &Reply, env: &Env<'_>) -> Replied {
-        let (Some(Stage::Model { attempt }), Some(action)) = (self.stage(), self.action(env.script)) else {
+        let (Some(Stage::Model { attempt, .. }), Some(action)) = (self.stage(), self.action(env.script))
+        else {
             return Replied::default();
         };
         let attempt = *attempt;
         if reply.unreadable.is_some() && !reply.delivered && attempt < env.settings.max_reasks {
-            self.wait_for(Stage::Model { attempt: attempt + 1 });
+            let because = reply.unreadable.clone();
+            self.wait_for(Stage::Model { attempt: attempt + 1, because });
             return Replied { asked_again: true, ..Replied::default() };
         }
+        let language = env.settings.texts.language;
         let came = match (&action.kind, &reply.said) {
+            (ActionKind::Say(_) | ActionKind::Ask(_), _) if reply.silent => {
+                self.unanswered("message_missing", words::without_message(attempt + 1, language), env)
+            }
             (ActionKind::Say(say), Answered::Answer(answer)) => self.said(say, answer, &reply.message, env),
             (ActionKind::Ask(ask), Answered::Value(value)) => {
-                self.asked(ask, value.as_ref(), &reply.message, action)
+                self.asked(ask, value.as_ref(), &reply.message, action, language)
             }
             (ActionKind::Think(_), Answered::Thought(Some(values))) => {
                 values.iter().for_each(|(name, value)| self.scopes.set(name, value.clone()));
@@ -215,17 +222,20 @@ impl Dialogue {
                 self.done(true);
                 Replied { assigned: values.clone(), ..Replied::default() }
             }
-            _ => {
-                // Nobody sees it, and nothing came of it: as if the model could not be reached.
-                let message = "the reply could not be read".to_owned();
-                self.fail(Failure { code: "reply_unreadable".into(), message, retryable: true }, env);
-                Replied::default()
-            }
+            // Nobody sees it, and nothing came of it: as if the model could not be reached.
+            _ => self.unanswered("reply_unreadable", words::unreadable(attempt + 1, language), env),
         };
         let variables = self.scopes.visible();
         let moment = Moment { action, round: call.round, variables: &variables };
         self.follow(env.hooks.after(&moment, call, reply, &came));
         came
+    }
+
+    /// Nothing came of the reply, after the last try.
+    fn unanswered(&mut self, code: &'static str, message: String, env: &Env<'_>) -> Replied {
+        let failure = Failure { code: code.into(), message, retryable: true };
+        self.fail(failure.clone(), env);
+        Replied { failure: Some(failure), ..Replied::default() }
     }
 
     /// The model could not be reached, or its reply broke off: the round is not counted, and the next input asks again (S-065).

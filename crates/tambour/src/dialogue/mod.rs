@@ -45,6 +45,7 @@ mod answers;
 mod call;
 pub mod check;
 mod condition;
+mod fit;
 mod hooks;
 mod machine;
 mod reader;
@@ -52,6 +53,8 @@ pub(crate) mod rules;
 mod scopes;
 mod state;
 mod turn;
+mod types;
+mod words;
 
 pub use answers::{Asked, read_ask, read_think};
 pub use call::{Call, CallKind, Message};

@@ -10,6 +10,7 @@ use crate::exit::{Answer, Round};
 use crate::finding::{Finding, Severity};
 use crate::options::Options;
 use crate::pipeline::{End, Pipeline};
+use crate::script::{AnswerForm, AnswerKind};
 
 /// A reader of one reply. The message of `ai_say` and of `ai_ask` goes to the sink while it arrives; of `ai_think`
 /// nothing does.
@@ -29,10 +30,13 @@ pub struct Reader {
 pub struct Reply {
     /// What the model answered.
     pub said: Said,
-    /// What the user sees.
+    /// What the user sees; empty where the model gave no message.
     pub message: String,
-    /// Why it could not be read as asked, such as `unstructured`; the message is its text, or the fallback, then.
+    /// Why it could not be used as it is, such as `unstructured` or `message_missing`; if there is a message, it is the text.
     pub unreadable: Option<String>,
+    /// Whether it has no message, where it should have one: what went to the sink is the fallback text, and no round was
+    /// answered.
+    pub silent: bool,
     /// Whether the user has seen some of it already, so that it cannot be asked for again. Set by the caller.
     pub delivered: bool,
     /// What was wrong with it.
@@ -58,6 +62,8 @@ struct Seen {
     findings: Vec<Finding>,
     failure: Option<Failure>,
     unreadable: Option<String>,
+    /// Whether the fallback text stands for the message.
+    silent: bool,
 }
 
 impl Reader {
@@ -71,7 +77,7 @@ impl Reader {
                 "ai_say"
             }
             // The message stands in `response` as in an answer of `ai_say`, and streams out of it in the same way.
-            CallKind::Ask => {
+            CallKind::Ask { .. } => {
                 options.round = None;
                 // One without a message is an answer all the same.
                 dialect::answers_have(&mut options, &["value", "usable"]);
@@ -110,12 +116,20 @@ impl Reader {
                 self.pipeline.push_str(text, &mut Both { seen: &mut self.seen, sink, name: None });
             }
             _ if self.text.len() + text.len() > self.options.limits.input => self.over = true,
-            CallKind::Ask => {
+            CallKind::Ask { .. } => {
                 self.text.push_str(text);
-                self.pipeline.push_str(text, &mut Message { seen: &mut self.seen, sink, findings: None });
+                if !self.waits() {
+                    self.pipeline.push_str(text, &mut Message { seen: &mut self.seen, sink, findings: None });
+                }
             }
             CallKind::Think { .. } => self.text.push_str(text),
         }
+    }
+
+    /// Whether the message waits until the answer is known to fit: a message that takes an answer which does not is none that
+    /// the user should see.
+    fn waits(&self) -> bool {
+        matches!(&self.kind, CallKind::Ask { form, .. } if form.kind != AnswerKind::Text)
     }
 
     /// Reads reasoning that comes in a field of its own.
@@ -147,7 +161,10 @@ impl Reader {
                 let answer = self.pipeline.outcome().answer.clone().unwrap_or_default();
                 Said::Answer(answer)
             }
-            CallKind::Ask => self.ask(end, cut, sink),
+            CallKind::Ask { form, question } => {
+                let (form, question) = (form.clone(), question.clone());
+                self.ask((&form, &question), end, cut, sink)
+            }
             CallKind::Think { variables } => {
                 if let End::Failed(failure) = end {
                     return Err(failure.clone());
@@ -160,30 +177,41 @@ impl Reader {
                 Said::Thought(values)
             }
         };
-        let Seen { message, findings, failure, unreadable } = self.seen;
+        let Seen { mut message, findings, failure, unreadable, silent } = self.seen;
+        if silent {
+            message.clear();
+        }
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(Reply { said, message, unreadable, delivered: false, findings }),
+            None => Ok(Reply { said, message, unreadable, silent, delivered: false, findings }),
         }
     }
 
     /// The answer of `ai_ask`: its message has gone out, or does now.
-    fn ask(&mut self, end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
+    fn ask(&mut self, wanted: (&AnswerForm, &str), end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
         let (mut value, mut because, mut findings) = (None, None, Vec::new());
         if !matches!(end, End::Failed(_)) {
-            let (asked, reports) = asked(&self.text, cut, &self.options);
+            let (asked, reports) = asked(&self.text, cut, Some(wanted), &self.options);
             findings = judged(reports, self.options.profile);
             because = match &asked {
                 None => Some("unstructured".to_owned()),
                 // It broke off before it said anything.
                 Some(asked) if cut && asked.message.is_none() => Some("truncated".to_owned()),
+                // It was told to be an answer.
+                Some(asked) if asked.unfit => Some("answer_unfit".to_owned()),
                 Some(_) => None,
             };
             value = asked.and_then(|asked| asked.value);
         }
         let findings = Some(findings);
+        if self.waits() {
+            self.pipeline.push_str(&self.text, &mut Message { seen: &mut self.seen, sink, findings: None });
+        }
         self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
-        self.seen.unreadable = because;
+        // Whether it was an answer is known here; whether it has a message, by what was sent.
+        if because.is_some() || !self.seen.silent {
+            self.seen.unreadable = because;
+        }
         Said::Value(value)
     }
 }
@@ -230,8 +258,8 @@ struct Both<'a> {
     name: Option<&'static str>,
 }
 
-/// Reasons for which a reply counts as not readable; an answer that only lacks its message is one that was read (S-068).
-const UNREADABLE: [&str; 3] = ["unstructured", "parsing_error", "truncated"];
+/// Reasons for which a reply with a message counts as not readable.
+const UNREADABLE: [&str; 4] = ["unstructured", "parsing_error", "truncated", "example_echo"];
 
 impl Sink for Both<'_> {
     fn event(&mut self, event: Event<'_>) {
@@ -246,9 +274,11 @@ impl Sink for Both<'_> {
             }
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
-                let reason = metadata.unused_reason.as_deref().or(metadata.fallback_reason.as_deref());
-                let unreadable = reason.filter(|reason| UNREADABLE.contains(reason));
-                self.seen.unreadable = unreadable.map(str::to_owned);
+                let unused = metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
+                // Where the fallback text stands for the message there is none, whatever the reason.
+                let missing = metadata.fallback_reason.as_deref();
+                self.seen.silent = missing.is_some();
+                self.seen.unreadable = missing.or(unused).map(str::to_owned);
                 Event::Completed(Box::new(named(*completed, self.name)))
             }
             other => other,

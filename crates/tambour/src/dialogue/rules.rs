@@ -20,6 +20,8 @@ pub(crate) mod ask {
             broken r#"{"value": "Ann", "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
         FIELD_TYPE = "field_type" ["R-51"] Must "`usable` is true or false",
             broken r#"{"value": "Ann", "usable": "yes", "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
+        VALUE_UNFIT = "value_unfit" ["S-011"] Must "the value is an answer to the question, of its type",
+            broken r#"{"value": "...", "usable": true, "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
     }
 }
 
@@ -69,5 +71,11 @@ pub(crate) mod script {
             broken script!(", {var: \"my name\"}", "{type: ai_say, content: Hello.}"), correct GOOD;
         CONDITION_INVALID = "condition_invalid" ["S-011"] Should "a condition is an expression over variables",
             broken script!("", "{type: ai_say, content: Hello., condition: a >}"), correct GOOD;
+        TYPES_DIFFER = "types_differ" ["S-011"] Should "a condition compares values of one type",
+            broken script!(", {var: age, value: 30}", "{type: ai_say, content: Hello., condition: age == 'old'}"),
+            correct script!(", {var: age, value: 30}", "{type: ai_say, content: Hello., condition: age > 17}");
+        BRACES_BLANK = "braces_blank" ["S-040"] Should "a variable has no blanks inside its braces",
+            broken script!(", {var: name}", "{type: ai_say, content: \"Hello { name }.\"}"),
+            correct script!(", {var: name}", "{type: ai_say, content: \"Hello {name}.\"}");
     }
 }

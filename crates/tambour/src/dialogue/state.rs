@@ -63,8 +63,12 @@ pub(super) struct Running {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stage {
-    /// The model, for the n-th time in this round.
-    Model { attempt: u32 },
+    /// The model, for the n-th time in this round; and why the time before was not the last.
+    Model {
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
+    },
     /// The caller, after a failure.
     Retry,
     /// What the user says.

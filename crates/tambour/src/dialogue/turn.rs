@@ -82,7 +82,7 @@ pub struct TurnMetadata {
     pub current_round: u32,
     /// Rounds after which it is over in any case.
     pub max_rounds: Option<u32>,
-    /// How well the user has understood, of `ai_say`.
+    /// How well the user has understood, of `ai_say`, with the model's reasoning.
     pub assessment: Option<Value>,
     /// Whether it is over, of `ai_say`.
     pub exit_decision: Option<ExitDecision>,
@@ -94,8 +94,15 @@ pub struct TurnMetadata {
 pub struct Replied {
     /// The reply was not taken: the model is asked once more (S-054).
     pub asked_again: bool,
+    /// Why the reply answered no round, after the last try: nothing of it is for the user, and the next input asks again
+    /// (S-065).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
     /// The decision of the round, of `ai_say`.
     pub exit_decision: Option<ExitDecision>,
+    /// How well the user has understood, of `ai_say`, with the model's reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assessment: Option<Value>,
     /// Variables that got a value.
     pub assigned: Map<String, Value>,
 }

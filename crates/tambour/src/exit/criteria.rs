@@ -26,6 +26,9 @@ pub struct Round {
     pub criteria: Criteria,
 }
 
+/// Rounds that an action has at most (S-006).
+const MOST: u32 = 20;
+
 /// Fields of the criteria.
 const FIELDS: [&str; 3] = ["understanding_threshold", "has_questions", "expressed_threshold"];
 
@@ -36,7 +39,7 @@ impl Default for Criteria {
 }
 
 impl Round {
-    /// A round from a JSON object of `round`, `max_rounds` (5 when absent) and `exit_criteria`.
+    /// A round from a JSON object of `round`, `max_rounds` (from 1 to 20; 5 when absent) and `exit_criteria`.
     ///
     /// # Errors
     /// Not of the form.
@@ -62,9 +65,16 @@ impl Round {
             }
         };
         let criteria = fields.get("exit_criteria").filter(|value| !value.is_null());
+        let max_rounds = number("max_rounds", Some(5))?;
+        // As a script has it (S-006).
+        if max_rounds > MOST {
+            return Err(Error::invalid(format!(
+                "`max_rounds` of a round is from 1 to {MOST}, not {max_rounds}"
+            )));
+        }
         Ok(Round {
             round: number("round", None)?,
-            max_rounds: number("max_rounds", Some(5))?,
+            max_rounds,
             criteria: criteria.map(Criteria::from_value).transpose()?.unwrap_or_default(),
         })
     }

@@ -59,6 +59,14 @@ impl Default for Assessment {
 }
 
 impl Assessment {
+    /// All of it as JSON, with the model's reasoning: for the application, not for the user.
+    #[must_use]
+    pub fn told(&self) -> Value {
+        let mut told = self.to_value();
+        told["reasoning"] = self.reasoning.as_str().into();
+        told
+    }
+
     /// What a decision rests on, as JSON, whole levels as whole numbers.
     #[must_use]
     pub fn to_value(&self) -> Value {

@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Field, Fields, Problems, close};
+use super::answer;
+use super::fields::{Field, Fields, Problems, close, curly, no_text};
 use super::model::{Action, ActionKind, Ask, ClientAction, ClientKind, Say, Think};
 use super::node::{Kind, Node};
 use super::rules;
 use crate::exit::Criteria;
 use crate::finding::clip;
+use crate::texts::{Language, bilingual};
 
 /// The types.
 const TYPES: [&str; 6] = ["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"];
@@ -17,12 +19,12 @@ const SAY_ROUNDS: u32 = 5;
 const ASK_ROUNDS: u32 = 3;
 
 pub(super) fn read(node: &Node, path: String, problems: &mut Problems) -> Option<Action> {
-    let fields = Fields::of(node, path, ("an action", "S-003"), problems)?;
+    let fields = Fields::of(node, path, (("动作", "an action"), "S-003"), problems)?;
     let mut fields = fields.with_config(problems);
     let kind = fields.take(&["type", "action_type"]);
     let action_id = fields.text(&["action_id"], "S-011", problems);
     let condition = fields.text(&["condition"], "S-011", problems);
-    let Some(name) = type_name(kind, &fields, problems) else {
+    let Some(name) = type_name(kind, &mut fields, problems) else {
         // What stands in it cannot be judged without its type.
         return None;
     };
@@ -47,14 +49,15 @@ pub(super) fn read(node: &Node, path: String, problems: &mut Problems) -> Option
     Some(Action { kind, action_id, condition, template, more, path, spot, spots })
 }
 
-fn type_name(field: Option<Field<'_>>, fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
+fn type_name(field: Option<Field<'_>>, fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let Some(field) = field else {
-        let message = "an action has no `type`".to_owned();
+        let message = bilingual!(problems.language, "动作没有 `type`", "an action has no `type`");
+        let message = message + &fields.meant(&["type", "action_type"], problems);
         fields.missing("type", rules::FIELD_MISSING, "S-003", message, problems);
         return None;
     };
     let Kind::Text(name) = &field.node().kind else {
-        let message = format!("`{}` is a text, not {}", field.entry.key, field.node().what());
+        let message = no_text(field, problems);
         fields.fault(field, rules::FIELD_TYPE, "S-003", message, problems);
         return None;
     };
@@ -63,8 +66,20 @@ fn type_name(field: Option<Field<'_>>, fields: &Fields<'_>, problems: &mut Probl
     }
     let known = TYPES.join("`, `");
     let message = match close(name, &TYPES) {
-        Some(near) => format!("there is no action `{}`; did you mean `{near}`?", clip(name, 80)),
-        None => format!("there is no action `{}`; there are `{known}`", clip(name, 80)),
+        Some(near) => bilingual!(
+            problems.language,
+            "没有动作 `{}`；是不是 `{}`？",
+            "there is no action `{}`; did you mean `{}`?",
+            clip(name, 80),
+            near
+        ),
+        None => bilingual!(
+            problems.language,
+            "没有动作 `{}`；有的是 `{}`",
+            "there is no action `{}`; there are `{}`",
+            clip(name, 80),
+            known
+        ),
     };
     fields.fault(field, rules::ACTION_UNKNOWN, "S-003", message, problems);
     None
@@ -75,7 +90,11 @@ fn say(fields: &mut Fields<'_>, problems: &mut Problems) -> Say {
     let content = match (fields.take(&["content", "content_template"]), legacy) {
         (Some(content), legacy) => {
             if let Some(legacy) = legacy {
-                let message = "`content` is used, and the older key `ai_say` is not".to_owned();
+                let message = bilingual!(
+                    problems.language,
+                    "用的是 `content`，旧的键 `ai_say` 不起作用",
+                    "`content` is used, and the older key `ai_say` is not"
+                );
                 fields.fault(legacy, rules::CONTENT_TWICE, "S-010", message, problems);
             }
             Some(content)
@@ -83,18 +102,25 @@ fn say(fields: &mut Fields<'_>, problems: &mut Problems) -> Say {
         (None, legacy) => legacy,
     };
     let text = match content.map(|content| &content.node().kind) {
-        Some(Kind::Text(text)) if !text.trim().is_empty() => text.clone(),
+        Some(Kind::Text(text)) if !text.trim().is_empty() => {
+            content.into_iter().for_each(|content| curly(fields, content, problems));
+            text.clone()
+        }
         _ => {
             match content {
                 Some(content) => {
                     let message = match &content.node().kind {
-                        Kind::Text(_) | Kind::Null => format!("`{}` is empty", content.entry.key),
-                        _ => format!("`{}` is a text, not {}", content.entry.key, content.node().what()),
+                        Kind::Text(_) | Kind::Null => {
+                            bilingual!(problems.language, "`{}` 是空的", "`{}` is empty", content.entry.key)
+                        }
+                        _ => no_text(content, problems),
                     };
                     fields.fault(content, rules::CONTENT_REQUIRED, "S-004", message, problems);
                 }
                 None => {
-                    let message = "`ai_say` has no `content`".to_owned();
+                    let message =
+                        bilingual!(problems.language, "`ai_say` 没有 `content`", "`ai_say` has no `content`");
+                    let message = message + &fields.meant(&["content", "content_template"], problems);
                     fields.missing("content", rules::CONTENT_REQUIRED, "S-004", message, problems);
                 }
             }
@@ -113,7 +139,9 @@ fn criteria(fields: &mut Fields<'_>, problems: &mut Problems) -> Criteria {
     let field = fields.take(&["exit_criteria"]).filter(|field| !field.node().is_null());
     let Some(field) = field else { return Criteria::default() };
     let path = fields.path_of(field);
-    let Some(mut own) = Fields::of(field.node(), path, ("`exit_criteria`", "S-007"), problems) else {
+    let Some(mut own) =
+        Fields::of(field.node(), path, (("`exit_criteria` ", "`exit_criteria`"), "S-007"), problems)
+    else {
         return Criteria::default();
     };
     let mut given = Map::new();
@@ -122,17 +150,45 @@ fn criteria(fields: &mut Fields<'_>, problems: &mut Problems) -> Criteria {
     {
         let Some(field) = own.take(&[name]) else { continue };
         let value = field.node().value();
+        if value.as_f64().is_some_and(|level| level > 0.0 && level < 1.0) {
+            let message = bilingual!(
+                problems.language,
+                "`{}` 的范围是 0 到 100，{} 一开始就会达到；是不是 {}？",
+                "`{}` is from 0 to 100, so {} is reached at once; did you mean {}?",
+                name,
+                value,
+                value.as_f64().unwrap_or_default() * 100.0
+            );
+            own.fault(field, rules::LEVEL_SCALE, row, message, problems);
+        }
         match &value {
             Value::Null if may_be_off => {}
             Value::Number(number) if number.as_f64().is_some_and(|level| (0.0..=100.0).contains(&level)) => {}
             Value::Number(_) => {
-                let message = format!("`{name}` is from 0 to 100, not {}", field.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`{}` 应在 0 到 100 之间，不是{}",
+                    "`{}` is from 0 to 100, not {}",
+                    name,
+                    problems.what(field.node())
+                );
                 own.fault(field, rules::FIELD_RANGE, row, message, problems);
                 continue;
             }
             _ => {
-                let off = if may_be_off { ", or null to switch the rule off" } else { "" };
-                let message = format!("`{name}` is a number from 0 to 100{off}, not {}", field.node().what());
+                let off = match (may_be_off, problems.language) {
+                    (false, _) => "",
+                    (true, Language::Zh) => "，或用 null 关闭这条规则",
+                    (true, Language::En) => ", or null to switch the rule off",
+                };
+                let message = bilingual!(
+                    problems.language,
+                    "`{}` 应是 0 到 100 的数字{}，不是{}",
+                    "`{}` is a number from 0 to 100{}, not {}",
+                    name,
+                    off,
+                    problems.what(field.node())
+                );
                 own.fault(field, rules::FIELD_TYPE, "S-008", message, problems);
                 continue;
             }
@@ -147,7 +203,12 @@ fn criteria(fields: &mut Fields<'_>, problems: &mut Problems) -> Criteria {
 
 /// Where a question, or what is to be thought about, is not given, the action loads all the same (S-011).
 fn incomplete(fields: &Fields<'_>, name: &str, problems: &mut Problems) {
-    let message = format!("without `{name}` the action cannot be carried out");
+    let message = bilingual!(
+        problems.language,
+        "没有 `{}`，动作无法执行",
+        "without `{}` the action cannot be carried out",
+        name
+    );
     fields.missing(name, rules::ACTION_INCOMPLETE, "S-011", message, problems);
 }
 
@@ -162,11 +223,16 @@ fn ask(fields: &mut Fields<'_>, problems: &mut Problems) -> Ask {
     let variable = variable.or_else(|| output(fields, problems).into_iter().next().map(|(name, _)| name));
     let variable = variable.filter(|name| !name.trim().is_empty());
     if variable.is_none() {
-        let message = "without `variable` the answer is not kept".to_owned();
+        let message = bilingual!(
+            problems.language,
+            "没有 `variable`，回答不会保存",
+            "without `variable` the answer is not kept"
+        );
         fields.missing("variable", rules::ACTION_INCOMPLETE, "S-011", message, problems);
     }
     Ask {
         question,
+        answer: answer::read(fields, problems),
         variable,
         max_rounds: fields.rounds(ASK_ROUNDS, problems),
         required: fields.flag("required", false, "S-011", problems),
@@ -195,8 +261,13 @@ fn output(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Stri
         _ => None,
     };
     let wrong = |node: &Node, problems: &mut Problems| {
-        let message =
-            format!("`{}` names variables with a description each, not {}", field.entry.key, node.what());
+        let message = bilingual!(
+            problems.language,
+            "`{}` 应列出变量和各自的说明，不是{}",
+            "`{}` names variables with a description each, not {}",
+            field.entry.key,
+            problems.what(node)
+        );
         problems.add(fields.path_of(field), node.spot, rules::FIELD_TYPE, "S-011", message);
     };
     let mut variables = Vec::new();

@@ -10,6 +10,7 @@ use yaml_edit::{Document, Mapping, Sequence, YamlNode};
 use super::node::parse;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::texts::Language;
 
 /// The text of a script, and changes of it.
 ///
@@ -115,7 +116,9 @@ pub fn edit(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> R
 }
 
 fn read(text: &str, limits: &Limits) -> Result<Value> {
-    parse(text, limits).map(|node| node.value()).map_err(|problem| Error::invalid(problem.report.message))
+    parse(text, limits, Language::En)
+        .map(|node| node.value())
+        .map_err(|problem| Error::invalid(problem.report.message))
 }
 
 fn steps(path: &str) -> Result<Vec<Step<'_>>> {

@@ -7,15 +7,34 @@ use super::node::{Entry, Kind, Node, object};
 use super::problem::Problem;
 use super::rules;
 use crate::finding::{Report, Rule, clip};
+use crate::texts::{Language, bilingual};
 
 /// Where faults are gathered.
 pub(super) struct Problems {
     pub(super) list: Vec<Problem>,
     /// Faults that may still be told.
     pub(super) room: usize,
+    /// The language they are told in.
+    pub(super) language: Language,
 }
 
+/// What a part of a script is called, in Chinese and in English.
+pub(super) type Noun = (&'static str, &'static str);
+
 impl Problems {
+    /// A part of a script in the language of the problems.
+    pub(super) fn noun(&self, (zh, en): Noun) -> &'static str {
+        match self.language {
+            Language::Zh => zh,
+            Language::En => en,
+        }
+    }
+
+    /// What a value is, in that language.
+    pub(super) fn what(&self, node: &Node) -> String {
+        node.what(self.language)
+    }
+
     pub(super) fn add(
         &mut self,
         path: String,
@@ -43,6 +62,49 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     pub(super) fn node(self) -> &'a Node {
         &self.entry.value
+    }
+}
+
+/// A text that stands in curly quotes as a whole, as if they were those of YAML.
+pub(super) fn curly(fields: &Fields<'_>, field: Field<'_>, problems: &mut Problems) {
+    let Kind::Text(text) = &field.node().kind else { return };
+    let is_curly = |c: char| matches!(c, '“' | '”' | '‘' | '’');
+    let inside = [('“', '”'), ('‘', '’')]
+        .iter()
+        .find_map(|(open, close)| text.trim().strip_prefix(*open)?.strip_suffix(*close));
+    if inside.is_some_and(|inside| !inside.contains(is_curly)) {
+        let message = bilingual!(
+            problems.language,
+            "`{}` 外面的弯引号会成为文本的一部分；YAML 的引号是直的，或者不用引号",
+            "the curly quotes around `{}` are part of its text; those of YAML are straight, or there are none",
+            clip(&field.entry.key, 80)
+        );
+        fields.fault(field, rules::QUOTES_CURLY, "S-001", message, problems);
+    }
+}
+
+/// A part lacks a field.
+fn lacks(what: Noun, name: &str, problems: &Problems) -> String {
+    bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(what), name)
+}
+
+/// A field should be a text.
+pub(super) fn no_text(field: Field<'_>, problems: &Problems) -> String {
+    let (key, what) = (clip(&field.entry.key, 80), problems.what(field.node()));
+    let message = bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, what);
+    match &field.node().kind {
+        // `{name}` alone is a map to YAML.
+        Kind::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
+            let name = clip(&entries[0].key, 80);
+            let quoted = bilingual!(
+                problems.language,
+                "；以 `{{` 开头的文本要加引号：`\"{{{}}}\"`",
+                "; a text that begins with `{{` stands in quotes: `\"{{{}}}\"`",
+                name
+            );
+            message + &quoted
+        }
+        _ => message,
     }
 }
 
@@ -82,11 +144,17 @@ impl<'a> Fields<'a> {
     pub(super) fn of(
         node: &'a Node,
         path: String,
-        (what, row): (&str, &'static str),
+        (what, row): (Noun, &'static str),
         problems: &mut Problems,
     ) -> Option<Fields<'a>> {
         let Kind::Map(entries) = &node.kind else {
-            let message = format!("{what} is a map of fields, not {}", node.what());
+            let message = bilingual!(
+                problems.language,
+                "{}应是由字段组成的映射，不是{}",
+                "{} is a map of fields, not {}",
+                problems.noun(what),
+                problems.what(node)
+            );
             problems.add(path, node.spot, rules::FIELD_TYPE, row, message);
             return None;
         };
@@ -104,7 +172,12 @@ impl<'a> Fields<'a> {
             }
             Kind::Null => {}
             _ => {
-                let message = format!("`config` is a map of fields, not {}", config.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`config` 应是由字段组成的映射，不是{}",
+                    "`config` is a map of fields, not {}",
+                    problems.what(config.node())
+                );
                 self.fault(config, rules::FIELD_TYPE, "S-011", message, problems);
             }
         }
@@ -157,32 +230,48 @@ impl<'a> Fields<'a> {
         problems.add(join(&self.path, name), self.spot, rule, row, message);
     }
 
+    /// A field that has almost one of these names, none of which is there, behind what is wrong; it is not told again. Empty
+    /// where there is none.
+    pub(super) fn meant(&mut self, names: &[&'static str], problems: &Problems) -> String {
+        let known = &self.known;
+        let meant = self.fields.iter_mut().find(|(field, taken)| {
+            let key = field.entry.key.as_str();
+            !taken && !CARRIED.contains(&key) && !known.contains(&key) && close(key, names).is_some()
+        });
+        let Some((field, taken)) = meant else { return String::new() };
+        *taken = true;
+        let key = clip(&field.entry.key, 80);
+        bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` meant to be it?", key)
+    }
+
     /// A text that must be there and not be blank, under one of these names.
     pub(super) fn name(
         &mut self,
-        what: &str,
+        what: Noun,
         names: &[&'static str],
         row: &'static str,
         problems: &mut Problems,
     ) -> Option<String> {
         let Some(field) = self.take(names) else {
-            let message = format!("{what} has no `{}`", names[0]);
+            let message = lacks(what, names[0], problems) + &self.meant(names, problems);
             self.missing(names[0], rules::FIELD_MISSING, row, message, problems);
             return None;
         };
+        curly(self, field, problems);
         let text = match &field.node().kind {
             Kind::Text(text) => text.clone(),
             // Names like 1 or true need no quotes.
             Kind::Number(number) => number.to_string(),
             Kind::Bool(flag) => flag.to_string(),
             _ => {
-                let message = format!("`{}` is a text, not {}", field.entry.key, field.node().what());
+                let message = no_text(field, problems);
                 self.fault(field, rules::FIELD_TYPE, row, message, problems);
                 return None;
             }
         };
         if text.trim().is_empty() {
-            let message = format!("`{}` is empty", field.entry.key);
+            let message =
+                bilingual!(problems.language, "`{}` 是空的", "`{}` is empty", clip(&field.entry.key, 80));
             self.fault(field, rules::FIELD_MISSING, row, message, problems);
             return None;
         }
@@ -197,10 +286,14 @@ impl<'a> Fields<'a> {
         problems: &mut Problems,
     ) -> Option<String> {
         let field = self.take(names).filter(|field| !field.node().is_null())?;
+        if field.entry.key != "condition" {
+            // What is wrong with a condition is told with it.
+            curly(self, field, problems);
+        }
         match &field.node().kind {
             Kind::Text(text) => Some(text.clone()),
             _ => {
-                let message = format!("`{}` is a text, not {}", field.entry.key, field.node().what());
+                let message = no_text(field, problems);
                 self.fault(field, rules::FIELD_TYPE, row, message, problems);
                 None
             }
@@ -219,7 +312,13 @@ impl<'a> Fields<'a> {
         match field.node().kind {
             Kind::Bool(flag) => flag,
             _ => {
-                let message = format!("`{name}` is true or false, not {}", field.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`{}` 应是 true 或 false，不是{}",
+                    "`{}` is true or false, not {}",
+                    name,
+                    problems.what(field.node())
+                );
                 self.fault(field, rules::FIELD_TYPE, row, message, problems);
                 default
             }
@@ -236,12 +335,22 @@ impl<'a> Fields<'a> {
         match given {
             Some(rounds @ 1..=20) => rounds as u32,
             Some(_) => {
-                let message = format!("`max_rounds` is from 1 to 20, not {}", field.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`max_rounds` 应在 1 到 20 之间，不是{}",
+                    "`max_rounds` is from 1 to 20, not {}",
+                    problems.what(field.node())
+                );
                 self.fault(field, rules::FIELD_RANGE, "S-006", message, problems);
                 default
             }
             None => {
-                let message = format!("`max_rounds` is a whole number, not {}", field.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`max_rounds` 应是整数，不是{}",
+                    "`max_rounds` is a whole number, not {}",
+                    problems.what(field.node())
+                );
                 self.fault(field, rules::FIELD_TYPE, "S-006", message, problems);
                 default
             }
@@ -251,14 +360,14 @@ impl<'a> Fields<'a> {
     /// The items of a list under one of these names; `None` when it is absent and need not be there, or is none.
     pub(super) fn list(
         &mut self,
-        what: Option<&str>,
+        what: Option<Noun>,
         names: &[&'static str],
         row: &'static str,
         problems: &mut Problems,
     ) -> Option<(String, &'a [Node])> {
         let Some(field) = self.take(names) else {
             if let Some(what) = what {
-                let message = format!("{what} has no `{}`", names[0]);
+                let message = lacks(what, names[0], problems) + &self.meant(names, problems);
                 self.missing(names[0], rules::FIELD_MISSING, row, message, problems);
             }
             return None;
@@ -267,7 +376,13 @@ impl<'a> Fields<'a> {
             Kind::List(items) => Some((self.path_of(field), items)),
             Kind::Null if what.is_none() => None,
             _ => {
-                let message = format!("`{}` is a list, not {}", field.entry.key, field.node().what());
+                let message = bilingual!(
+                    problems.language,
+                    "`{}` 应是列表，不是{}",
+                    "`{}` is a list, not {}",
+                    clip(&field.entry.key, 80),
+                    problems.what(field.node())
+                );
                 self.fault(field, rules::FIELD_TYPE, row, message, problems);
                 None
             }
@@ -288,8 +403,19 @@ impl<'a> Fields<'a> {
                 continue;
             }
             let message = match close(key, &self.known) {
-                Some(name) => format!("there is no field `{}`; did you mean `{name}`?", clip(key, 80)),
-                None => format!("there is no field `{}`; it is kept and not read", clip(key, 80)),
+                Some(name) => bilingual!(
+                    problems.language,
+                    "没有字段 `{}`；是不是 `{}`？",
+                    "there is no field `{}`; did you mean `{}`?",
+                    clip(key, 80),
+                    name
+                ),
+                None => bilingual!(
+                    problems.language,
+                    "没有字段 `{}`；它会保留，但不起作用",
+                    "there is no field `{}`; it is kept and not read",
+                    clip(key, 80)
+                ),
             };
             let spot = field.entry.spot;
             problems.add(self.path_of(*field), spot, rules::FIELD_UNKNOWN, "S-012", message);

@@ -6,7 +6,9 @@ use super::model::{Declared, Phase, Script, Session, Step};
 use super::node::{Kind, Node, parse};
 use super::problem::Problem;
 use super::rules;
+use crate::finding::clip;
 use crate::limits::Limits;
+use crate::texts::{Language, bilingual};
 
 /// What came of loading a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +28,14 @@ pub struct Loaded {
 /// Linear in the text. At most `limits.findings` problems are told.
 #[must_use]
 pub fn load(text: &str, limits: &Limits) -> Loaded {
-    let mut problems = Problems { list: Vec::new(), room: limits.findings.max(1) };
-    let script = match parse(text, limits) {
+    load_in(text, limits, Language::En)
+}
+
+/// As [`load`], with the problems in a language.
+#[must_use]
+pub fn load_in(text: &str, limits: &Limits, language: Language) -> Loaded {
+    let mut problems = Problems { list: Vec::new(), room: limits.findings.max(1), language };
+    let script = match parse(text, limits, language) {
         Ok(root) => script(&root, &mut problems),
         Err(problem) => {
             problems.list.push(*problem);
@@ -41,7 +49,7 @@ pub fn load(text: &str, limits: &Limits) -> Loaded {
 }
 
 fn script(root: &Node, problems: &mut Problems) -> Option<Script> {
-    let mut fields = Fields::of(root, String::new(), ("a script", "S-001"), problems)?;
+    let mut fields = Fields::of(root, String::new(), (("脚本", "a script"), "S-001"), problems)?;
     let sessions = sessions(&mut fields, problems);
     Some(Script { sessions, more: fields.rest(problems) })
 }
@@ -51,10 +59,21 @@ fn sessions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Session> {
     let flat = fields.take(&["session"]);
     if let Some(flat) = flat {
         let path = fields.path_of(flat);
+        if let Kind::List(items) = &flat.node().kind {
+            // What is meant is the list of the other layout.
+            let message = bilingual!(
+                problems.language,
+                "会话的列表应写在 `sessions` 下，不是 `session`",
+                "a list of sessions stands under `sessions`, not under `session`"
+            );
+            fields.fault(flat, rules::FIELD_TYPE, "S-001", message, problems);
+            return each(items, &path, problems, session);
+        }
         fields.take(&["sessions"]);
         return session(flat.node(), path, problems).into_iter().collect();
     }
-    let Some((path, items)) = fields.list(Some("a script"), &["sessions"], "S-001", problems) else {
+    let Some((path, items)) = fields.list(Some(("脚本", "a script")), &["sessions"], "S-001", problems)
+    else {
         return Vec::new();
     };
     if items.is_empty() {
@@ -63,13 +82,18 @@ fn sessions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Session> {
             fields.spot,
             rules::FIELD_MISSING,
             "S-001",
-            "`sessions` is empty".to_owned(),
+            bilingual!(problems.language, "`sessions` 是空的", "`sessions` is empty"),
         );
     }
     let sessions = each(items, &path, problems, session);
     let names = sessions.iter().map(|session| (session.session.as_str(), session.spot));
     for (index, (name, spot)) in twice(names) {
-        let message = format!("there is a session `{name}` already; this one cannot be chosen by its name");
+        let message = bilingual!(
+            problems.language,
+            "已经有名为 `{}` 的会话；这一个不能按名称选择",
+            "there is a session `{}` already; this one cannot be chosen by its name",
+            clip(name, 80)
+        );
         problems.add(format!("{path}[{index}].session"), spot, rules::NAME_TWICE, "S-001", message);
     }
     sessions
@@ -93,11 +117,15 @@ fn twice<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usize, (&'a s
 }
 
 fn session(node: &Node, path: String, problems: &mut Problems) -> Option<Session> {
-    let mut fields = Fields::of(node, path, ("a session", "S-001"), problems)?;
-    let name =
-        fields.name("a session", &["session", "session_name", "name", "session_id"], "S-001", problems);
+    let mut fields = Fields::of(node, path, (("会话", "a session"), "S-001"), problems)?;
+    let name = fields.name(
+        ("会话", "a session"),
+        &["session", "session_name", "name", "session_id"],
+        "S-001",
+        problems,
+    );
     let declare = declare(&mut fields, problems);
-    let phases = fields.list(Some("a session"), &["phases"], "S-001", problems);
+    let phases = fields.list(Some(("会话", "a session")), &["phases"], "S-001", problems);
     let phases = phases.map(|(path, items)| each(items, &path, problems, phase));
     let spot = fields.spot;
     let more = fields.rest(problems);
@@ -111,10 +139,11 @@ fn session(node: &Node, path: String, problems: &mut Problems) -> Option<Session
 }
 
 fn phase(node: &Node, path: String, problems: &mut Problems) -> Option<Phase> {
-    let mut fields = Fields::of(node, path, ("a phase", "S-001"), problems)?;
-    let name = fields.name("a phase", &["phase", "phase_name", "name", "phase_id"], "S-001", problems);
+    let mut fields = Fields::of(node, path, (("阶段", "a phase"), "S-001"), problems)?;
+    let name =
+        fields.name(("阶段", "a phase"), &["phase", "phase_name", "name", "phase_id"], "S-001", problems);
     let declare = declare(&mut fields, problems);
-    let steps = fields.list(Some("a phase"), &["steps", "topics"], "S-001", problems);
+    let steps = fields.list(Some(("阶段", "a phase")), &["steps", "topics"], "S-001", problems);
     let steps = steps.map(|(path, items)| each(items, &path, problems, step));
     let spot = fields.spot;
     let more = fields.rest(problems);
@@ -122,10 +151,19 @@ fn phase(node: &Node, path: String, problems: &mut Problems) -> Option<Phase> {
 }
 
 fn step(node: &Node, path: String, problems: &mut Problems) -> Option<Step> {
-    let mut fields = Fields::of(node, path, ("a step", "S-001"), problems)?;
-    let topic = fields.name("a step", &["topic", "topic_name", "name", "topic_id"], "S-001", problems);
+    let mut fields = Fields::of(node, path, (("步骤", "a step"), "S-001"), problems)?;
+    let topic =
+        fields.name(("步骤", "a step"), &["topic", "topic_name", "name", "topic_id"], "S-001", problems);
     let declare = declare(&mut fields, problems);
-    let actions = fields.list(Some("a step"), &["actions"], "S-001", problems);
+    let actions = fields.list(Some(("步骤", "a step")), &["actions"], "S-001", problems);
+    if let Some((path, [])) = &actions {
+        let message = bilingual!(
+            problems.language,
+            "`actions` 是空的，这一步什么也不做",
+            "`actions` is empty, so the step does nothing"
+        );
+        problems.add(path.clone(), fields.spot, rules::ACTIONS_EMPTY, "S-001", message);
+    }
     let actions = actions.map(|(path, items)| each(items, &path, problems, action::read));
     let spot = fields.spot;
     let more = fields.rest(problems);
@@ -138,15 +176,20 @@ fn declare(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Declared> {
     let declared = each(items, &path, problems, declared);
     let names = declared.iter().map(|declared| (declared.var.as_str(), declared.spot));
     for (index, (name, spot)) in twice(names).into_iter().filter(|(_, (name, _))| !name.is_empty()) {
-        let message = format!("`{name}` is declared already; the last value counts");
+        let message = bilingual!(
+            problems.language,
+            "`{}` 已经声明过；以最后的值为准",
+            "`{}` is declared already; the last value counts",
+            clip(name, 80)
+        );
         problems.add(join(&format!("{path}[{index}]"), "var"), spot, rules::NAME_TWICE, "S-002", message);
     }
     declared
 }
 
 fn declared(node: &Node, path: String, problems: &mut Problems) -> Option<Declared> {
-    let mut fields = Fields::of(node, path, ("a declaration", "S-002"), problems)?;
-    let var = fields.name("a declaration", &["var"], "S-002", problems);
+    let mut fields = Fields::of(node, path, (("变量声明", "a declaration"), "S-002"), problems)?;
+    let var = fields.name(("变量声明", "a declaration"), &["var"], "S-002", problems);
     let value = fields.take(&["value"]).map(|field| field.node());
     let value = match value.map(|node| &node.kind) {
         None | Some(Kind::Null) => serde_json::Value::Null,

@@ -28,6 +28,8 @@
 //! What does not belong here: templates, which `dialogue` holds a script against, and running anything.
 
 mod action;
+mod answer;
+mod complaint;
 mod edit;
 mod fields;
 mod load;
@@ -36,8 +38,9 @@ mod node;
 mod problem;
 pub(crate) mod rules;
 
+pub use answer::{AnswerForm, AnswerKind, date};
 pub use edit::{Editor, edit};
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_in};
 pub use model::{
     Action, ActionKind, Ask, ClientAction, ClientKind, Declared, Phase, Say, Script, Session, Spot, Step,
     Think,

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::answer::AnswerForm;
 use crate::exit::Criteria;
 use crate::span::{Place, Span};
 
@@ -136,6 +137,8 @@ pub struct Say {
 pub struct Ask {
     /// What is asked; may hold variables.
     pub question: Option<String>,
+    /// What the answer has to be.
+    pub answer: AnswerForm,
     /// The variable that takes the answer.
     pub variable: Option<String>,
     /// Rounds after which it is over in any case, 3 if not given.

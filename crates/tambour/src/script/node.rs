@@ -6,14 +6,16 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::MergeKeyPolicy;
-use serde_saphyr::{Error as YamlError, Location, Spanned};
+use serde_saphyr::{Location, Spanned};
 
+use super::complaint;
 use super::model::Spot;
 use super::problem::Problem;
 use super::rules;
 use crate::finding::{Report, clip};
 use crate::limits::Limits;
 use crate::span::Place;
+use crate::texts::{Language, bilingual};
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -48,14 +50,19 @@ const ALIASES: usize = 0;
 ///
 /// # Errors
 /// It is not YAML, or beyond a limit.
-pub(super) fn parse(text: &str, limits: &Limits) -> Result<Node, Box<Problem>> {
+pub(super) fn parse(text: &str, limits: &Limits, language: Language) -> Result<Node, Box<Problem>> {
     if text.len() > limits.input {
-        let message = format!("the script is longer than `limits.input`, {} bytes", limits.input);
+        let message = bilingual!(
+            language,
+            "脚本超过了 `limits.input`（{} 字节）",
+            "the script is longer than `limits.input`, {} bytes",
+            limits.input
+        );
         let report = Report::new(rules::LIMIT_EXCEEDED, Place::START, 0, message);
         return Err(Box::new(Problem::new("", report)));
     }
     serde_saphyr::from_str_with_options(text, options(limits))
-        .map_err(|error| Box::new(complaint(text, &error)))
+        .map_err(|error| Box::new(complaint::of(text, &error, language)))
 }
 
 fn options(limits: &Limits) -> serde_saphyr::Options {
@@ -81,46 +88,6 @@ fn options(limits: &Limits) -> serde_saphyr::Options {
 /// Levels of nesting: reading takes the stack.
 const DEPTH: usize = 64;
 
-fn complaint(text: &str, error: &YamlError) -> Problem {
-    let error = error.without_snippet();
-    let said = error.to_string();
-    // The place is told beside the message.
-    let said = said.split(" at line ").next().unwrap_or_default();
-    let place = error.location().map_or(Place::START, |location| place(text, &location));
-    let message = match () {
-        () if said.contains("lias") || said.contains("nchor") => {
-            Some("anchors and aliases are not taken in scripts; write the value out")
-        }
-        () if said.contains("Documents") => {
-            Some("a script is one document; this is the beginning of another")
-        }
-        () => None,
-    };
-    let (rule, message) = match (message, error) {
-        (Some(message), _) => (rules::YAML_INVALID, message.to_owned()),
-        (None, YamlError::Budget { .. }) => {
-            (rules::LIMIT_EXCEEDED, format!("the script is beyond a limit: {}", clip(said, 200)))
-        }
-        (None, _) => (rules::YAML_INVALID, format!("not YAML: {}", clip(said, 300))),
-    };
-    Problem::new("", Report::new(rule, place, place.offset, message))
-}
-
-/// The place at a location; where it has no offset, that of its line and column.
-fn place(text: &str, location: &Location) -> Place {
-    let (line, column) = (location.line().max(1), location.column().max(1));
-    let offset =
-        location.span().byte_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or_else(|| {
-            let mut lines = text.split_inclusive('\n');
-            let skip = usize::try_from(line).unwrap_or(usize::MAX) - 1;
-            let start: usize = lines.by_ref().take(skip).map(str::len).sum();
-            let within = lines.next().unwrap_or_default().chars().map(char::len_utf8);
-            start + within.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
-        });
-    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    Place { offset: offset.min(text.len()), line: number(line), column: number(column) }
-}
-
 fn spot(location: &Location) -> Spot {
     let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let byte = |byte: Option<u64>| byte.and_then(|byte| usize::try_from(byte).ok()).unwrap_or_default();
@@ -132,14 +99,14 @@ fn spot(location: &Location) -> Spot {
 
 impl Node {
     /// What it is, for messages.
-    pub(super) fn what(&self) -> String {
+    pub(super) fn what(&self, language: Language) -> String {
         match &self.kind {
-            Kind::Null => "nothing".to_owned(),
+            Kind::Null => bilingual!(language, "空值", "nothing"),
             Kind::Bool(flag) => flag.to_string(),
             Kind::Number(number) => number.to_string(),
-            Kind::Text(text) => format!("the text {:?}", clip(text, 40)),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            Kind::Text(text) => bilingual!(language, "文本 {:?}", "the text {:?}", clip(text, 40)),
+            Kind::List(_) => bilingual!(language, "列表", "a list"),
+            Kind::Map(_) => bilingual!(language, "映射", "a map"),
         }
     }
 

@@ -8,18 +8,21 @@ use super::SqliteStore;
 use super::commit::{begin, end};
 use super::kept::delete_naming;
 use crate::fail;
-use crate::store::{Deletion, DialogueRow, Dialogues, Once, Page, Progress, Repeat, Retention, StoreError};
+use crate::store::{
+    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, Once, Page, Progress, Repeat, Retention,
+    StoreError,
+};
 
 #[async_trait]
 impl Dialogues for SqliteStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
         let query = sqlx::query(
-            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state) \
-             values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session) \
+             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         );
         let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
         let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
-        query.bind(&row.state).execute(self.pool()).await?;
+        query.bind(&row.state).bind(&row.session).execute(self.pool()).await?;
         Ok(())
     }
 
@@ -33,6 +36,7 @@ impl Dialogues for SqliteStore {
     async fn dialogues(
         &self,
         owner: &str,
+        filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError> {
@@ -40,11 +44,13 @@ impl Dialogues for SqliteStore {
         let query = sqlx::query_as(
             "select * from dialogues where owner = ?1 \
              and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
-             order by number desc limit ?3",
+             and script_id = coalesce(?4, script_id) and status = coalesce(?5, status) \
+             and (?6 is null or session = ?6) order by number desc limit ?3",
         );
         let most = i64::from(limit) + 1;
-        let mut rows: Vec<DialogueRow> =
-            query.bind(owner).bind(after).bind(most).fetch_all(self.pool()).await?;
+        let query = query.bind(owner).bind(after).bind(most);
+        let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
+        let mut rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
         let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
         if more {
             rows.pop();
@@ -74,18 +80,14 @@ impl Dialogues for SqliteStore {
         Ok(())
     }
 
-    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
-        let mut written = update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await;
-        if let (Ok(()), Some(record)) = (&written, record) {
-            // One that was deleted meanwhile leaves nothing behind.
-            let query = sqlx::query(
-                "insert into rounds (dialogue_id, record) select ?1, ?2 \
-                 where exists (select 1 from dialogues where id = ?1)",
-            );
-            written = query.bind(&row.id).bind(record).execute(&mut *connection).await.map(|_| ());
-        }
+        let written = async {
+            update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            record(&mut connection, &row.id, records).await
+        };
+        let written = written.await;
         fail::point("dialogue.step");
         end(&mut connection, written).await?;
         fail::point("dialogue.stepped");
@@ -155,8 +157,9 @@ pub(super) async fn progress(
     id: &str,
     progress: &Progress,
 ) -> sqlx::Result<()> {
-    let Progress { status, state, changed, once } = progress;
+    let Progress { status, state, changed, records, once } = progress;
     update(connection, id, (state, status, changed)).await?;
+    record(connection, id, records).await?;
     match once {
         Some((once, answer)) => once.note(connection, id, Some(answer)).await,
         None => Ok(()),
@@ -171,6 +174,26 @@ async fn update(
 ) -> sqlx::Result<()> {
     let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
     query.bind(state).bind(status).bind(changed).bind(id).execute(connection).await?;
+    Ok(())
+}
+
+/// Stores records of calls. A dialogue that was deleted meanwhile gets none.
+async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallRecord]) -> sqlx::Result<()> {
+    for record in records {
+        let (statement, record) = match record {
+            CallRecord::New(record) => (
+                "insert into rounds (dialogue_id, record) select ?1, ?2 \
+                 where exists (select 1 from dialogues where id = ?1)",
+                record,
+            ),
+            CallRecord::Over(record) => (
+                "update rounds set record = ?2 \
+                 where number = (select max(number) from rounds where dialogue_id = ?1)",
+                record,
+            ),
+        };
+        sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
+    }
     Ok(())
 }
 
@@ -202,6 +225,7 @@ impl FromRow<'_, SqliteRow> for DialogueRow {
             changed: row.try_get("changed")?,
             script_id: row.try_get("script_id")?,
             version: row.try_get("version")?,
+            session: row.try_get::<Option<String>, _>("session")?.unwrap_or_default(),
             script: row.try_get("script")?,
             status: row.try_get("status")?,
             state: row.try_get("state")?,

@@ -2,9 +2,11 @@
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
+use tambour::limits::Limits;
+use tambour::script::load;
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 13] = [
+const MIGRATIONS: [(i64, &str, &str); 14] = [
     (1, "start", include_str!("../../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../../migrations/0003_journal.sql")),
@@ -18,6 +20,7 @@ const MIGRATIONS: [(i64, &str, &str); 13] = [
     (13, "quotas", include_str!("../../../migrations/0013_quotas.sql")),
     (15, "segments", include_str!("../../../migrations/0015_segments.sql")),
     (16, "turns", include_str!("../../../migrations/0016_turns.sql")),
+    (17, "sessions", include_str!("../../../migrations/0017_sessions.sql")),
 ];
 
 /// Runs those that the database has not seen.
@@ -26,6 +29,30 @@ pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
         Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
     };
     Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
+}
+
+/// Dialogues of before have no session by its name: it is looked up in their scripts, once.
+pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
+    loop {
+        let query = "select id, script, state from dialogues where session is null limit 100";
+        let unnamed: Vec<(String, String, String)> = sqlx::query_as(query).fetch_all(pool).await?;
+        if unnamed.is_empty() {
+            return Ok(());
+        }
+        for (id, script, state) in unnamed {
+            let name = session(&script, &state).unwrap_or_default();
+            let query = sqlx::query("update dialogues set session = ? where id = ?");
+            query.bind(name).bind(id).execute(pool).await?;
+        }
+    }
+}
+
+/// The name of the session that a dialogue runs.
+fn session(script: &str, state: &str) -> Option<String> {
+    let script = load(script, &Limits::default()).script?;
+    let state: serde_json::Value = serde_json::from_str(state).ok()?;
+    let index = usize::try_from(state["session"].as_u64()?).ok()?;
+    Some(script.sessions.get(index)?.session.clone())
 }
 
 /// Databases of before do not give room back, and keep what was deleted: they are written anew, once.

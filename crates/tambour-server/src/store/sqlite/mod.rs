@@ -116,6 +116,7 @@ impl SqliteStore {
         }
         let pool = pool(file, durable).await?;
         migrations::run(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
+        migrations::name_sessions(&pool).await?;
         migrations::vacuum(&pool).await?;
         let folder = file.with_extension("journal");
         let Replay { next, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;

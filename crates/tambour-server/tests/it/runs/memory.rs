@@ -10,9 +10,9 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
-    Acquired, Answers, Appending, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow,
-    Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Page, Repeat, Repeats,
-    Retention, RunEnd, RunKind, Sent, StoreError, Turn, Written,
+    Acquired, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
+    DialogueFilter, DialogueRow, Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once,
+    Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,19 @@ impl Data {
             self.messages.values().filter(|message| message.row.conversation_id == conversation).collect();
         of.sort_unstable_by_key(|message| message.number());
         of
+    }
+
+    /// Stores records of calls of a dialogue.
+    fn record(&mut self, dialogue: &str, records: &[CallRecord]) {
+        for record in records {
+            match record {
+                CallRecord::New(record) => self.rounds.push((dialogue.to_owned(), record.clone())),
+                CallRecord::Over(record) => {
+                    let last = self.rounds.iter_mut().rev().find(|(of, _)| of == dialogue);
+                    last.into_iter().for_each(|(_, last)| record.clone_into(last));
+                }
+            }
+        }
     }
 
     /// Notes that an input has been taken, or its answer.
@@ -203,6 +216,7 @@ impl Lease for MemoryLease {
         {
             let (status, state, changed) = (progress.status, progress.state, progress.changed);
             *dialogue = DialogueRow { status, state, changed, ..dialogue.clone() };
+            data.record(id, &progress.records);
             if let Some((once, answer)) = &progress.once {
                 data.note(id, once, Some(answer));
             }
@@ -534,11 +548,18 @@ impl Dialogues for Memory {
     async fn dialogues(
         &self,
         owner: &str,
+        filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError> {
         let data = self.data();
-        let of_owner = data.dialogues.values().filter(|row| row.owner == owner);
+        let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
+        let of_owner = data.dialogues.values().filter(|row| {
+            row.owner == owner
+                && fits(filter.script_id, &row.script_id)
+                && fits(filter.session, &row.session)
+                && fits(filter.status, &row.status)
+        });
         let mut rows: Vec<DialogueRow> =
             of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
         let more = rows.len() > limit as usize;
@@ -557,11 +578,11 @@ impl Dialogues for Memory {
         Ok(())
     }
 
-    async fn step_dialogue(&self, row: &DialogueRow, record: Option<&str>) -> Result<(), StoreError> {
+    async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
         *known = row.clone();
-        data.rounds.extend(record.map(|record| (row.id.clone(), record.to_owned())));
+        data.record(&row.id, records);
         Ok(())
     }
 

@@ -14,9 +14,9 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tambour::state::{Attached, Operation};
 use tambour_server::store::{
-    Acquired, Answers, Batch, Claim, ConversationRow, Conversations, Deletion, DialogueRow, Dialogues, Kept,
-    Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeat, Repeats, Retention,
-    RunEnd, RunKind, Sent, Update, Usage, Written,
+    Acquired, Answers, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion, DialogueRow,
+    Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeat,
+    Repeats, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
 };
 
 use crate::server::within;
@@ -614,6 +614,7 @@ async fn dialogue(store: &dyn Runs) {
         changed: "2026-01-01T00:00:00.000Z".to_owned(),
         script_id: "script".to_owned(),
         version: 1,
+        session: "s".to_owned(),
         script: String::new(),
         status: "active".to_owned(),
         state: "0".to_owned(),
@@ -645,6 +646,7 @@ fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
         status: "completed".to_owned(),
         state: state.to_owned(),
         changed: "2026-01-02T00:00:00.000Z".to_owned(),
+        records: vec![CallRecord::Over(format!("over {state}"))],
         once: Some((once(turn), state.to_owned())),
     };
     let outcome =
@@ -657,6 +659,17 @@ async fn standing(store: &dyn Runs) -> (String, Option<String>) {
     let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
     let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
     (row.state, kept.map(|kept| kept.answer))
+}
+
+/// Stores the record of a call that begins.
+async fn asked(store: &dyn Runs) {
+    let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
+    store.step_dialogue(&row, &[CallRecord::New("running".to_owned())]).await.unwrap();
+}
+
+/// Records of calls of the dialogue.
+async fn records(store: &dyn Runs) -> Vec<String> {
+    store.rounds(DIALOGUE, 0, 10).await.unwrap().into_iter().map(|(_, record)| record).collect()
 }
 
 async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
@@ -693,18 +706,22 @@ async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Backend>() {
     let end = RunEnd { outcome: Outcome { progress: None, ..end.outcome }, ..end };
     assert_eq!(lease.finish(end).await, Written::Stored);
     assert_eq!(standing(&*store).await, ("0".to_owned(), None));
-    // Readers of the end see the dialogue as it left it, a crash right behind it or not.
+    // Readers of the end see the dialogue as it left it and the record of its call, a crash right behind it or not.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
+    asked(&*store).await;
     let end = end_of_turn(lease.next(), "turn_2", "2");
     assert_eq!(lease.finish(end).await, Written::Stored);
     assert_eq!(standing(&*store).await, ("2".to_owned(), Some("2".to_owned())));
+    assert_eq!(records(&*store).await, ["over 2"]);
     let mut lease = begin(&*store, new_turn("turn_3")).await;
+    asked(&*store).await;
     let end = end_of_turn(lease.next(), "turn_3", "3");
     assert_eq!(lease.finish(end).await, Written::Stored);
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();
     assert_eq!(standing(&*store).await, ("3".to_owned(), Some("3".to_owned())));
+    assert_eq!(records(&*store).await, ["over 2", "over 3"]);
     let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
     assert_eq!((kept.turn.as_deref(), kept.status), (Some("turn_3"), 200));
     assert!(store.abandoned().await.unwrap().is_empty());

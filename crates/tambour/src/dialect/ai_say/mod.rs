@@ -33,7 +33,7 @@ use crate::options::Options;
 use crate::span::Place;
 
 pub(crate) use fields::flag;
-pub(crate) use options::{answers_have, roles};
+pub(crate) use options::{answers_have, role, roles};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {
@@ -83,8 +83,9 @@ impl AiSay {
             out.report(report(rules::TRUNCATED, "the answer is cut before its first field", "fallback text"));
             return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
         }
-        if text.is_empty() || placeholder::is_placeholder(text) {
-            if !text.is_empty() {
+        let copied = placeholder::is_placeholder(text);
+        if copied || placeholder::is_hollow(text) {
+            if copied {
                 let message = "the reply is a placeholder of the instructions";
                 out.report(report(rules::PLACEHOLDER_COPIED, message, "not taken"));
             }

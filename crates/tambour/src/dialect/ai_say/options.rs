@@ -29,7 +29,7 @@ pub(super) fn default_role(options: &Options) -> &'static str {
 }
 
 /// The key of the message.
-pub(super) fn role(options: &Options) -> String {
+pub(crate) fn role(options: &Options) -> String {
     options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
 }
 

@@ -1,22 +1,60 @@
 //! Placeholders of the instructions' template, which small models copy instead of filling them in.
 
+use serde_json::Value;
+
 /// The placeholders, without the dots that some end with.
-const PLACEHOLDERS: [(&str, bool); 5] = [
+const PLACEHOLDERS: [(&str, bool); 9] = [
+    ("", true),
     ("0-100", false),
     ("true|false", false),
     ("你的回复内容", true),
     ("评估理由", true),
     ("退出或继续的原因", true),
+    ("your reply", true),
+    ("why you judged so", true),
+    ("why to end or to go on", true),
 ];
 
 /// How the dots are written.
-const DOTS: [&str; 3] = ["...", "…", "……"];
+const DOTS: [&str; 4] = ["...", "…", "……", "......"];
 
 /// Whether a text is a placeholder that nobody filled in.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     all().any(|(start, end)| text.strip_prefix(start) == Some(end))
 }
+
+/// Whether a text is JSON that holds no text and no number, in a fence or not: `null`, `""`, `[]`, `{}` and what is made of
+/// them.
+pub(super) fn is_hollow(text: &str) -> bool {
+    fn hollow(value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => true,
+            Value::Number(_) => false,
+            Value::String(text) => text.trim().is_empty() || is_placeholder(text),
+            Value::Array(items) => items.iter().all(hollow),
+            Value::Object(fields) => fields.iter().all(|(_, value)| hollow(value)),
+        }
+    }
+    let text = unfenced(text.trim());
+    // What is hollow is short: a long text is not read for it.
+    text.is_empty() || text.len() <= HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
+}
+
+/// What stands in a fence that is all of a text.
+fn unfenced(text: &str) -> &str {
+    let Some(sign) = ['`', '~'].into_iter().find(|sign| text.starts_with(&String::from(*sign).repeat(3)))
+    else {
+        return text;
+    };
+    match text.split_once('\n') {
+        Some((_, inside)) => inside.trim_end().trim_end_matches(sign).trim(),
+        None => text.trim_matches(sign),
+    }
+}
+
+/// Bytes of JSON that is looked at for being hollow.
+const HOLLOW: usize = 4 << 10;
 
 /// Whether a text without white space in front may become a placeholder when more of it arrives.
 pub(super) fn may_become(text: &str) -> bool {

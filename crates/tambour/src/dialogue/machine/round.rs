@@ -8,6 +8,7 @@ use super::{ASSISTANT, Env, USER};
 use crate::event::{ExitDecision, Failure};
 use crate::exit;
 use crate::script::{Action, ActionKind, Ask, Say};
+use crate::texts::{Language, bilingual};
 
 impl Dialogue {
     /// A round of `ai_say` was answered.
@@ -21,14 +22,15 @@ impl Dialogue {
         let status = exit::status(decision.should_exit, say.require_acknowledgment, replied);
         self.say(ASSISTANT, message);
         if let Some(action) = self.action(env.script) {
-            self.answered(Some(message), action, Some(&decision));
+            self.answered(Some(message), action, Some((&decision, &answer.assessment)));
         }
         match status {
             exit::Status::Completed => self.done(!say.require_acknowledgment),
             exit::Status::AwaitingAck => self.wait_for(Stage::Acknowledgement),
             _ => self.wait_for(Stage::User),
         }
-        Replied { exit_decision: Some(decision), ..Replied::default() }
+        let assessment = Some(answer.assessment.told());
+        Replied { exit_decision: Some(decision), assessment, ..Replied::default() }
     }
 
     /// A round of `ai_ask` was answered.
@@ -38,6 +40,7 @@ impl Dialogue {
         value: Option<&Value>,
         message: &str,
         action: &Action,
+        language: Language,
     ) -> Replied {
         let Some(running) = &mut self.running else { return Replied::default() };
         running.round += 1;
@@ -53,7 +56,13 @@ impl Dialogue {
             return came;
         }
         if value.is_none() && ask.required {
-            let message = format!("`{}` got no answer in {} rounds", action.path, ask.max_rounds);
+            let message = bilingual!(
+                language,
+                "`{}` 问了 {} 轮仍没有得到回答",
+                "`{}` got no answer in {} rounds",
+                action.path,
+                ask.max_rounds
+            );
             self.fails(Failure { code: "answer_missing".into(), message, retryable: false });
             return came;
         }
@@ -71,7 +80,7 @@ impl Dialogue {
         &mut self,
         message: Option<&str>,
         action: &Action,
-        decision: Option<&ExitDecision>,
+        decided: Option<(&ExitDecision, &exit::Assessment)>,
     ) {
         let max_rounds = match &action.kind {
             ActionKind::Say(say) => Some(say.max_rounds),
@@ -88,8 +97,8 @@ impl Dialogue {
             action_type: action.type_name().to_owned(),
             current_round: self.current_round(),
             max_rounds,
-            assessment: decision.map(|decision| decision.assessment.clone()),
-            exit_decision: decision.cloned(),
+            assessment: decided.map(|(_, assessment)| assessment.told()),
+            exit_decision: decided.map(|(decision, _)| decision.clone()),
         });
     }
 }

@@ -12,6 +12,7 @@ use crate::dialogue::turn::ClientRequest;
 use crate::event::{Extension, Request};
 use crate::prompt::template::{self, system_values};
 use crate::script::{Action, ActionKind, ClientAction, Script};
+use crate::texts::{Language, bilingual};
 
 impl Dialogue {
     /// The action at the place, if there is one.
@@ -49,7 +50,7 @@ impl Dialogue {
             let moment = Moment { action, round: self.current_round() + 1, variables: &variables };
             self.follow(env.hooks.before(&moment));
         }
-        self.wait_for(Stage::Model { attempt: 0 });
+        self.wait_for(Stage::Model { attempt: 0, because: None });
     }
 
     /// The next action whose condition holds, from the place on; the variables of its phase and step are there then.
@@ -64,7 +65,7 @@ impl Dialogue {
                     self.scopes.step = declared(&step.declare);
                 }
                 while let Some(action) = step.actions.get(self.at.action) {
-                    if self.holds(action) {
+                    if self.holds(action, env.settings.texts.language) {
                         return Some(action);
                     }
                     self.at.action += 1;
@@ -78,10 +79,17 @@ impl Dialogue {
     }
 
     /// Whether the condition of an action holds; what is wrong with it is a notice.
-    pub(super) fn holds(&mut self, action: &Action) -> bool {
+    pub(super) fn holds(&mut self, action: &Action, language: Language) -> bool {
         let Some(condition) = &action.condition else { return true };
-        condition::holds(condition, &self.scopes.visible()).unwrap_or_else(|why| {
-            let message = format!("the condition of `{}` counts as false: {why}", action.path);
+        condition::holds(condition, &self.scopes.visible(), language).unwrap_or_else(|why| {
+            let path = &action.path;
+            let message = bilingual!(
+                language,
+                "`{}` 的条件按不成立处理：{}",
+                "the condition of `{}` counts as false: {}",
+                path,
+                why
+            );
             self.notice("condition_invalid", message);
             false
         })

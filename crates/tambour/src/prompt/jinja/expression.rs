@@ -4,7 +4,8 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value};
 
-use super::rewrite::{Rewritten, rewrite_expression};
+use super::rewrite::{Rewritten, rewrite_comparing, rewrite_expression};
+use super::typed::{self, Mismatch};
 use super::{builtins, flat, operators, source, text};
 use crate::error::{Error, Location, Result};
 
@@ -44,26 +45,47 @@ fn environment() -> Environment<'static> {
 /// It is no expression, works on values that it cannot, uses a variable that is not there (code `variable_undefined`), or takes
 /// too many steps; with the place.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
+    come(expression, variables, false).map_err(|broken| broken.error)
+}
+
+/// Why an expression comes to nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Broken {
+    /// In words, with the place.
+    pub error: Error,
+    /// The values of different types that it compares, if it was that.
+    pub mismatch: Option<Mismatch>,
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Broken {
+        Broken { error, mismatch: None }
+    }
+}
+
+/// The value of an expression; `typed` where only values of one type are compared.
+fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::result::Result<Value, Broken> {
     if expression.len() > LENGTH {
-        return Err(
-            Error::invalid(format!("an expression has at most {LENGTH} bytes")).coded("limit_exceeded")
-        );
+        let error = Error::invalid(format!("an expression has at most {LENGTH} bytes"));
+        return Err(error.coded("limit_exceeded").into());
     }
     // Longer chains would nest too deeply in the engine.
     if source::tokens(expression, 0..expression.len()).len() > TOKENS {
-        return Err(
-            Error::invalid(format!("an expression has at most {TOKENS} parts")).coded("limit_exceeded")
-        );
+        let error = Error::invalid(format!("an expression has at most {TOKENS} parts"));
+        return Err(error.coded("limit_exceeded").into());
     }
-    let env = environment();
-    let Some(rewritten) = rewrite_expression(expression) else {
+    let mut env = environment();
+    if typed {
+        typed::register(&mut env);
+    }
+    let rewritten = if typed { rewrite_comparing(expression) } else { rewrite_expression(expression) };
+    let Some(rewritten) = rewritten else {
         // The engine says what is wrong with it.
         env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
-        return Err(Error::invalid(format!(
-            "`{}` cannot be read as an expression",
-            crate::finding::clip(expression, 60)
-        ))
-        .coded("expression_invalid"));
+        let clipped = crate::finding::clip(expression, 60);
+        let error = Error::invalid(format!("`{clipped}` cannot be read as an expression"));
+        return Err(error.coded("expression_invalid").into());
     };
     // What it comes to is gone through and paid for before it is taken out.
     let paid = format!("{BEFORE}{}){AFTER}", rewritten.text);
@@ -74,7 +96,15 @@ pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Valu
             true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
             false => text::json(&value),
         });
-    value.map_err(|error| fault(expression, &error, Some(&rewritten)))
+    value.map_err(|fault_of_it| {
+        let mut cause = std::error::Error::source(&fault_of_it);
+        let mut mismatch = None;
+        while let Some(error) = cause {
+            mismatch = mismatch.or_else(|| error.downcast_ref::<Mismatch>().copied());
+            cause = error.source();
+        }
+        Broken { error: fault(expression, &fault_of_it, Some(&rewritten)), mismatch }
+    })
 }
 
 /// What stands around a changed expression.
@@ -88,16 +118,33 @@ const AFTER: &str = "|__flat";
 /// Those of [`evaluate`] but that for missing variables.
 pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Option<bool>> {
     match evaluate(expression, variables) {
-        Ok(value) => Ok(Some(match value {
-            Value::Null => false,
-            Value::Bool(holds) => holds,
-            Value::Number(number) => number.as_f64() != Some(0.0),
-            Value::String(text) => !text.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            Value::Object(fields) => !fields.is_empty(),
-        })),
+        Ok(value) => Ok(Some(is_true(&value))),
         Err(error) if error.code() == Some("variable_undefined") => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// As [`condition`], but that only values of one type are compared, and a number with a text that is one as a whole
+/// ([`number`](super::number)). Whether something is equal to `none` may be asked of anything.
+///
+/// # Errors
+/// Those of [`evaluate`] but that for missing variables, and values of different types that are compared.
+pub fn holds(expression: &str, variables: &Map<String, Value>) -> std::result::Result<Option<bool>, Broken> {
+    match come(expression, variables, true) {
+        Ok(value) => Ok(Some(is_true(&value))),
+        Err(broken) if broken.error.code() == Some("variable_undefined") => Ok(None),
+        Err(broken) => Err(broken),
+    }
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(holds) => *holds,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
     }
 }
 

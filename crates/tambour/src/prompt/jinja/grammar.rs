@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::functions;
 use super::source::{Token, TokenKind};
@@ -91,7 +92,22 @@ pub(super) fn edits(
     form: Form,
     macros: Option<&HashSet<&str>>,
 ) -> Option<Vec<Edit>> {
-    let mut reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros };
+    let reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros, compared: None };
+    read(reader, form).map(|(edits, _)| edits)
+}
+
+/// Two operands of a comparison, as ranges of the source, with the sign between them.
+pub(super) type Compared = (Range<usize>, &'static str, Range<usize>);
+
+/// The edits of one expression, in which comparisons are filters of ours whatever their operands are; and the comparisons.
+pub(super) fn comparing(source: &str, tokens: &[Token]) -> Option<(Vec<Edit>, Vec<Compared>)> {
+    let compared = Some(Vec::new());
+    let reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros: None, compared };
+    read(reader, Form::Expression)
+}
+
+fn read(mut reader: Reader<'_>, form: Form) -> Option<(Vec<Edit>, Vec<Compared>)> {
+    let tokens = reader.tokens;
     match form {
         Form::Expression => drop(reader.expression()?),
         Form::Expressions => {
@@ -121,7 +137,7 @@ pub(super) fn edits(
     }
     let mut edits = reader.edits;
     edits.sort_by_key(|edit| (edit.at, edit.order));
-    Some(edits)
+    Some((edits, reader.compared.unwrap_or_default()))
 }
 
 /// What is known of an expression before it is evaluated.
@@ -158,6 +174,8 @@ struct Reader<'s> {
     edits: Vec<Edit>,
     depth: usize,
     macros: Option<&'s HashSet<&'s str>>,
+    /// Comparisons so far, where they are all to be filters.
+    compared: Option<Vec<Compared>>,
 }
 
 impl<'s> Reader<'s> {
@@ -316,15 +334,25 @@ impl<'s> Reader<'s> {
             signs.push((sign, at, end, right));
         }
         let Some(&(.., last)) = signs.last() else { return Some(first) };
+        if let Some(compared) = &mut self.compared {
+            let mut left = first;
+            for &(sign, _, _, right) in &signs {
+                compared.push((left.start..left.end, sign, right.start..right.end));
+                left = right;
+            }
+        }
         let mut left = first;
-        let short = signs.iter().all(|&(sign, _, _, right)| {
-            let is_short = match sign {
-                "in" | "not in" => right.known == Known::Scalars || left.is_literal() && right.is_literal(),
-                _ => left.is_literal() || right.is_literal(),
-            };
-            left = right;
-            is_short
-        });
+        let short = self.compared.is_none()
+            && signs.iter().all(|&(sign, _, _, right)| {
+                let is_short = match sign {
+                    "in" | "not in" => {
+                        right.known == Known::Scalars || left.is_literal() && right.is_literal()
+                    }
+                    _ => left.is_literal() || right.is_literal(),
+                };
+                left = right;
+                is_short
+            });
         if short {
             return Some(self.part(first.start, Known::Nothing, false));
         }

@@ -42,15 +42,17 @@ mod scope;
 pub(crate) mod source;
 mod tavern;
 mod text;
+mod typed;
 mod values;
 
 pub use assembly::{Assembly, Effect, Outcome, Warning};
 pub use budget::Budget;
 pub use context::Context;
 pub use describe::PAIR;
-pub use expression::{condition, evaluate, variables};
+pub use expression::{Broken, condition, evaluate, holds, variables};
 pub use functions::names as functions;
 pub use grammar::OPERATORS;
+pub use typed::{Mismatch, Operand, Type, comparisons, number};
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};

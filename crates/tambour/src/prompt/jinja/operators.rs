@@ -154,7 +154,7 @@ fn mul(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
 }
 
 /// An undefined operand is an error where nothing undefined is allowed.
-fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
@@ -181,7 +181,12 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
-    Ok(match sign {
+    Ok(ordered(sign, a, b))
+}
+
+/// Whether two values stand in this relation.
+pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
+    match sign {
         "==" => a == b,
         "!=" => a != b,
         _ => {
@@ -193,7 +198,7 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
                 _ => order != Ordering::Less,
             }
         }
-    })
+    }
 }
 
 /// `a < b <= c` and so on: signs and operands in turn, until one does not hold.

@@ -58,14 +58,23 @@ impl Rewritten {
 /// Changes one expression, without functions of ours; `None` if it cannot be read.
 pub(super) fn rewrite_expression(source: &str) -> Option<Rewritten> {
     let tokens = tokens(source, 0..source.len());
-    let edits = grammar::edits(source, &tokens, Form::Expression, None)?;
+    Some(rewritten(source, grammar::edits(source, &tokens, Form::Expression, None)?))
+}
+
+/// As [`rewrite_expression`], with all comparisons as filters of ours.
+pub(super) fn rewrite_comparing(source: &str) -> Option<Rewritten> {
+    let tokens = tokens(source, 0..source.len());
+    Some(rewritten(source, grammar::comparing(source, &tokens)?.0))
+}
+
+fn rewritten(source: &str, edits: Vec<grammar::Edit>) -> Rewritten {
     let out = Rewritten { text: String::new(), places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 };
     let (scopes, kept, conditions) = (Vec::new(), Vec::new(), Vec::new());
     let mut writer =
         Writer { source, out, copied: 0, scopes, kept, trims: false, macros: HashSet::new(), conditions };
     writer.apply(edits);
     writer.copy(source.len());
-    Some(writer.out)
+    writer.out
 }
 
 /// Names of the macros that a source has.

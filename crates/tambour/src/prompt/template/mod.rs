@@ -41,6 +41,7 @@ use sha2::{Digest, Sha256};
 use super::print;
 use crate::finding::clip;
 use crate::span::Place;
+use crate::texts::Language;
 
 use scan::Piece;
 
@@ -80,6 +81,22 @@ pub struct Warning {
     pub column: u32,
     /// What is wrong, in lower case.
     pub message: String,
+}
+
+impl Warning {
+    /// What is wrong, in a language.
+    #[must_use]
+    pub fn told(&self, language: Language) -> String {
+        let marker = match self.layer {
+            Layer::Script => format!("{{{}}}", clip(&self.name, 100)),
+            Layer::System => format!("{{%{}%}}", clip(&self.name, 100)),
+        };
+        match (language, self.code) {
+            (Language::En, _) => self.message.clone(),
+            (Language::Zh, "variable_null") => format!("`{marker}` 是空值，什么也没有填入"),
+            (Language::Zh, _) => format!("`{marker}` 没有值，原样保留"),
+        }
+    }
 }
 
 /// A filled template.

@@ -5,6 +5,8 @@ mod failures;
 mod interrupted;
 mod prompts;
 mod rounds;
+mod typed;
+mod useless;
 
 use serde_json::{Map, Value, json};
 use tambour::dialogue::{Call, Dialogue, Env, Hooks, Reply, Settings, Turn, Want};

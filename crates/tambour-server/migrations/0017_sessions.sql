@@ -1,0 +1,2 @@
+-- The session that a dialogue runs, by its name; absent until it is looked up for those of before.
+alter table dialogues add column session text;
