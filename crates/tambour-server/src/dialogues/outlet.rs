@@ -125,7 +125,7 @@ impl Outlet {
         }
     }
 
-    /// What was kept is thrown away: it is asked for again, or is for nobody. The end of a message that was said before stays.
+    /// Throws away the text kept: it is asked for again, or is for nobody. The end of a message that was said before stays.
     pub(crate) fn discard(&mut self) {
         self.holding = false;
         self.held.clear();

@@ -253,7 +253,7 @@ impl Running<'_> {
                 _ => break,
             }
         }
-        // What was noticed behind the last call stands by itself.
+        // Notices behind the last call stand by themselves.
         let notices = self.notices();
         if !notices.is_empty() {
             let path = self.dialogue.position(&self.script).map(|position| position.path);
@@ -265,7 +265,7 @@ impl Running<'_> {
         Ok(requests)
     }
 
-    /// What the model is asked, without the call.
+    /// Request of a call, without its span.
     fn ask_of(&self, call: &Call) -> Ask {
         let messages = call.messages.iter();
         let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
@@ -473,7 +473,7 @@ pub(crate) fn died() -> Failure {
     failure("interrupted", "the server ended before the call of the model did", true)
 }
 
-/// What a service is told to hold a reply to.
+/// Schema as a service is told to hold a reply to it.
 pub(crate) fn response_format(schema: &Value) -> Value {
     json!({ "type": "json_schema", "json_schema": { "name": "reply", "strict": true, "schema": schema } })
 }

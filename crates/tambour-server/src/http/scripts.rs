@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::dialogue::check::check_all;
+use tambour::options::Language;
 use tambour::script::{Problem as Fault, load_in};
 
 use super::keys::Caller;
@@ -81,7 +82,11 @@ async fn valid(app: &App, owner: &str, yaml: &str) -> Result<Vec<Value>, Problem
     if errors.is_empty() {
         return Ok(warnings);
     }
-    let detail = format!("the script cannot run: {}", errors[0]["message"].as_str().unwrap_or_default());
+    let first = errors[0]["message"].as_str().unwrap_or_default();
+    let detail = match app.settings().texts().language {
+        Language::Zh => format!("脚本无法运行：{first}"),
+        Language::En => format!("the script cannot run: {first}"),
+    };
     let problem = Problem::invalid("invalid_script", detail).with("field", "yaml");
     Err(problem.with("errors", errors).with("warnings", warnings))
 }

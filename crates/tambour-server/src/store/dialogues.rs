@@ -46,7 +46,7 @@ pub struct Progress {
     pub once: Option<(Once, String)>,
 }
 
-/// Which dialogues are listed; all where nothing is said.
+/// Choice of the dialogues that are listed; all where nothing is said.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DialogueFilter<'a> {
     /// Those that run this script.

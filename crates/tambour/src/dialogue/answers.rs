@@ -20,7 +20,7 @@ pub struct Asked {
     pub value: Option<Value>,
     /// The message to the user.
     pub message: Option<String>,
-    /// Whether there is an answer that is said to be usable, and does not fit the question.
+    /// Tells that there is an answer which is said to be usable, and does not fit the question.
     pub unfit: bool,
 }
 

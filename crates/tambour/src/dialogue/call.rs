@@ -69,7 +69,7 @@ pub enum CallKind {
     },
     /// The answer of a round of `ai_ask`.
     Ask {
-        /// What the answer has to be.
+        /// Form that the answer has to have.
         form: AnswerForm,
         /// The question, with its variables put in.
         question: String,

@@ -180,7 +180,7 @@ impl Check<'_> {
         }
     }
 
-    /// What stands in braces with white space at its edges, and would be a variable without.
+    /// Names in braces with white space at their edges, which would be variables without.
     fn braces(&mut self, (path, spot): (&str, Spot), what: &str, text: &str, known: &BTreeSet<&str>) {
         let mut told = BTreeSet::new();
         for piece in text.split('{').skip(1) {

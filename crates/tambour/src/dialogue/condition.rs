@@ -94,14 +94,14 @@ fn undefined(name: &str, language: Language) -> String {
     bilingual!(language, "没有变量 `{}`", "there is no variable `{}`", name) + &instead(name, language)
 }
 
-/// What may be meant by a name that no variable has, behind what is wrong; empty where nobody knows.
+/// Name that may be meant by one that no variable has, as words behind a message; empty where nobody knows.
 pub(super) fn instead(name: &str, language: Language) -> String {
     let instead = remedy::of_name(name);
     let told = |instead| bilingual!(language, "；请写成 `{}`", "; write `{}` instead", instead);
     instead.map(told).unwrap_or_default()
 }
 
-/// What is wrong with a condition that cannot be evaluated, with what may help.
+/// Message for a condition that cannot be evaluated, with remedies.
 fn told(condition: &str, error: &Error, language: Language) -> String {
     let invalid = error.code() == Some("expression_invalid");
     let message = match (language, error.place()) {

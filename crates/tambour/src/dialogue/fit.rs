@@ -43,7 +43,7 @@ pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Valu
     }
 }
 
-/// Whether a value is a placeholder, which answers no question.
+/// Tells whether a value is a placeholder, which answers no question.
 pub(super) fn is_empty(value: &Value) -> bool {
     value.as_str().is_some_and(is_placeholder)
 }
@@ -101,7 +101,7 @@ fn folded(text: &str) -> String {
     text.trim().chars().map(narrow).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether two texts have the same letters and digits, and some.
+/// Tells whether two texts have the same letters and digits, and some.
 fn same(a: &str, b: &str) -> bool {
     let letters = |text: &str| -> String { folded(text).chars().filter(|c| c.is_alphanumeric()).collect() };
     let a = letters(a);
@@ -120,7 +120,7 @@ fn is_placeholder(text: &str) -> bool {
         || WORDS.contains(&text)
 }
 
-/// What a model is told of the answer that a question asks for; nothing of a text.
+/// Words for the model about the answer that a question asks for; none about a text.
 pub(super) fn told(form: &AnswerForm, language: Language) -> Option<String> {
     let between = |word: &str| match (&form.min, &form.max) {
         (None, None) => String::new(),

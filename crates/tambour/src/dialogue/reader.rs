@@ -34,7 +34,7 @@ pub struct Reply {
     pub message: String,
     /// Why it could not be used as it is, such as `unstructured` or `message_missing`; if there is a message, it is the text.
     pub unreadable: Option<String>,
-    /// Whether it has no message, where it should have one: what went to the sink is the fallback text, and no round was
+    /// Tells that it has no message, where it should have one: the fallback text went to the sink, and no round was
     /// answered.
     pub silent: bool,
     /// Whether the user has seen some of it already, so that it cannot be asked for again. Set by the caller.
@@ -62,7 +62,7 @@ struct Seen {
     findings: Vec<Finding>,
     failure: Option<Failure>,
     unreadable: Option<String>,
-    /// Whether the fallback text stands for the message.
+    /// Tells that the fallback text stands for the message.
     silent: bool,
 }
 
@@ -126,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// Whether the message waits until the answer is known to fit: a message that takes an answer which does not is none that
+    /// Tells whether the message waits until the answer is known to fit: a message that takes an answer which does not is none that
     /// the user should see.
     fn waits(&self) -> bool {
         matches!(&self.kind, CallKind::Ask { form, .. } if form.kind != AnswerKind::Text)
@@ -208,7 +208,7 @@ impl Reader {
             self.pipeline.push_str(&self.text, &mut Message { seen: &mut self.seen, sink, findings: None });
         }
         self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
-        // Whether it was an answer is known here; whether it has a message, by what was sent.
+        // Only here is it known to be an answer; a message is known by what was sent.
         if because.is_some() || !self.seen.silent {
             self.seen.unreadable = because;
         }
@@ -275,7 +275,7 @@ impl Sink for Both<'_> {
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
                 let unused = metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
-                // Where the fallback text stands for the message there is none, whatever the reason.
+                // There is no message where the fallback text stands for it, whatever the reason.
                 let missing = metadata.fallback_reason.as_deref();
                 self.seen.silent = missing.is_some();
                 self.seen.unreadable = missing.or(unused).map(str::to_owned);

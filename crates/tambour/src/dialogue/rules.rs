@@ -21,7 +21,7 @@ pub(crate) mod ask {
         FIELD_TYPE = "field_type" ["R-51"] Must "`usable` is true or false",
             broken r#"{"value": "Ann", "usable": "yes", "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
         VALUE_UNFIT = "value_unfit" ["S-011"] Must "the value is an answer to the question, of its type",
-            broken r#"{"value": "...", "usable": true, "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
+            broken r#"{"value": "<answer>", "usable": true, "response": {"咨询师": "Hello Ann."}}"#, correct GOOD;
     }
 }
 

@@ -82,7 +82,7 @@ pub struct TurnMetadata {
     pub current_round: u32,
     /// Rounds after which it is over in any case.
     pub max_rounds: Option<u32>,
-    /// How well the user has understood, of `ai_say`, with the model's reasoning.
+    /// Assessment of the user's understanding, of `ai_say`, with the model's reasoning.
     pub assessment: Option<Value>,
     /// Whether it is over, of `ai_say`.
     pub exit_decision: Option<ExitDecision>,
@@ -100,7 +100,7 @@ pub struct Replied {
     pub failure: Option<Failure>,
     /// The decision of the round, of `ai_say`.
     pub exit_decision: Option<ExitDecision>,
-    /// How well the user has understood, of `ai_say`, with the model's reasoning.
+    /// Assessment of the user's understanding, of `ai_say`, with the model's reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assessment: Option<Value>,
     /// Variables that got a value.

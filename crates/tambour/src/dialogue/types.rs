@@ -10,7 +10,7 @@ use crate::prompt::jinja::{Operand, Type, comparisons, number};
 use crate::script::{Action, ActionKind, AnswerKind, Session};
 use crate::texts::{Language, bilingual};
 
-/// What is known of a variable.
+/// Values that a variable may hold, as far as they are known.
 #[derive(Clone, Debug, PartialEq)]
 enum Holds {
     /// Always this value.
@@ -21,11 +21,11 @@ enum Holds {
     Unknown,
 }
 
-/// What is known of the variables of a session, by name.
+/// Knowledge of the variables of a session, by name.
 #[derive(Default)]
 pub(super) struct Known(BTreeMap<String, Holds>);
 
-/// What is known of the variables that a session declares and sets.
+/// Knowledge of the variables that a session declares and sets.
 pub(super) fn of(session: &Session) -> Known {
     let mut known = Known::default();
     let phases = session.phases.iter();
@@ -89,13 +89,13 @@ impl Holds {
         }
     }
 
-    /// Whether it is a text that is known to be a number as a whole.
+    /// Tells whether it is a text that is known to be a number as a whole.
     fn is_number(&self) -> bool {
         matches!(self, Holds::One(Value::String(text)) if number(text).is_some())
     }
 }
 
-/// What a condition compares though the types differ, in words.
+/// Comparisons of a condition whose types differ, in words.
 pub(super) fn differ(condition: &str, known: &Known, language: Language) -> Vec<String> {
     let mut told = Vec::new();
     for (left, sign, right) in comparisons(condition) {

@@ -1,4 +1,4 @@
-//! What the answer to a question has to be, as its author wrote it.
+//! Form of the answer to a question, as its author wrote it.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::rules;
 use crate::finding::clip;
 use crate::texts::bilingual;
 
-/// What the answer of `ai_ask` has to be. By default it is a text.
+/// Form that the answer of `ai_ask` has to have. By default it is a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AnswerForm {
@@ -87,7 +87,7 @@ pub fn date(text: &str) -> Option<String> {
     Some(date.to_string())
 }
 
-/// What `answer` of an action says.
+/// Reads `answer` of an action.
 pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
     let Some(field) = fields.take(&["answer"]).filter(|field| !field.node().is_null()) else {
         return AnswerForm::default();

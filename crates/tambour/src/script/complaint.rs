@@ -1,4 +1,4 @@
-//! What is wrong with a text that is no script in YAML, with what may help its author.
+//! Messages for a text that is no script in YAML, with remedies.
 
 use serde_saphyr::{Error as YamlError, Location};
 
@@ -38,8 +38,8 @@ pub(super) fn of(text: &str, error: &YamlError, language: Language) -> Problem {
             let key = key.as_deref().map_or_else(|| key_of(line), |key| clip(key, 80).into_owned());
             bilingual!(
                 language,
-                "`{}` 在同一个映射里写了两次；只留一个，或给其中一个改名",
-                "`{}` stands twice in one map; keep one of them, or rename one",
+                "重复的键：`{}` 在同一个映射里写了两次；只留一个，或给其中一个改名",
+                "duplicate key: `{}` stands twice in one map; keep one of them, or rename one",
                 key
             )
         }
@@ -95,13 +95,13 @@ fn value_of(line: &str) -> &str {
     line.split_once(": ").map_or("", |(_, value)| value.trim())
 }
 
-/// Whether the value of a line begins with a variable in braces, which YAML takes for a map.
+/// Tells whether the value of a line begins with a variable in braces, which YAML takes for a map.
 fn braces(line: &str) -> bool {
     let inside = value_of(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
     inside.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
 }
 
-/// Whether the value of a line has a colon that makes it another map.
+/// Tells whether the value of a line has a colon that makes it another map.
 fn second_colon(line: &str) -> bool {
     let value = value_of(line);
     !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")

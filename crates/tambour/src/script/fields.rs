@@ -18,7 +18,7 @@ pub(super) struct Problems {
     pub(super) language: Language,
 }
 
-/// What a part of a script is called, in Chinese and in English.
+/// Name of a part of a script, in Chinese and in English.
 pub(super) type Noun = (&'static str, &'static str);
 
 impl Problems {
@@ -30,7 +30,7 @@ impl Problems {
         }
     }
 
-    /// What a value is, in that language.
+    /// Description of a value, in that language.
     pub(super) fn what(&self, node: &Node) -> String {
         node.what(self.language)
     }
@@ -287,7 +287,7 @@ impl<'a> Fields<'a> {
     ) -> Option<String> {
         let field = self.take(names).filter(|field| !field.node().is_null())?;
         if field.entry.key != "condition" {
-            // What is wrong with a condition is told with it.
+            // Faults of a condition are told with it.
             curly(self, field, problems);
         }
         match &field.node().kind {

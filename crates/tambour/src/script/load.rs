@@ -60,7 +60,7 @@ fn sessions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Session> {
     if let Some(flat) = flat {
         let path = fields.path_of(flat);
         if let Kind::List(items) = &flat.node().kind {
-            // What is meant is the list of the other layout.
+            // The list of the other layout is meant.
             let message = bilingual!(
                 problems.language,
                 "会话的列表应写在 `sessions` 下，不是 `session`",
@@ -156,7 +156,7 @@ fn step(node: &Node, path: String, problems: &mut Problems) -> Option<Step> {
         fields.name(("步骤", "a step"), &["topic", "topic_name", "name", "topic_id"], "S-001", problems);
     let declare = declare(&mut fields, problems);
     let actions = fields.list(Some(("步骤", "a step")), &["actions"], "S-001", problems);
-    if let Some((path, [])) = &actions {
+    if let (Some((path, [])), Some(_)) = (&actions, &topic) {
         let message = bilingual!(
             problems.language,
             "`actions` 是空的，这一步什么也不做",

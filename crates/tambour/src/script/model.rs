@@ -137,7 +137,7 @@ pub struct Say {
 pub struct Ask {
     /// What is asked; may hold variables.
     pub question: Option<String>,
-    /// What the answer has to be.
+    /// Form that the answer has to have.
     pub answer: AnswerForm,
     /// The variable that takes the answer.
     pub variable: Option<String>,

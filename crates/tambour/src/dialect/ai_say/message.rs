@@ -15,7 +15,7 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     way: Way,
-    /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks.
+    /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks around.
     lead: String,
     core: String,
     /// A text under another key than the role's, whole, and where that key stands.
@@ -188,10 +188,16 @@ impl Message {
             }
             self.lead.push(c);
             let waits = match c.is_whitespace() {
-                true => self.core.is_empty() || is_placeholder(&self.core),
+                true if self.core.is_empty() || is_placeholder(&self.core) => true,
+                // White space within one.
+                true => {
+                    self.core.push(' ');
+                    may_become(&self.core)
+                }
                 false => {
                     let before = self.lead.len() - c.len_utf8();
-                    let apart = !self.core.is_empty() && self.lead[..before].ends_with(char::is_whitespace);
+                    let blank = self.lead[..before].ends_with(char::is_whitespace);
+                    let apart = blank && !self.core.is_empty() && !self.core.ends_with(' ');
                     self.core.push(c);
                     !apart && may_become(&self.core)
                 }

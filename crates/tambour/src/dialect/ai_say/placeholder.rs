@@ -24,7 +24,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     all().any(|(start, end)| text.strip_prefix(start) == Some(end))
 }
 
-/// Whether a text is JSON that holds no text and no number, in a fence or not: `null`, `""`, `[]`, `{}` and what is made of
+/// Tells whether a text is JSON that holds no text and no number, in a fence or not: `null`, `""`, `[]`, `{}` and what is made of
 /// them.
 pub(super) fn is_hollow(text: &str) -> bool {
     fn hollow(value: &Value) -> bool {
@@ -37,11 +37,11 @@ pub(super) fn is_hollow(text: &str) -> bool {
         }
     }
     let text = unfenced(text.trim());
-    // What is hollow is short: a long text is not read for it.
+    // Hollow texts are short: a long one is not read for it.
     text.is_empty() || text.len() <= HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
 }
 
-/// What stands in a fence that is all of a text.
+/// Content of a fence that is all of a text.
 fn unfenced(text: &str) -> &str {
     let Some(sign) = ['`', '~'].into_iter().find(|sign| text.starts_with(&String::from(*sign).repeat(3)))
     else {

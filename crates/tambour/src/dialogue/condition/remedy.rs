@@ -1,4 +1,4 @@
-//! What authors write in conditions as they would in other languages, and how it is written here.
+//! Remedies for conditions that are written as in other languages.
 
 use crate::texts::{Language, bilingual};
 
@@ -57,7 +57,7 @@ pub(super) fn of_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What may help with a condition that cannot be read, each once.
+/// Remedies for a condition that cannot be read, each once.
 pub(super) fn of(condition: &str, language: Language) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |text: String| {

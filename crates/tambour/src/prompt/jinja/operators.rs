@@ -184,7 +184,7 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
     Ok(ordered(sign, a, b))
 }
 
-/// Whether two values stand in this relation.
+/// Tells whether two values stand in this relation.
 pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
     match sign {
         "==" => a == b,

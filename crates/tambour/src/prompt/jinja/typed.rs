@@ -158,7 +158,7 @@ fn compare(state: &State<'_, '_>, sign: &'static str, a: &Value, b: &Value) -> R
     let equality = sign == "==" || sign == "!=";
     match (left, right) {
         _ if left == right => return Ok(ordered(sign, a, b)),
-        // Whether something is there may be asked of anything.
+        // Anything may be asked whether it is there.
         (Type::Nothing, _) | (_, Type::Nothing) if equality => return Ok(sign == "!="),
         (Type::Number, Type::Text) => {
             if let Some(b) = of_text(b) {
@@ -183,7 +183,7 @@ fn of_text(value: &Value) -> Option<Value> {
     whole.or_else(|| number.as_f64().map(Value::from))
 }
 
-/// Whether `container` has `value`: items of a list are the same as texts and numbers are in comparisons.
+/// Tells whether `container` has `value`: items of a list are the same as texts and numbers are in comparisons.
 fn is_in(state: &State<'_, '_>, value: &Value, container: &Value) -> Result<bool, Error> {
     if contains(state, container, value)? {
         return Ok(true);
@@ -226,7 +226,7 @@ fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool
     Ok(true)
 }
 
-/// What stands beside a sign of comparison.
+/// Operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A variable, by its name.

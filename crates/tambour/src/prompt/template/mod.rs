@@ -84,7 +84,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// What is wrong, in a language.
+    /// Message in a language.
     #[must_use]
     pub fn told(&self, language: Language) -> String {
         let marker = match self.layer {

@@ -6,7 +6,7 @@ use tambour::options::{Language, Texts};
 
 use super::{Talk, actions, asked, variable};
 
-/// Whether a condition holds where `v` has this value, and what is noticed.
+/// Evaluates a condition where `v` has this value; the notices too.
 fn holds(condition: &str, value: &Value) -> (bool, Vec<String>) {
     let action = json!({"type": "ai_say", "content": "x", "condition": condition});
     let variables = json!({ "v": value }).as_object().cloned().expect("an object");
@@ -43,7 +43,7 @@ fn values_of_one_type_are_compared_and_texts_that_are_numbers_with_numbers() {
         ("v in [1, 2]", json!("2"), true),
         ("v in ['a', 'b']", json!("b"), true),
         ("v not in ['a', 3]", json!("c"), true),
-        // Whether something is there may be asked of anything.
+        // Anything may be asked whether it is there.
         ("v == none", json!(null), true),
         ("v == none", json!("x"), false),
         ("v != none", json!([1]), true),
@@ -107,7 +107,7 @@ fn question(answer: &str) -> String {
     format!("{{type: ai_ask, question: 多大？, variable: v, answer: {answer}}}")
 }
 
-/// What is kept of a value that a model took for the answer.
+/// Value that is kept where a model took this for the answer.
 fn kept(answer: &str, value: &Value) -> Option<Value> {
     let mut talk = Talk::new(&actions(&[&question(answer)]));
     let reply = || asked(value, true, "谢谢");
