@@ -100,7 +100,7 @@ async fn a_dialogue_goes_through_its_rounds() {
     assert_eq!(rounds[0]["template_hash"].as_str().map(str::len), Some(64)); // S-044
     assert_eq!(rounds[0]["usage"]["completion_tokens"], 5);
     assert!(rounds[0]["timings"]["total_ms"].is_u64());
-    assert_eq!((&rounds[0]["status"], &rounds[0]["upstream"]), (&json!("completed"), &json!("default"))); // S-096
+    assert_eq!((&rounds[0]["status"], &rounds[0]["upstream"]), (&json!("completed"), &json!("openai"))); // S-096
     assert_eq!(rounds[0]["model"], asked[0].body["model"]); // S-096
     assert_eq!(
         (&rounds[0]["parameters"]["temperature"], &rounds[0]["parameters"]["max_tokens"]),
