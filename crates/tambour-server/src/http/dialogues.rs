@@ -275,7 +275,7 @@ pub(super) async fn trace(
     let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
     let more = rounds.len() > limit as usize;
     rounds.truncate(limit as usize);
-    let runs = app.live.turn(&row.id).is_some();
+    let runs = !app.live.reached(&row.id).is_empty();
     let last = rounds.len().checked_sub(1).filter(|_| !more);
     let data: Vec<Value> = rounds
         .into_iter()
