@@ -187,7 +187,7 @@ pub(crate) async fn close(
     own: &Own,
 ) -> Result<&'static str, Unfinished> {
     if lease.row().kind == RunKind::Turn {
-        return dialogues::close(lease, &failure).await;
+        return dialogues::close(lease, &failure, &own.options).await;
     }
     let mut folded = fold_own(lease).await?;
     let last = if folded.end.is_some() {

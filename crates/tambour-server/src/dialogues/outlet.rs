@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tambour::dialect::Intent;
 use tambour::dialogue::Turn;
-use tambour::event::{Event, EventKind, Extension, Failure, FinishReason};
+use tambour::event::{Event, EventKind, Extension, Failure, FinishReason, kind_of};
 use tambour::options::Language;
+use tambour::sequence::Sequencer;
+use tambour::span::Place;
 use tambour::{End, Finding, Options, Pipeline, Sink};
 
 use super::turn::CANCELLED;
@@ -30,12 +33,12 @@ pub(crate) struct Outlet {
     size: usize,
     /// Result of the last write, where nothing more can be written.
     lost: Option<Written>,
-    /// Text of the answer has come; the message has begun at all.
+    /// How far the message is.
+    sequencer: Sequencer,
+    /// The reply that comes goes on with a message that a reply before it has begun.
+    follows: bool,
+    /// Text of its answer has come.
     answered: bool,
-    begun: bool,
-    /// Thinking, and the answer, are open.
-    thinking: bool,
-    answering: bool,
     /// Whether what comes is kept, and what was kept.
     holding: bool,
     held: Vec<Event<'static>>,
@@ -46,17 +49,16 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     /// The outlet of a turn that begins.
-    pub(crate) fn new(live: Arc<Live>, lease: Box<dyn Lease>) -> Outlet {
+    pub(crate) fn new(live: Arc<Live>, lease: Box<dyn Lease>, options: &Options) -> Outlet {
         Outlet {
             live,
             batch: Batch::new(lease.next()),
             lease,
             size: 0,
             lost: None,
+            sequencer: Sequencer::new(options),
+            follows: false,
             answered: false,
-            begun: false,
-            thinking: false,
-            answering: false,
             holding: false,
             held: Vec::new(),
             ending: Vec::new(),
@@ -108,10 +110,19 @@ impl Outlet {
 
     /// Tells whether a message has begun.
     pub(crate) fn has_begun(&self) -> bool {
-        self.begun
+        self.sequencer.begun()
     }
 
-    /// Keeps what comes from now on, unless some of the answer is on the log; whether it is.
+    /// Another reply comes. What it says goes on with what is on the log already.
+    pub(crate) fn next_reply(&mut self) {
+        self.answered = false;
+        self.follows = self.sequencer.begun();
+        if self.follows {
+            self.sequencer.next_reply();
+        }
+    }
+
+    /// Keeps what comes from now on, unless some of the answer of this reply is on the log; whether it is.
     pub(crate) fn hold(&mut self) -> bool {
         self.holding = !self.answered;
         self.answered
@@ -142,9 +153,9 @@ impl Outlet {
             return;
         }
         // A turn that was cancelled before there was a message is a message that was cut at once.
-        let failure = turn.error.as_ref().filter(|failure| self.begun || failure.code != CANCELLED);
+        let failure = turn.error.as_ref().filter(|failure| self.has_begun() || failure.code != CANCELLED);
         match failure {
-            Some(failure) if !self.begun || self.ending.is_empty() => {
+            Some(failure) if !self.has_begun() || self.ending.is_empty() => {
                 self.status(&json!({ "state": turn.status, "turn": turn }));
                 return self.fail(failure);
             }
@@ -164,7 +175,12 @@ impl Outlet {
         }
         let (last, before): (Vec<_>, Vec<_>) =
             ending.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
-        before.iter().for_each(|event| self.send(event));
+        for event in &before {
+            match event {
+                Event::FinalEnd if self.follows => self.end_answer(),
+                event => self.send(event),
+            }
+        }
         self.status(&json!({ "state": turn.status, "turn": turn }));
         last.iter().for_each(|event| self.send(event));
         self.over = true;
@@ -187,11 +203,8 @@ impl Outlet {
 
     /// Ends the stream with an error; what is open is closed before (J-035).
     fn fail(&mut self, failure: &Failure) {
-        if self.thinking {
-            self.send(&Event::ThinkingEnd);
-        }
-        if self.answering {
-            self.send(&Event::FinalEnd);
+        if self.has_begun() {
+            self.end_answer();
         }
         self.send(&Event::Error(failure.clone()));
         self.over = true;
@@ -210,6 +223,7 @@ impl Outlet {
         };
         let end = if cancelled { End::Finished(FinishReason::Cancelled) } else { End::stop() };
         let Ok(pipeline) = Pipeline::new("plain", options) else { return };
+        self.next_reply();
         let mut pipeline = pipeline.with_extensions(true);
         pipeline.push_str(text, self);
         let metadata = turn.metadata.as_ref();
@@ -228,16 +242,37 @@ impl Outlet {
     }
 
     fn send(&mut self, event: &Event<'_>) {
-        self.begun |= event.kind() == EventKind::Contract;
-        match event {
-            Event::ThinkingStart => self.thinking = true,
-            Event::ThinkingEnd => self.thinking = false,
-            Event::FinalDelta { .. } => self.answering = true,
-            Event::FinalEnd => self.answering = false,
-            _ => {}
-        }
-        self.batch.event(event.name(), |out| tambour::encode::data(event, out));
+        self.sequencer.observe(event);
+        put(&mut self.batch, event);
     }
+
+    /// Closes what is open of the message.
+    fn end_answer(&mut self) {
+        let Outlet { sequencer, batch, .. } = self;
+        sequencer.finish(&mut |event| put(batch, &event));
+    }
+
+    /// Sends an event of a reply that goes on with the message of another: it begins nothing that has begun already.
+    fn follow(&mut self, event: &Event<'_>) {
+        let Outlet { sequencer, batch, .. } = self;
+        let out = &mut |event: Event<'_>| put(batch, &event);
+        match event {
+            Event::SerpSummary { text } => sequencer.apply(&Intent::Summary(text.clone()), out),
+            Event::ThinkingStart => sequencer.apply(&Intent::ThinkingStart, out),
+            Event::PhaseStart { title, .. } => {
+                sequencer.apply(&Intent::Phase(title.clone(), Place::START), out);
+            }
+            Event::PhaseDelta { text, .. } => sequencer.phase_text(text, out),
+            Event::ThinkingEnd => sequencer.apply(&Intent::ThinkingEnd, out),
+            Event::FinalDelta { text } => sequencer.final_text(text, out),
+            Event::SerpQueries { queries } => sequencer.apply(&Intent::Queries(queries.clone()), out),
+            event => out(event.clone()),
+        }
+    }
+}
+
+fn put(batch: &mut Batch, event: &Event<'_>) {
+    batch.event(event.name(), |out| tambour::encode::data(event, out));
 }
 
 /// Record of a turn beside its log.
@@ -248,9 +283,13 @@ fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
 
 /// Ends a turn whose log breaks off: what is open is closed, then `error`; nothing of that if the log has its end. The dialogue stays as
 /// it was stored last. How it ended.
-pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'static str, Unfinished> {
-    let (mut last, mut size, mut thinking, mut answering) = (0, 0, false, false);
-    let mut ended = None;
+pub(crate) async fn close(
+    lease: &mut dyn Lease,
+    failure: &Failure,
+    options: &Options,
+) -> Result<&'static str, Unfinished> {
+    let (mut last, mut size, mut ended) = (0, 0, None);
+    let mut sequencer = Sequencer::new(options);
     loop {
         let batches = lease.read(last, PIECE).await?;
         let Some(read) = batches.last() else { break };
@@ -259,23 +298,25 @@ pub(crate) async fn close(lease: &mut dyn Lease, failure: &Failure) -> Result<&'
             size += batch.body().len();
             for entry in batch.entries() {
                 match entry.kind {
-                    Kind::Event("thinking_start") => thinking = true,
-                    Kind::Event("thinking_end") => thinking = false,
-                    Kind::Event("final_delta") => answering = true,
-                    Kind::Event("final_end") => answering = false,
                     Kind::Event("completed") => ended = Some("completed"),
                     Kind::Event("error") => ended = Some("failed"),
+                    Kind::Event(name) if kind_of(name) == Some(EventKind::Contract) => {
+                        let data = serde_json::from_str(entry.json).unwrap_or_default();
+                        if let Some(event) = Event::parse(name, &data) {
+                            sequencer.observe(&event);
+                        }
+                    }
                     _ => {}
                 }
             }
         }
     }
     let mut batch = Batch::new(last + 1);
-    let open = [(thinking, Event::ThinkingEnd), (answering, Event::FinalEnd)];
-    let closing = open.into_iter().filter(|(open, _)| *open).map(|(_, event)| event);
-    let missing = closing.chain([Event::Error(failure.clone())]).filter(|_| ended.is_none());
-    for event in missing {
-        batch.event(event.name(), |out| tambour::encode::data(&event, out));
+    if ended.is_none() {
+        if sequencer.begun() {
+            sequencer.finish(&mut |event| put(&mut batch, &event));
+        }
+        put(&mut batch, &Event::Error(failure.clone()));
     }
     let status = ended.unwrap_or("failed");
     let outcome = outcome(size + batch.body().len(), None);
@@ -297,13 +338,16 @@ impl Sink for Outlet {
             Event::FinalEnd | Event::Completed(_) => self.ending.push(event.into_owned()),
             Event::Error(_) => {
                 // What failed after it had begun is closed; before, the end of the turn says it.
-                if self.begun {
+                if self.has_begun() {
                     self.ending.push(event.into_owned());
                 }
             }
             event => {
                 self.answered |= matches!(event, Event::FinalDelta { .. });
-                self.send(&event);
+                match self.follows {
+                    true => self.follow(&event),
+                    false => self.send(&event),
+                }
             }
         }
     }

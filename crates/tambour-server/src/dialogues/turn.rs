@@ -373,6 +373,7 @@ impl Running<'_> {
             first_text_ms: None,
             elapsed_ms: 0,
         };
+        outlet.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
         let mut stop = std::pin::pin!(stopped(self.app, self.asking));
         let opened = loop {

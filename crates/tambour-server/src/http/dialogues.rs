@@ -403,7 +403,7 @@ async fn drive(
     }
     // The client may have gone.
     let _ = begins.send((row, live.read()));
-    let mut outlet = Outlet::new(live.clone(), lease);
+    let mut outlet = Outlet::new(live.clone(), lease, &app.own().options);
     let turn = turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
     let came = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
