@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::apart::Apart;
 use crate::client::{Event, Stream, check, message, names, numbered, text};
 use crate::dialogues::{SAY, answer, halting, say, started, turn};
-use crate::mock::{Gate, Mock, Step, reply, whole};
+use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
 use crate::promises::persistent;
 use crate::server::{Answer, Tambour, within};
 
@@ -436,4 +436,25 @@ async fn inputs_that_are_refused_spend_nothing() {
     }
     let usage = server.get("/api/v1/usage").await.json;
     assert_eq!(usage["data"][0]["requests"], 2, "{usage}");
+}
+
+#[tokio::test]
+async fn a_reply_that_is_asked_for_again_goes_on_with_what_was_shown() {
+    let cut = || {
+        let text = "{\"assessment\": {\"understanding_level\": 30}, \"should_exit\": false} <think>so, hm";
+        [vec![delta(text)], finish("length")].concat()
+    };
+    let mock = Mock::start(vec![cut(), reply(&answer(30, false, "一"), 9), cut(), cut(), cut()]).await;
+    let server = Tambour::with(&mock).await;
+    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    for text in ["甲", "乙"] {
+        let body = json!({"text": text, "extensions": true});
+        let events = within(async { open(&server, &id, &body).await.whole().await }).await;
+        // One valid stream, whatever is asked for again.
+        let (name, data) = end(&events);
+        match text {
+            "甲" => assert_eq!((name, turn(&events)["ai_message"].as_str()), ("completed", Some("一"))),
+            _ => assert_eq!((name, &data["retryable"]), ("error", &json!(true)), "{data}"),
+        }
+    }
 }
