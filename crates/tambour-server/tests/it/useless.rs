@@ -198,14 +198,14 @@ async fn dialogues_are_listed_by_script_session_and_status() {
         let rows = listed.json["data"].as_array().unwrap().clone();
         rows.iter().map(|row| row["dialogue_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(listed("status=completed").await, [first.clone()]);
-    assert_eq!(listed("status=active&session=s").await, [second.clone()]);
+    assert_eq!(listed("status=completed").await, [first.as_str()]);
+    assert_eq!(listed("status=active&session=s").await, [second.as_str()]);
     assert_eq!(listed("session=other").await, Vec::<String>::new());
     let shown = server.get(&format!("/api/v1/dialogues/{first}")).await.json;
     assert_eq!(shown["session"], "s");
     let id = shown["script_id"].as_str().unwrap();
     assert_eq!(scripts["data"].as_array().unwrap().len(), 2);
-    assert_eq!(listed(&format!("script_id={id}")).await, [first.clone()]);
+    assert_eq!(listed(&format!("script_id={id}")).await, [first.as_str()]);
     assert_eq!(listed(&format!("after={second}&limit=1")).await, [first]);
     let wrong = server.get("/api/v1/dialogues?status=over").await;
     assert_eq!((wrong.status, wrong.problem()), (422, "invalid_field"), "{}", wrong.text);
