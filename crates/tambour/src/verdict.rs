@@ -39,6 +39,13 @@ const EVENTS: &str = "events";
 /// Languages of fenced blocks that show transcripts.
 const TRANSCRIPTS: Examples = Examples { languages: &["sse", "jsonl", "ndjson"], fenced: false };
 
+/// Languages of fenced blocks that more than one dialect is written in.
+const COMMON: &[&str] = &["xml", "html", "json"];
+
+/// The dialects that any text, and any JSON, is written in.
+const PLAIN: &str = "plain";
+const JSON_VALUE: &str = "json_value";
+
 impl Contract {
     /// The contract called `name`: a dialect, or `events`.
     ///
@@ -68,20 +75,27 @@ impl Contract {
         }
     }
 
-    /// Whether a fenced block of a Markdown document is an example for this contract: its language says so, or it
-    /// has none and is written in the dialect (P-037).
+    /// Whether a fenced block of a Markdown document is an example for this contract: its language says so, or that is
+    /// one of several dialects, or of none, and the block is written in this one (P-037).
     #[must_use]
     pub fn shown_by(self, example: &Example<'_>) -> bool {
         let entry = match self {
             Contract::Events => return TRANSCRIPTS.languages.contains(&example.language.as_str()),
             Contract::Dialect(entry) => entry,
         };
-        let labelled = |entry: &Entry| entry.examples.languages.contains(&example.language.as_str());
-        if labelled(entry) {
+        let language = example.language.as_str();
+        let labelled = |entry: &Entry| entry.examples.languages.contains(&language);
+        // What several dialects are written in tells nothing where the text tells another one of them.
+        let shared = COMMON.contains(&language);
+        if labelled(entry) && !shared {
             return true;
         }
         let found = dialect::detect(&example.text);
-        let unlabelled = matches!(example.language.as_str(), "" | "text" | "txt");
+        let tells = found.name != PLAIN && found.name != dialect::AUTO;
+        if labelled(entry) {
+            return !tells || found.name == entry.name || entry.name == JSON_VALUE;
+        }
+        let unlabelled = shared || matches!(language, "" | "text" | "txt");
         if entry.name == dialect::AUTO {
             // Any text is plain: only dialects with a form of their own have examples.
             return labelled(found) || (unlabelled && !found.examples.languages.is_empty());

@@ -27,7 +27,7 @@ use crate::{Outcome, input, output};
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
-    Exit code 1: a finding of severity error. 2: no `--contract`, and replies of several kinds.")]
+    Exit code 1: a finding of severity error, or no example (--examples). 2: no `--contract`, and replies of several kinds.")]
 pub(crate) struct Args {
     /// Dialect of the replies, or `events` for transcripts of a stream; if absent, all are of the one kind that is found
     #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contracts()))]
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Check the fenced examples inside Markdown files
     #[arg(long, conflicts_with_all = ["field", "contract_field"])]
     examples: bool,
+    /// With --examples: no example at all is no failure
+    #[arg(long, requires = "examples")]
+    allow_empty: bool,
     /// Field of .jsonl records with the reply: a string, or an array of strings that is joined
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
@@ -174,6 +177,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     run.progress.finish_and_clear();
     let Run { report, count, .. } = run;
     report.finish(&count)?;
+    let empty = args.examples && count.texts == 0 && count.unreadable == 0;
+    if empty {
+        let of = named.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        output::complain(&format!(
+            "no example{of} found in {} {}",
+            files.len(),
+            if files.len() == 1 { "file" } else { "files" }
+        ));
+    }
     let mixed = count.mixed();
     if let Some(message) = &mixed {
         output::complain(message);
@@ -185,6 +197,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         _ if mixed.is_some() => Outcome::Unclear,
         Count { unreadable: 1.., .. } => Outcome::Unclear,
         Count { errors: 1.., .. } => Outcome::Refused,
+        _ if empty && !args.allow_empty => Outcome::Refused,
         _ => Outcome::Fine,
     })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde_json::Value;
+use tambour::Options;
 use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
 use tambour::prompt::jinja::{Engine, Mode};
@@ -13,7 +14,7 @@ use tambour::prompt::lore::Timed;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
 
-use crate::{Outcome, input, output};
+use crate::{Outcome, args, input, output};
 
 /// Render a prompt with a context; what was left out and noticed goes to standard error
 #[derive(clap::Args)]
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// A variable that is missing is an error
     #[arg(long)]
     strict: bool,
+    /// Set an option: `text_language=zh` (default) or `en`, in which a model is told of the format of its reply
+    #[arg(long = "option", value_name = "K=V", value_parser = args::pair)]
+    options: Vec<(String, String)>,
     /// The prompt; standard input if `-`
     file: PathBuf,
 }
@@ -73,6 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     if std::iter::once(&args.file).chain([&args.context]).chain(&args.others).filter(stdin).count() > 1 {
         bail!("standard input can be one file only");
     }
+    let mut set = Options::default();
+    args.options.iter().try_for_each(|(name, value)| crate::args::set(&mut set, name, value.as_str()))?;
+    let language = set.texts.language;
     let bytes = input::read(Some(&args.context))?;
     let context: Value = serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not JSON", input::name_of(Some(&args.context))))?;
@@ -93,6 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     options.engine = Some(&engine);
     options.budget = Some(super::budget(&engine));
     options.max_context = args.max_context;
+    // What a model is told of its format is in the language of all other texts.
+    options.language = language;
     options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
     // Counting takes time, and is needed only where there is a limit.
     let limited = args.max_context.or(skein.max_context).is_some()

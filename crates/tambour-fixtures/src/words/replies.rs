@@ -333,7 +333,7 @@ fn written_call(words: &mut Words, form: usize) -> String {
 
 fn plain(words: &mut Words) -> String {
     let mut reply = draft(words);
-    reply += &words.markdown();
+    reply += &if words.once_in(3) { words.about() } else { words.markdown() };
     if words.once_in(4) {
         let (open, close) = *words.random().pick(MARKS);
         let text = words.prose();

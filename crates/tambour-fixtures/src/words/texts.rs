@@ -113,6 +113,52 @@ impl Words {
         text
     }
 
+    /// An answer about formats, with code and XML: nothing of it is a structure (R-91, R-92).
+    pub fn about(&mut self) -> String {
+        let mut text = self.line();
+        for _ in 0..1 + self.random.below(3) {
+            text.push_str(self.pick(&["\n", "\n\n"]));
+            let sample = self.sample();
+            text.push_str(&sample);
+            text.push('\n');
+            text.push_str(&self.line());
+        }
+        text
+    }
+
+    /// A sample of a format, or a sentence about one.
+    fn sample(&mut self) -> String {
+        let (a, b) = (self.word(), self.word());
+        match self.random.below(20) {
+            0 => format!("ThinkingML uses <thinking>, <phase> and <final> tags, {a} {b}."),
+            1 => format!(
+                "```ts\ninterface Round {{\n  should_exit: boolean; // {a}\n  response: {b};\n}}\n```"
+            ),
+            2 => format!("interface Round {{\n  assessment: {a};\n  should_exit: boolean; // {b}\n}}"),
+            3 => format!(
+                "```python\nplan = {{\"thought\": \"{a}\", \"response_mode\": \"GENERAL_CHAT\"}} # {b}\n```"
+            ),
+            4 => format!("plan = {{\"thought\": \"{a}\", \"response_mode\": \"GENERAL_CHAT\"}} # {b}"),
+            5 => format!("<project>\n  <build>\n    <final>{a}</final>\n  </build>\n  {b}\n</project>"),
+            6 => format!("<project><name>{a}</name><build><final>{b}</final></build></project>"),
+            7 => format!("<Final>{a}</Final>\n{b}"),
+            8 => format!(
+                "event: phase_start\ndata: {{\"id\":1,\"title\":\"{a}\"}}\n\nevent: final_delta\ndata: {{\"text\":\"{b}\"}}"
+            ),
+            9 => format!("{{\"event\":\"status\",\"data\":{{\"text\":\"{a}\"}}}} {b}"),
+            10 => format!("{{\"assessment\":\"{a}\",\"response\":\"{b}\"}}"),
+            11 => format!("Models emit <think> before they answer, {a}. That is all, {b}."),
+            12 => format!("<analysis>\n  <item>{a}</item>\n  <item>{b}</item>\n</analysis>"),
+            13 => format!("<thought level=\"2\">{a}</thought> {b}"),
+            14 => format!("Use `<final>` for {a} and `<think>` for {b}."),
+            15 => format!("```xml\n<root>\n<thinking>{a}</thinking>\n<final>{b}</final>\n</root>\n```"),
+            16 => format!("```json\n{{\"thought\": \"{a}\", \"tool_calls\": [\"{b}\"]}}\n```"),
+            17 => format!("return (\n  <Card>\n    <content>{a}</content>\n    {b}\n  </Card>\n);"),
+            18 => format!("A mark such as <|im_end|> or [THINK] ends {a}, and {b} begins."),
+            _ => format!("The <think>{a}</think> of a model is not shown, {b}."),
+        }
+    }
+
     /// Markdown of an answer: paragraphs, lists, code, quotes, links, tags.
     pub fn markdown(&mut self) -> String {
         let mut text = String::new();

@@ -1,12 +1,13 @@
 //! `auto`: finds out how a reply is written (J-054, X-013).
 //!
-//! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent.
+//! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent. Only an object
+//! with the first key of a dialect, and no other so far, is read on up to its next key, or `limits.hold`: in doubt it is text (R-91).
 //! What has been taken for plain stays plain. Reasoning in a field of its own that comes before waits too, since it is the thinking
 //! of a plain reply and a draft beside another one (X-012); what is longer than `limits.hold` is a draft.
 
 use std::sync::Arc;
 
-use super::opening::{Opening, Verdict, look};
+use super::opening::{Extent, Opening, Verdict, look};
 use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
 use crate::event::Event;
 use crate::options::Options;
@@ -32,10 +33,14 @@ struct Auto {
     seen: String,
     /// Bytes of it that are not blank.
     filled: usize,
-    /// How many of them there were at the last look; white space alone tells nothing new.
+    /// How many of them there were at the last look, and whether a line ended there: more white space tells nothing new.
     looked: usize,
-    /// Whether reasoning had closed at its end.
+    broken: bool,
+    /// Whether the next character that is not blank tells more.
     closed: bool,
+    /// Bytes that are not blank after which it decides, and whether there have been so many before.
+    window: usize,
+    doubtful: bool,
     /// Reasoning that came before it.
     reasoned: String,
     /// There was more of that than is held.
@@ -50,10 +55,22 @@ impl Auto {
             seen: String::new(),
             filled: 0,
             looked: 0,
+            broken: false,
             closed: false,
+            window: options.limits.detect,
+            doubtful: false,
             reasoned: String::new(),
             drafted: false,
             reader: None,
+        }
+    }
+
+    /// How much of the reply has come.
+    fn extent(&self) -> Extent {
+        match self.filled >= self.window {
+            _ if self.seen.len() + self.reasoned.len() >= self.options.limits.hold => Extent::All,
+            true => Extent::Window,
+            false => Extent::Part,
         }
     }
 
@@ -85,19 +102,28 @@ impl Dialect for Auto {
         for (at, c) in text.char_indices() {
             self.seen.push(c);
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
-            let full = self.filled >= self.options.limits.detect
-                || self.seen.len() + self.reasoned.len() >= self.options.limits.hold;
-            let telling = matches!(c, '>' | ']' | '▷' | '"' | '\'' | '”' | ':' | '\n')
+            let extent = self.extent();
+            let telling = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
                 || (!c.is_whitespace() && self.closed);
-            let verdict = if full || (telling && self.filled > self.looked) {
-                self.looked = self.filled;
-                let seen = look(&self.seen, full);
+            let looks = match extent {
+                Extent::Part => {
+                    telling && !self.doubtful && (self.filled > self.looked || c == '\n' && !self.broken)
+                }
+                Extent::Window | Extent::All => true,
+            };
+            let verdict = if looks {
+                (self.looked, self.broken) = (self.filled, c == '\n');
+                let seen = look(&self.seen, extent);
                 self.closed = seen.closed;
                 seen.verdict
             } else {
                 Verdict::Unknown
             };
-            if verdict != Verdict::Unknown || full {
+            if extent == Extent::Window && verdict == Verdict::Unknown {
+                // Looked at again where it is twice as long, so that the work stays linear.
+                (self.window, self.doubtful) = (self.window.saturating_mul(2), true);
+            }
+            if verdict != Verdict::Unknown || extent == Extent::All {
                 let mut rest = &text[at + c.len_utf8()..];
                 if rest.len() <= self.options.limits.delta {
                     // Together with what waited it is one piece.
@@ -130,7 +156,7 @@ impl Dialect for Auto {
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
         if self.reader.is_none() {
-            self.decide(look(&self.seen, true).verdict, out);
+            self.decide(look(&self.seen, Extent::All).verdict, out);
         }
         if let Some(reader) = &mut self.reader {
             reader.finish(ending, out);

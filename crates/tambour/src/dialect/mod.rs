@@ -32,6 +32,7 @@ pub use action::{Action, Call, Plan, Update};
 pub(crate) use ai_say::{answers_have, flag, role, roles};
 #[doc(hidden)]
 pub use opening::{Opening, When};
+pub use thinkingml::escape_literals;
 
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
@@ -227,6 +228,9 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
     let found = DIALECTS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
 }
+
+/// The name of the entry whose raw replies are XML.
+pub const THINKINGML: &str = thinkingml::ENTRY.name;
 
 /// The name of the entry that finds out.
 pub const AUTO: &str = auto::ENTRY.name;

@@ -3,6 +3,7 @@
 use super::jsonseq::completed_with;
 use super::sse::{Envelope, frame};
 use super::{json, jsonseq};
+use crate::dialect::{self, escape_literals};
 use crate::event::{Event, EventKind};
 
 /// Appends the `content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message; `number` is
@@ -17,12 +18,17 @@ pub fn content_delta(seq: u64, delta: &str, number: u64, envelope: &Envelope, ou
     });
 }
 
-/// Appends the frame of a system event, and nothing for other events. `completed` gets the whole raw `reply`.
+/// Appends the frame of a system event, and nothing for other events. `completed` gets the whole `reply`, raw but for the minimal
+/// escape of ThinkingML, with which it passes the check of its structure.
 pub fn event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     match event {
         Event::Completed(completed) => {
             frame("completed", Some(number), envelope, out, |out| {
-                completed_with(completed, Some(reply), out);
+                let reply = match completed.metadata.dialect == dialect::THINKINGML {
+                    true => escape_literals(reply),
+                    false => reply.into(),
+                };
+                completed_with(completed, Some(&reply), out);
             });
         }
         event if event.kind() == EventKind::System => jsonseq::event(event, number, envelope, out),

@@ -3,7 +3,7 @@
 //! Tags are read in any letter case and with attributes, other marks as they are. Which places of a reply count, and what
 //! reasoning becomes there, is the dialect's business.
 
-use self::Kind::{Close, CloseOwn, Open as Begin};
+use self::Kind::{Close, CloseOwn, Header, Open as Begin, Stop};
 use self::Way::*;
 use super::scan;
 use super::space::is_space;
@@ -20,6 +20,10 @@ pub enum Kind {
     Close,
     /// Reasoning ends that this way of marking it began. Elsewhere it is text, since it has other meanings.
     CloseOwn,
+    /// A message begins that is no reasoning. Some templates put it in front of answers.
+    Header,
+    /// A message ends, or the whole reply.
+    Stop,
 }
 
 /// A way to mark reasoning.
@@ -37,6 +41,7 @@ enum Way {
     Triangle,
     OfThought,
     Harmony,
+    Template,
 }
 
 /// Names of tags. They open and, with a slash, close; those with a kind do that in both forms.
@@ -67,6 +72,13 @@ static WORDS: &[(&str, Way, Kind)] = &[
     ("<|channel|>final<|message|>", Harmony, Close),
     ("<|start|>assistant<|channel|>final<|message|>", Harmony, Close),
     ("<|end|>", Harmony, CloseOwn),
+    // A commentary for the user; one with a receiver is a call.
+    ("<|channel|>commentary<|message|>", Harmony, Header),
+    ("<|start|>assistant<|channel|>commentary<|message|>", Harmony, Header),
+    ("<|return|>", Harmony, Stop),
+    // What ends a message in other templates.
+    ("<|im_end|>", Template, Stop),
+    ("<|eot_id|>", Template, Stop),
 ];
 
 /// A way to mark reasoning, as it is written.
@@ -128,10 +140,22 @@ impl Mark {
         Mark { kind: CloseOwn, ..self }
     }
 
+    /// The mark of the same way that closes.
+    #[must_use]
+    pub fn as_closing(self) -> Mark {
+        Mark { kind: Close, ..self }
+    }
+
     /// Whether it is a tag called `thinking`, which also begins the structure of ThinkingML.
     #[must_use]
     pub fn is_thinking(self) -> bool {
         self.way == Thinking
+    }
+
+    /// Whether it neither begins nor ends reasoning.
+    #[must_use]
+    pub fn is_control(self) -> bool {
+        matches!(self.kind, Header | Stop)
     }
 }
 
@@ -197,6 +221,7 @@ impl Open {
     pub fn see(&mut self, mark: Mark) -> Effect {
         let (own, bit) = (mark.same(self.mark), 1 << mark.way as u16);
         match mark.kind {
+            Header | Stop => Effect::Text,
             Begin => {
                 self.inner |= if own { 0 } else { bit };
                 Effect::Text
@@ -247,7 +272,7 @@ pub fn at(text: &[u8]) -> Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// Those of the table that fit so far, a bit each, and their bytes read.
-    fit: u16,
+    fit: u32,
     read: u8,
 }
 

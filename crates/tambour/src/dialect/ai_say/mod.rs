@@ -24,7 +24,7 @@ mod write;
 use std::sync::Arc;
 
 use super::front::{Front, Reply};
-use super::opening::Opening;
+use super::opening::{Needed, Opening, Shape};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::event::Event;
 use crate::exit::Answer;
@@ -43,8 +43,13 @@ pub(super) const ENTRY: Entry = Entry {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiSay::new(options)))
     },
     opening: Opening {
-        keys: &["assessment", "response", "should_exit", "exit_reason"],
-        common: &["response", "exit_reason"],
+        // S-051, S-052. Values of the last two are repaired (S-055).
+        keys: &[
+            Needed::new(&["assessment"], &[Shape::Object]),
+            Needed::new(&["response"], &[Shape::Object, Shape::Text]),
+            Needed::new(&["should_exit"], &[Shape::Bool, Shape::Text]),
+            Needed::new(&["exit_reason"], &[Shape::Text, Shape::Null]),
+        ],
         ..Opening::NONE
     },
     settings: options::SETTINGS,

@@ -14,10 +14,10 @@ pub(super) fn answering(variant: Variant) -> &'static str {
 }
 
 /// The plan that stands in for one that cannot be used.
-pub(super) fn plan(texts: &Texts) -> Value {
+pub(super) fn plan(variant: Variant, texts: &Texts) -> Value {
     json!({
         "thought": texts.plan_thought,
-        "response_mode": "GENERAL_CHAT",
+        "response_mode": answering(variant),
         "direct_response": texts.fallback,
         "tool_calls": [],
     })

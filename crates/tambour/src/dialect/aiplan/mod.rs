@@ -24,7 +24,7 @@ mod write;
 use std::sync::Arc;
 
 use super::front::{Front, Reply};
-use super::opening::Opening;
+use super::opening::{Needed, Opening, Shape};
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
 use crate::finding::Report;
@@ -42,8 +42,13 @@ pub(super) const ENTRY: Entry = Entry {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
     },
     opening: Opening {
-        keys: &["thought", "response_mode", "direct_response", "tool_calls"],
-        common: &["tool_calls"],
+        // P-002. A list of calls that is none is `null` in some replies.
+        keys: &[
+            Needed::new(&["thought"], &[Shape::Text]),
+            Needed::new(&["response_mode"], &[Shape::Text]),
+            Needed::new(&["direct_response"], &[Shape::Text, Shape::Null]),
+            Needed::new(&["tool_calls"], &[Shape::List, Shape::Null]),
+        ],
         ..Opening::NONE
     },
     settings: options::SETTINGS,
@@ -169,7 +174,7 @@ impl AiPlan {
         if !self.front.body.answered {
             out.intent(Intent::ThinkingEnd);
         }
-        let plan = fallback::plan(&self.texts);
+        let plan = fallback::plan(self.variant, &self.texts);
         let plan = Plan { plan, is_fallback: true };
         out.act(Action::Plan(plan));
     }

@@ -25,7 +25,7 @@ mod write;
 use std::sync::Arc;
 
 use super::marker::Watch;
-use super::opening::{Opening, When};
+use super::opening::{Begin, Opening, When};
 use super::{Dialect, Ending, Entry, Examples, Output, echo};
 use crate::event::Event;
 use crate::lex::markup::{Markup, Tolerant};
@@ -42,10 +42,10 @@ pub(super) const ENTRY: Entry = Entry {
     },
     opening: Opening {
         tags: &[
-            ("content", When::Alone),
-            ("variable_update", When::Alone),
-            ("status_bar", When::Alone),
-            ("ui_component", When::Alone),
+            Begin::new("content", When::Alone),
+            Begin::new("variable_update", When::Alone),
+            Begin::new("status_bar", When::Alone),
+            Begin { attributes: &["view", "fallback"], ..Begin::new("ui_component", When::Alone) },
         ],
         ..Opening::NONE
     },

@@ -22,7 +22,7 @@ mod write;
 use std::sync::Arc;
 
 use super::front::{Front, Reply};
-use super::opening::Opening;
+use super::opening::{Needed, Opening, Shape};
 use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::finding::Report;
 use crate::lex::space::is_blank;
@@ -36,7 +36,11 @@ pub(super) const ENTRY: Entry = Entry {
     reader: |options| {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
     },
-    opening: Opening { text: Some(opening::names_event), ..Opening::NONE },
+    opening: Opening {
+        keys: &[Needed { named: Some(opening::is_event), ..Needed::new(&["event", "type"], &[Shape::Text]) }],
+        listed: true,
+        ..Opening::NONE
+    },
     settings: &[],
     rules: rules::RULES,
     write: Some(write::write),

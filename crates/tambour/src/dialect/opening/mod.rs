@@ -1,24 +1,73 @@
-//! How replies begin: each dialect says by what it is known, and `auto` asks them in the order of their table. What is written
-//! as text comes first, then keys of objects, then tags.
+//! How replies begin: each dialect says by what it is known, and `auto` asks them in the order of their table, those of objects
+//! first. In doubt a reply is text.
 
 mod objects;
 mod tags;
 
-use std::borrow::Cow;
+use self::objects::Told;
 
-use super::DIALECTS;
-
-/// By what the beginning of a reply is known to be in a dialect (J-054, R-74).
+/// By what the beginning of a reply is known to be in a dialect (J-054, R-74, R-91).
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Whether a text, in which there are no HTML comments, is such a beginning.
-    pub text: Option<fn(&str) -> bool>,
-    /// Keys of its object: two of them tell it, or one where the object is not complete.
-    pub keys: &'static [&'static str],
-    /// Those of them that are common words: as the first key of an object they tell it only where the reply begins with that.
-    pub common: &'static [&'static str],
+    /// Keys of its object: all of them tell it. The usual order.
+    pub keys: &'static [Needed],
+    /// Whether its objects may stand in a list.
+    pub listed: bool,
     /// Tags that tell it, and where.
-    pub tags: &'static [(&'static str, When)],
+    pub tags: &'static [Begin],
+}
+
+/// A key that an object must have.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed {
+    /// Its names.
+    pub names: &'static [&'static str],
+    /// Values that it may have.
+    pub values: &'static [Shape],
+    /// Whether a text is one that it may have, where not every one is.
+    pub named: Option<fn(&str) -> bool>,
+}
+
+impl Needed {
+    /// A key with one name and any value of these shapes.
+    pub const fn new(names: &'static [&'static str], values: &'static [Shape]) -> Needed {
+        Needed { names, values, named: None }
+    }
+}
+
+/// The shape of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// A text.
+    Text,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`.
+    Null,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+}
+
+/// A tag that tells the dialect of a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Begin {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it tells it.
+    pub when: When,
+    /// Attributes that it may have: with others it is another vocabulary's.
+    pub attributes: &'static [&'static str],
+}
+
+impl Begin {
+    /// A tag without attributes.
+    pub const fn new(name: &'static str, when: When) -> Begin {
+        Begin { name, when, attributes: &[] }
+    }
 }
 
 /// Where a tag tells the dialect of a reply.
@@ -34,7 +83,18 @@ pub enum When {
 
 impl Opening {
     /// It is never found out.
-    pub const NONE: Opening = Opening { text: None, keys: &[], common: &[], tags: &[] };
+    pub const NONE: Opening = Opening { keys: &[], listed: false, tags: &[] };
+}
+
+/// How much of a reply is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// What has come so far; more is to come.
+    Part,
+    /// All of the window, and perhaps more behind it.
+    Window,
+    /// All that will be looked at.
+    All,
 }
 
 /// What the beginning of a reply tells.
@@ -45,38 +105,36 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// What the beginning of a reply tells; `full` when no more will be looked at.
-pub(super) fn look(seen: &str, full: bool) -> Seen {
+/// What the beginning of a reply tells. Behind the window it is unknown only for an object that may be one of a dialect.
+pub(super) fn look(seen: &str, extent: Extent) -> Seen {
     let text = seen.trim_start_matches('\u{FEFF}').trim_start();
-    let plain = uncommented(text, full);
-    let by_text = DIALECTS.iter().find(|entry| entry.opening.text.is_some_and(|begins| begins(&plain)));
-    let found = by_text.map(|entry| entry.name).or_else(|| objects::dialect_of(text, full));
-    if let Some(name) = found {
+    let objects = objects::dialect_of(text, extent);
+    if let Told::Dialect(name) = objects {
         return Seen { verdict: Verdict::Dialect(name), closed: false };
     }
-    let seen = tags::markup(text, full);
-    if seen.verdict == Verdict::Unknown && full { Seen { verdict: Verdict::Plain, ..seen } } else { seen }
+    let seen = tags::markup(text, extent != Extent::Part);
+    let waits = objects == Told::Perhaps && extent != Extent::All;
+    match seen.verdict {
+        Verdict::Plain if waits => Seen { verdict: Verdict::Unknown, ..seen },
+        Verdict::Unknown if extent != Extent::Part && !waits => Seen { verdict: Verdict::Plain, ..seen },
+        _ => seen,
+    }
 }
 
 /// What a look at the beginning told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) verdict: Verdict,
-    /// Whether reasoning has closed and nothing has followed.
+    /// Whether the next character that is not blank tells more: reasoning has closed, or a tag has opened that may tell.
     pub(super) closed: bool,
 }
 
-/// The text without its HTML comments; one that may still end is left out with what follows.
-fn uncommented(text: &str, full: bool) -> Cow<'_, str> {
-    let mut kept = Cow::Borrowed("");
-    let mut rest = text;
-    while let Some((before, comment)) = rest.split_once("<!--") {
-        let Some((_, after)) = comment.split_once("-->") else {
-            rest = if full { rest } else { before };
-            break;
-        };
-        kept += before;
-        rest = after;
-    }
-    kept + rest
+/// Bytes at the beginning of a reply that show whether it is a document.
+const HEAD: usize = 1024;
+
+/// Whether the text before a structure makes it an example in a document: a heading stands in it.
+fn document(before: &str) -> bool {
+    let before = &before[..before.floor_char_boundary(HEAD)];
+    let heading = |line: &str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
+    before.lines().any(|line| heading(line.trim_start()))
 }

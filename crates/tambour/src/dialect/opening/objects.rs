@@ -1,96 +1,268 @@
-//! Objects at the beginning of a reply, and the dialect that their keys tell.
+//! Objects at the beginning of a reply, and the dialect that their keys tell.
 
 use std::sync::LazyLock;
 
-use super::Opening;
+use super::{Extent, Needed, Opening, Shape, document};
 use crate::dialect::{DIALECTS, Entry};
 use crate::finding::Report;
+use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
 use crate::repair::json::{self, JsonEvent, JsonSink, Origin};
 
 /// The keys of all dialects.
-static KEYS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| DIALECTS.iter().flat_map(|entry| entry.opening.keys).copied().collect());
+static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let needed = DIALECTS.iter().flat_map(|entry| entry.opening.keys);
+    needed.flat_map(|key| key.names).copied().collect()
+});
 
-/// Keys of a dialect that an object has when it is complete.
+/// Keys of a dialect that an object has when it goes on behind the window.
 const LEAST: usize = 2;
 
-/// The dialect whose object begins in the text and stands alone in its lines or fence.
-pub(super) fn dialect_of(text: &str, full: bool) -> Option<&'static str> {
-    let begins = text.starts_with(['{', '｛', '`', '~', '<']);
-    let dialect = |found: &Found| {
-        let first = found.keys.first().map(String::as_str).unwrap_or_default();
-        let tells = |entry: &&Entry| {
-            let Opening { keys, common, .. } = entry.opening;
-            let known = keys.iter().filter(|key| found.keys.iter().any(|found| found == *key)).count();
-            let common = common.contains(&first) && !begins;
-            known >= LEAST || known > 0 && full && !found.complete && !common
-        };
-        DIALECTS.iter().find(tells).map(|entry| entry.name)
-    };
-    objects(text, full).iter().filter(|found| found.alone).find_map(dialect)
+/// Longest text that names something.
+const NAME: usize = 64;
+
+/// What the objects of a beginning tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Nothing,
+    /// One that has begun may tell something when more of it has come.
+    Perhaps,
+    Dialect(&'static str),
+}
+
+/// The dialect whose object begins in the text and stands alone in its lines or fence.
+pub(super) fn dialect_of(text: &str, extent: Extent) -> Told {
+    let mut told = Told::Nothing;
+    for found in objects(text, extent) {
+        match DIALECTS.iter().map(|entry| found.tells(entry, text, extent)).max_by_key(rank) {
+            Some(dialect @ Told::Dialect(_)) => return dialect,
+            Some(Told::Perhaps) => told = Told::Perhaps,
+            _ => {}
+        }
+    }
+    told
+}
+
+fn rank(told: &Told) -> u8 {
+    match told {
+        Told::Nothing => 0,
+        Told::Perhaps => 1,
+        Told::Dialect(_) => 2,
+    }
 }
 
 /// A JSON object, as far as it has arrived.
+#[derive(Debug, Default)]
 struct Found {
-    keys: Vec<String>,
+    keys: Vec<Key>,
     /// Whether nothing but white space stands before it on its line, or it stands in a fence.
     alone: bool,
-    complete: bool,
+    /// Whether a list is around it.
+    listed: bool,
+    /// The offset behind it, once it is complete.
+    end: Option<usize>,
 }
 
-fn objects(text: &str, full: bool) -> Vec<Found> {
-    let (found, thinking) = read_objects(text, full, false);
-    // Reasoning that is never closed, or only a mention of its mark: the object may stand in it.
-    if thinking && full && !found.iter().any(|found| found.alone) {
-        return read_objects(text, full, true).0;
+#[derive(Debug)]
+struct Key {
+    name: String,
+    value: Option<Shape>,
+    /// A text that may be a name, once it is complete.
+    text: Option<String>,
+}
+
+impl Found {
+    /// What it tells of a dialect.
+    fn tells(&self, entry: &Entry, text: &str, extent: Extent) -> Told {
+        let Opening { keys, listed, .. } = entry.opening;
+        if keys.is_empty() || !self.alone || self.listed && !listed {
+            return Told::Nothing;
+        }
+        let key = |needed: &Needed| self.keys.iter().find(|key| needed.names.contains(&key.name.as_str()));
+        let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.fits(key)));
+        let all = keys.iter().all(|needed| key(needed).is_some_and(|key| needed.holds(key)));
+        let known = keys.iter().filter(|needed| key(needed).is_some()).count();
+        let foreign = self.keys.len() > known;
+        if !fits {
+            return Told::Nothing;
+        }
+        let Some(end) = self.end else {
+            return match extent {
+                Extent::Part if all || !foreign => Told::Perhaps,
+                Extent::Window | Extent::All if all || known >= LEAST && !foreign => {
+                    Told::Dialect(entry.name)
+                }
+                // It may well be something else that has such a key: the next one tells.
+                Extent::Window if !foreign && key(&keys[0]).is_some() => Told::Perhaps,
+                _ => Told::Nothing,
+            };
+        };
+        match text[end..].trim_start_matches([' ', '\t', '\r']).chars().next() {
+            _ if !all => Told::Nothing,
+            None if extent == Extent::Part && !self.listed => Told::Perhaps,
+            // A sentence goes on behind it.
+            Some(c) if c.is_alphanumeric() || SENTENCE.contains(&c) => Told::Nothing,
+            _ => Told::Dialect(entry.name),
+        }
+    }
+}
+
+/// Signs with which a sentence goes on or ends behind an object.
+const SENTENCE: &[char] =
+    &['.', ';', ':', ')', '?', '!', '(', '。', '，', '；', '：', '）', '？', '！', '、'];
+
+impl Needed {
+    /// Whether nothing of a key contradicts it so far.
+    fn fits(&self, key: &Key) -> bool {
+        key.value.is_none_or(|value| self.values.contains(&value))
+            && match (self.named, &key.text) {
+                (Some(named), Some(text)) => named(text),
+                _ => true,
+            }
+    }
+
+    /// Whether a key is what is needed.
+    fn holds(&self, key: &Key) -> bool {
+        key.value.is_some() && self.fits(key) && (self.named.is_none() || key.text.is_some())
+    }
+}
+
+fn objects(text: &str, extent: Extent) -> Vec<Found> {
+    let (found, thinking) = read_objects(text, extent, false);
+    // Reasoning that is never closed: the object may stand in it.
+    if thinking && extent != Extent::Part && !found.iter().any(|found| found.alone) {
+        return read_objects(text, extent, true).0;
     }
     found
 }
 
 /// The objects of a text, and whether it ends in reasoning; `unmarked` when marks of that are text.
-fn read_objects(text: &str, full: bool, unmarked: bool) -> (Vec<Found>, bool) {
-    struct Objects<'a> {
-        text: &'a str,
-        found: Vec<Found>,
-        thinking: bool,
-    }
-    impl JsonSink for Objects<'_> {
-        fn event(&mut self, event: JsonEvent<'_>) {
-            match event {
-                JsonEvent::ThoughtStart(_) => self.thinking = true,
-                JsonEvent::ThoughtEnd(..) => self.thinking = false,
-                JsonEvent::ValueStart(start) => {
-                    let before = &self.text[..start.place.offset];
-                    let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]).trim_end();
-                    // A mark of reasoning or a fence ends what stood before it.
-                    let alone = line.trim().is_empty() || line.ends_with(['>', ']', '▷', '`', '~']);
-                    let alone = alone || start.origin != Origin::Bare;
-                    self.found.push(Found { keys: Vec::new(), alone, complete: false });
-                }
-                JsonEvent::Key { text, depth: 1, .. } => {
-                    if let Some(found) = self.found.last_mut() {
-                        found.keys.push(text.to_owned());
-                    }
-                }
-                JsonEvent::ValueEnd(end) => {
-                    if let Some(found) = self.found.last_mut() {
-                        found.complete = !end.closed_by_us;
-                    }
-                }
-                _ => {}
-            }
-        }
-        fn report(&mut self, _: Report) {}
-    }
-    let mut objects = Objects { text, found: Vec::new(), thinking: false };
+fn read_objects(text: &str, extent: Extent, unmarked: bool) -> (Vec<Found>, bool) {
+    let mut objects =
+        Objects { text, found: Vec::new(), thinking: false, thought: 0, depth: 0, base: 1, naming: None };
     let mut reader = json::Reader::chat(&Limits::default()).seeking(&KEYS);
     if unmarked {
         reader = reader.without_thoughts();
     }
     reader.push(text, &mut objects);
-    if full {
+    if extent != Extent::Part {
         reader.finish(&mut objects);
     }
     (objects.found, objects.thinking)
+}
+
+struct Objects<'a> {
+    text: &'a str,
+    found: Vec<Found>,
+    thinking: bool,
+    /// The offset behind the last mark that ended reasoning.
+    thought: usize,
+    /// Brackets that are open, and how many there are around the keys of the object.
+    depth: usize,
+    base: usize,
+    /// The text under way that may be a name.
+    naming: Option<String>,
+}
+
+impl JsonSink for Objects<'_> {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::ThoughtStart(_) => self.thinking = true,
+            JsonEvent::ThoughtEnd(mark, _) => {
+                self.thinking = false;
+                self.thought = mark.place.offset + mark.text.len();
+            }
+            JsonEvent::ValueStart(start) => {
+                let before = &self.text[..start.place.offset];
+                let alone = match start.origin {
+                    Origin::Bare => {
+                        let line = before.rfind('\n').map_or(0, |at| at + 1).max(self.thought);
+                        before[line..].trim().is_empty()
+                    }
+                    _ => is_data(before),
+                };
+                let alone = alone && !document(&before[self.thought..]);
+                (self.depth, self.base) = (0, 1);
+                self.found.push(Found { alone, ..Found::default() });
+            }
+            JsonEvent::ObjectStart => {
+                self.value(Shape::Object);
+                self.depth += 1;
+            }
+            JsonEvent::ArrayStart => {
+                self.value(Shape::List);
+                if self.depth == 0 {
+                    self.base = 2;
+                    self.object(|found| found.listed = true);
+                }
+                self.depth += 1;
+            }
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.base == 2 && self.depth == 1 {
+                    // Of a list the first object tells.
+                    let end = self.text.len();
+                    self.object(|found| found.end = Some(end));
+                }
+            }
+            JsonEvent::Key { text, depth, .. } if depth == self.base => {
+                let key = Key { name: text.to_owned(), value: None, text: None };
+                self.object(|found| found.keys.push(key));
+            }
+            JsonEvent::StringStart => {
+                self.value(Shape::Text);
+                self.naming = (self.depth == self.base).then(String::new);
+            }
+            JsonEvent::StringDelta(text) => {
+                if let Some(name) = self.naming.as_mut().filter(|name| name.len() < NAME) {
+                    name.push_str(text);
+                }
+            }
+            JsonEvent::StringEnd => {
+                if let Some(name) = self.naming.take() {
+                    self.object(|found| {
+                        if let Some(key) = found.keys.last_mut() {
+                            key.text.get_or_insert(name);
+                        }
+                    });
+                }
+            }
+            JsonEvent::Bool(_) => self.value(Shape::Bool),
+            JsonEvent::Null => self.value(Shape::Null),
+            JsonEvent::Number(_) | JsonEvent::Digits(_) => self.value(Shape::Number),
+            JsonEvent::ValueEnd(end) if !end.closed_by_us => {
+                self.object(|found| found.end = Some(end.offset));
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, _: Report) {}
+}
+
+impl Objects<'_> {
+    /// Changes the object under way, if it has not ended.
+    fn object(&mut self, change: impl FnOnce(&mut Found)) {
+        if let Some(found) = self.found.last_mut().filter(|found| found.end.is_none()) {
+            change(found);
+        }
+    }
+
+    /// The value of the key under way, if this is one.
+    fn value(&mut self, shape: Shape) {
+        if self.depth == self.base
+            && let Some(key) = self.found.last_mut().and_then(|found| found.keys.last_mut())
+        {
+            key.value.get_or_insert(shape);
+        }
+    }
+}
+
+/// Whether the fence that is open at the end of a text is one for JSON: of other languages it is code.
+fn is_data(before: &str) -> bool {
+    let opened = before.rsplit('\n').find_map(|line| Fence::of(line.trim_start()));
+    opened.is_none_or(|(_, info)| {
+        let language = info.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
+        language.is_empty() || fence::is_json(language)
+    })
 }

@@ -1,49 +1,74 @@
 //! Tags and marks of reasoning at the beginning of a reply.
 
-use super::{Seen, Verdict, When};
+use super::{Begin, HEAD, Seen, Verdict, When, document};
 use crate::dialect::{DIALECTS, Entry, MARKER};
+use crate::lex::fence::Fence;
 use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 
-/// What the tags tell.
+/// What the tags tell; `full` when no more will be looked at.
 pub(super) fn markup(text: &str, full: bool) -> Seen {
+    let (seen, commented) = read(text, full, false);
+    // A comment that is never closed hides nothing.
+    if commented && full { read(text, full, true).0 } else { seen }
+}
+
+/// What the tags tell, and whether the text ends in a comment; `plainly` when marks of comments are text.
+fn read(text: &str, full: bool, plainly: bool) -> (Seen, bool) {
     let mut lexer = Markup::new(MARKER, 1 << 10).with_reasoning();
+    if plainly {
+        lexer = lexer.without_comments();
+    }
     let mut tags = Tags { led: true, alone: true, ..Tags::default() };
-    lexer.push(text, &mut |token, _| tags.see(token));
+    lexer.push(text, &mut |token, _| tags.next(token));
     if full {
-        lexer.finish(&mut |token, _| tags.see(token));
-        let answered = tags.thinking && tags.open.is_some() && tags.ended;
-        if tags.verdict.is_none() && (tags.began && !tags.led || answered) {
+        lexer.finish(&mut |token, _| tags.next(token));
+        let answered = tags.began && tags.open.is_some() && tags.ended;
+        if tags.verdict.is_none() && (tags.began && tags.filled && !tags.led || answered) {
             tags.verdict = structure().map(Verdict::Dialect);
         }
     }
-    Seen { verdict: tags.verdict.unwrap_or(Verdict::Unknown), closed: tags.just_closed }
+    let verdict = tags.verdict.unwrap_or(Verdict::Unknown);
+    (Seen { verdict, closed: tags.just_closed || tags.candidate.is_some() }, tags.comment)
 }
 
-/// The dialect that a tag tells, and where.
-fn told_by(name: &str) -> Option<(&'static str, When)> {
+/// The dialect that a tag tells, and where. Names are written in small letters or, by models that shout, in large ones:
+/// `<Final>` is a component (R-91).
+fn told_by(name: &str) -> Option<(&'static str, &'static Begin)> {
+    let large = name.chars().any(char::is_uppercase);
+    if large && name.chars().any(char::is_lowercase) {
+        return None;
+    }
     DIALECTS.iter().find_map(|entry| {
-        let (_, when) = entry.opening.tags.iter().find(|(tag, _)| *tag == name)?;
-        Some((entry.name, *when))
+        let begin = entry.opening.tags.iter().find(|begin| begin.name.eq_ignore_ascii_case(name))?;
+        Some((entry.name, begin))
     })
 }
 
 /// The dialect whose structure begins with `<thinking>`.
 fn structure() -> Option<&'static str> {
-    let begins = |entry: &&Entry| entry.opening.tags.iter().any(|(_, when)| *when == When::InThinking);
+    let begins = |entry: &&Entry| entry.opening.tags.iter().any(|begin| begin.when == When::InThinking);
     DIALECTS.iter().find(begins).map(|entry| entry.name)
 }
+
+/// Elements that need no end.
+const VOID: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
 
 /// What the tags of a beginning tell so far.
 #[derive(Default)]
 struct Tags {
     verdict: Option<Verdict>,
+    /// The first of the text so far.
+    before: String,
+    /// A tag that tells the dialect unless it is empty, and its name.
+    candidate: Option<(&'static str, &'static str)>,
     /// Reasoning that is open.
     open: Option<Open>,
-    /// Whether `<thinking>` has come, and whether it stood alone.
-    thinking: bool,
+    /// Whether `<thinking>` has come alone in its line, whether behind nothing but reasoning, and whether text follows it.
     began: bool,
+    thinking: bool,
+    filled: bool,
     /// Whether a `<thinking>` in a sentence of a draft came last, which a phase makes the end of the draft (T-016).
     nested: bool,
     /// Whether a `<final>` in a sentence of thinking has come, and has ended: the answer, if no other one comes (R-06).
@@ -58,62 +83,123 @@ struct Tags {
     alone: bool,
     /// Whether a code span opens directly before this place: what it quotes begins nothing.
     quoted: bool,
+    /// The fence that is open, and whether a structure may stand in it.
+    fence: Option<(Fence, bool)>,
+    /// Elements of another vocabulary that are open (R-91).
+    around: Vec<String>,
+    comment: bool,
 }
 
 impl Tags {
+    fn next(&mut self, token: Token<'_>) {
+        if self.verdict.is_none() {
+            let raw = token.raw();
+            self.see(token);
+            let room = raw.floor_char_boundary(HEAD.saturating_sub(self.before.len()));
+            self.before.push_str(&raw[..room]);
+        }
+    }
+
     fn see(&mut self, token: Token<'_>) {
+        self.candidate(&token);
         if self.verdict.is_some() {
             return;
         }
         let quotes = matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```"));
         let in_code = std::mem::replace(&mut self.quoted, quotes);
         match token {
+            Token::CommentOpen => self.comment = true,
+            Token::CommentClose => self.comment = false,
+            // What stands in a comment tells nothing, and is no text.
+            _ if self.comment => {}
             Token::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
             Token::Tag(tag) => self.tag(&tag),
             Token::Reasoning(_, mark) => self.mark(mark),
             Token::Text(text) if is_blank(text) => self.alone |= text.contains('\n'),
             Token::Mark(_) => {}
             Token::Text(text) => self.text(text),
-            Token::CommentOpen | Token::CommentClose => self.text(token.raw()),
         }
+    }
+
+    /// What follows a tag that may tell the dialect.
+    fn candidate(&mut self, token: &Token<'_>) {
+        let Some((dialect, name)) = self.candidate else { return };
+        match token {
+            Token::Text(text) if is_blank(text) => {}
+            // It is empty.
+            Token::Tag(tag) if tag.kind == TagKind::Close && tag.name.eq_ignore_ascii_case(name) => {
+                self.candidate = None;
+            }
+            _ => self.verdict = Some(Verdict::Dialect(dialect)),
+        }
+    }
+
+    /// Whether a structure may stand here: not in code of another language, within other elements, or in a document.
+    fn may_stand(&self) -> bool {
+        self.fence.is_none_or(|(_, may)| may) && self.around.is_empty() && !document(&self.before)
     }
 
     fn tag(&mut self, tag: &Tag<'_>) {
         let name = tag.name.to_ascii_lowercase();
         let opening = tag.kind == TagKind::Open;
         let in_draft = self.open.is_some_and(|open| !open.mark().is_thinking());
-        let told = told_by(&name);
-        if let Some((dialect, when)) = told
+        let told = told_by(tag.name);
+        if let Some((dialect, begin)) = told
             && opening
-            && match when {
-                When::InThinking => self.thinking || self.nested,
+            && tag.attributes().all(|attribute| begin.attributes.contains(&attribute.name))
+            && self.may_stand()
+        {
+            let tells = match begin.when {
+                When::InThinking => self.began || self.nested,
                 When::Alone => self.open.is_none() && self.alone,
                 When::EndsThinking => !in_draft && self.alone,
+            };
+            if tells && begin.when == When::InThinking {
+                self.verdict = Some(Verdict::Dialect(dialect));
+                return;
             }
-        {
-            self.verdict = Some(Verdict::Dialect(dialect));
-            return;
+            if tells {
+                self.candidate = Some((dialect, begin.name));
+            }
         }
+        let bare = tag.attributes().next().is_none();
         match (name.as_str(), opening) {
-            _ if matches!(told, Some((_, When::EndsThinking))) && !in_draft => {
+            _ if told.is_some_and(|(_, begin)| begin.when == When::EndsThinking) && !in_draft => {
                 self.ended |= self.mentioned && !opening;
-                self.mentioned |= self.thinking && opening;
+                self.mentioned |= self.began && opening;
             }
-            ("thinking", true) if self.open.is_none() => {
-                self.thinking = true;
-                self.began |= self.alone;
+            ("thinking", true) if self.open.is_none() && self.alone && bare => {
+                self.began |= self.may_stand();
+                self.thinking |= self.led;
             }
             // It ends a draft that is not closed, if a phase follows (T-016).
-            ("thinking", true) if in_draft && self.alone => {
+            ("thinking", true) if in_draft && self.alone && bare => {
+                self.began |= self.may_stand();
                 self.thinking = true;
                 self.mark(marks::THINKING);
             }
             _ => {
                 self.nested = name == "thinking" && opening && in_draft;
-                if let Some(mark) = marks::of_tag(tag.name, !opening) {
-                    self.mark(mark);
+                match marks::of_tag(tag.name, !opening) {
+                    Some(mark) => self.mark(mark),
+                    None => self.other(name, opening),
                 }
             }
+        }
+    }
+
+    /// A tag that belongs to nothing known.
+    fn other(&mut self, name: String, opening: bool) {
+        if !opening {
+            if let Some(at) = self.around.iter().rposition(|open| *open == name) {
+                self.around.truncate(at);
+            }
+        } else if self.alone
+            && self.open.is_none()
+            && !VOID.contains(&name.as_str())
+            && told_by(&name).is_none()
+        {
+            self.around.push(name);
         }
     }
 
@@ -132,8 +218,10 @@ impl Tags {
     }
 
     fn text(&mut self, text: &str) {
+        self.fences(text);
         self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
         (self.just_closed, self.nested) = (false, false);
+        self.filled |= self.began;
         // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it is plain
         // reasoning or ThinkingML without phases.
         if self.thinking && self.led && self.open.is_none() && !self.closed {
@@ -144,9 +232,34 @@ impl Tags {
             self.led = false;
         }
     }
+
+    /// Fences that open and close in a text.
+    fn fences(&mut self, text: &str) {
+        let start = usize::from(!self.alone);
+        for line in text.split('\n').skip(start) {
+            let line = line.trim_start();
+            match self.fence {
+                Some((fence, _)) => {
+                    if fence.is_closed_by_line(line) {
+                        self.fence = None;
+                    }
+                }
+                None => {
+                    self.fence = Fence::of(line).map(|(fence, info)| {
+                        let language = info.split_whitespace().next().unwrap_or_default();
+                        (fence, LANGUAGES.iter().any(|known| known.eq_ignore_ascii_case(language)))
+                    });
+                }
+            }
+        }
+    }
 }
+
+/// Languages of fences that a structure of tags may stand in.
+const LANGUAGES: &[&str] =
+    &["", "xml", "html", "text", "txt", "plaintext", "markdown", "md", "thinkingml", "filament"];
 
 /// Whether text after the reasoning may begin a fence or JSON.
 fn may_begin(text: &str) -> bool {
-    matches!(text.trim_start().chars().next(), Some('`' | '~' | '{' | '｛' | 'e'))
+    matches!(text.trim_start().chars().next(), Some('`' | '~' | '{' | '｛' | '['))
 }

@@ -21,6 +21,7 @@ use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
 use crate::lex::prose::{Line, Prose};
 use crate::lex::signs::Signs;
+use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 use wait::Waiting;
@@ -41,6 +42,8 @@ pub(super) struct Answer {
     last: u8,
     cut: bool,
     sent: bool,
+    /// Whether nothing but white space stands before this place on its line.
+    begins: bool,
     /// What the text so far is, where somebody asks ([`Answer::follow`]).
     prose: Option<Prose>,
     /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
@@ -75,6 +78,7 @@ impl Answer {
             last: b'\n',
             cut: false,
             sent: false,
+            begins: true,
             prose: None,
             structure: false,
             tag: options.limits.tag,
@@ -114,6 +118,26 @@ impl Answer {
     /// Follows the prose of the answer from here on.
     pub(super) fn follow(&mut self) {
         self.prose = Some(Prose::default());
+    }
+
+    /// Whether somebody follows it.
+    pub(super) fn is_followed(&self) -> bool {
+        self.prose.is_some()
+    }
+
+    /// Whether what comes next begins a line of the answer, or stands directly behind something that was taken out.
+    pub(super) fn begins_line(&self) -> bool {
+        let blank = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
+        let lead = self.lead.as_ref().map_or("", Lead::text);
+        let begins = self.begins && blank(lead) || lead.contains('\n') && blank(lead);
+        self.hold.is_none() && self.tail.is_empty() && (begins || self.cut)
+    }
+
+    /// Ends what waits to be known before something that does.
+    pub(super) fn settle(&mut self, out: &mut dyn Output) {
+        if self.lead.as_ref().is_some_and(|lead| !lead.allows_mark()) {
+            self.end_lead(out);
+        }
     }
 
     /// The prose so far.
@@ -187,6 +211,8 @@ impl Answer {
             prose.text(text);
         }
         self.late.text(text, at, out);
+        let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
+        self.begins = (line.is_some() || self.begins) && is_blank(&text[line.unwrap_or(0)..]);
         self.last = text.as_bytes().last().copied().unwrap_or(self.last);
         self.sent = self.sent || !text.trim().is_empty();
         out.intent(Intent::FinalText(text));

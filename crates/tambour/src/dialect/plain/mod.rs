@@ -4,8 +4,11 @@
 //! too late.
 
 mod answer;
+mod control;
+mod held;
 mod late;
 mod lead;
+mod lead_in;
 mod options;
 mod parse;
 pub(super) mod rules;
@@ -161,8 +164,7 @@ impl Plain {
 }
 
 fn is_text(reader: &mut parse::Reader, offset: usize, watched: usize) -> bool {
-    reader.unopened().is_some_and(|mark| offset < mark)
-        || reader.answer().prose().is_some_and(|prose| prose.is_code(watched))
+    reader.is_reasoning(offset) || reader.answer().prose().is_some_and(|prose| prose.is_code(watched))
 }
 
 /// A lexer of plain replies. Comments are followed where they go out.

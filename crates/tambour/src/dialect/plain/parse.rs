@@ -1,6 +1,9 @@
 //! Tokens to reasoning and answer.
 
 use super::answer::{Answer, Fate};
+use super::control::{Ends, left_out};
+use super::held::{Held, Mention, Nested, is_child};
+use super::lead_in::LeadIn;
 use super::options::{PlainOptions, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
@@ -18,36 +21,48 @@ use crate::span::{At, Place};
 const PENDING: usize = 1023;
 
 pub(super) struct Reader {
-    part: Part,
+    pub(super) part: Part,
     mode: Reasoning,
     /// Reasoning or an aside under way, where it began, and whether it has text; no mark where the reply starts inside.
     open: Option<Open>,
     opened_at: Place,
     filled: bool,
     /// The mark that ended the last reasoning, while nothing else has come.
-    closed: Option<Mark>,
-    thinking: Option<Thinking>,
+    pub(super) closed: Option<Mark>,
+    /// A leading mark of which nothing is known yet.
+    leading: Option<Leading>,
+    /// What stands before it, such as the word of a role.
+    lead_in: LeadIn,
+    /// Reasoning that waits for its end, and marks that end a message.
+    pub(super) held: Option<Held>,
+    pub(super) ends: Option<Ends>,
+    /// Its own mark, within the reasoning under way.
+    nested: Nested,
+    /// A mark that was read as text and has not been closed; where those stood that have been, if somebody asks.
+    pub(super) mention: Option<Mention>,
+    mentions: Vec<(usize, usize)>,
+    /// Whether no mark opens reasoning, since no end of any comes.
+    pub(super) plainly: bool,
     /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
     unopened: Option<usize>,
-    answer: Answer,
-    /// Most bytes of a tag.
-    limit: usize,
+    pub(super) answer: Answer,
+    /// Most bytes of a tag, and of reasoning that waits for its end.
+    pub(super) limit: usize,
+    pub(super) most: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// Only white space so far.
     Start,
     /// In leading reasoning.
     Reasoning,
     /// In the answer.
     Answer,
-    /// In reasoning after the answer has begun.
-    Aside,
 }
 
-/// `<thinking>` and the white space after it: a phase behind it makes it text, since it begins a structure.
-struct Thinking {
+/// A leading mark and the white space after it: an element behind it makes it text.
+struct Leading {
     mark: Mark,
     raw: String,
     /// Bytes of the tag.
@@ -74,18 +89,31 @@ impl Reader {
             opened_at: Place::START,
             filled: false,
             closed: None,
-            thinking: None,
+            leading: None,
+            lead_in: LeadIn::default(),
+            held: None,
+            ends: None,
+            nested: Nested::default(),
+            mention: None,
+            mentions: Vec::new(),
+            plainly: false,
             unopened: None,
             answer: Answer::new(options, detected),
             limit: options.limits.tag,
+            most: options.limits.hold,
         }
+    }
+
+    /// Whether something waits to be known.
+    fn waits(&self) -> bool {
+        self.leading.is_some() || self.held.is_some() || self.ends.is_some()
     }
 
     /// Whether text in which no token begins goes on with what is under way.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
         let open = if self.part == Part::Answer { self.answer.goes_on() } else { self.part != Part::Start };
-        open && self.thinking.is_none()
+        open && !self.waits()
     }
 
     /// Text that does, and its signs if they are known.
@@ -106,26 +134,28 @@ impl Reader {
     /// Whether a mark of another dialect counts where this is.
     pub(super) fn admits(&self) -> bool {
         let text = match self.part {
-            Part::Start => true,
+            Part::Start => !self.lead_in.is_fence(),
             Part::Answer => self.answer.admits(),
-            Part::Reasoning | Part::Aside => false,
+            Part::Reasoning => false,
         };
-        text && self.thinking.is_none()
+        text && !self.waits()
     }
 
     /// Whether the answer has not begun, and could here.
     pub(super) fn is_blank(&self) -> bool {
-        self.part == Part::Start || self.part == Part::Answer && self.answer.is_blank()
+        self.part == Part::Start && self.lead_in.is_empty()
+            || self.part == Part::Answer && self.answer.is_blank()
     }
 
     /// Whether the answer has begun.
     pub(super) fn answers(&self) -> bool {
-        matches!(self.part, Part::Answer | Part::Aside) && !self.answer.is_blank()
+        self.part == Part::Answer && !self.answer.is_blank()
     }
 
-    /// Where the last mark stands that closed reasoning which had not begun.
-    pub(super) fn unopened(&self) -> Option<usize> {
-        self.unopened
+    /// Whether a place stands in reasoning that was shown as text, or before a mark that closed some.
+    pub(super) fn is_reasoning(&self, offset: usize) -> bool {
+        self.unopened.is_some_and(|mark| offset < mark)
+            || self.mentions.iter().any(|&(from, to)| (from..to).contains(&offset))
     }
 
     /// The answer on its way out.
@@ -143,56 +173,73 @@ impl Reader {
     pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
         match token {
             // Most text goes on with what is under way; its place is not asked for.
-            Token::Text(text)
-                if self.thinking.is_none() && self.part == Part::Answer && self.answer.passes(text) =>
-            {
+            Token::Text(text) if !self.waits() && self.part == Part::Answer && self.answer.passes(text) => {
                 self.answer.text(text, || at.into().get(), out);
             }
-            Token::Text(text)
-                if self.thinking.is_none() && matches!(self.part, Part::Reasoning | Part::Aside) =>
-            {
-                self.reason(text, out);
-            }
+            Token::Text(text) if !self.waits() && self.part == Part::Reasoning => self.reason(text, out),
             _ => self.placed(token, at.into().get(), out),
         }
     }
 
     fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if self.thinking.is_some() && self.after_thinking(&token, out) {
+        if self.leading.is_some() && self.after_leading(&token, out)
+            || self.held.is_some() && self.hold(&token, at, out)
+            || self.ends.is_some() && self.behind_ends(&token, at, out)
+        {
             return;
         }
         match (self.part, token) {
             (Part::Answer, Token::Text(text)) if self.answer.passes(text) => {
                 self.answer.text(text, || at, out)
             }
-            (Part::Reasoning | Part::Aside, Token::Text(text)) => self.reason(text, out),
+            (Part::Reasoning, Token::Text(text)) => self.reason(text, out),
             (Part::Start, Token::Text(text)) => {
-                // A byte order mark is no text, nor is the white space around it.
-                let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
-                if !body.is_empty() {
-                    self.part = Part::Answer;
-                    let at = at.after(&text[..text.len() - body.len()]);
-                    self.token(Token::Text(body), at, out);
+                if let Some(at) = self.lead_in.push(text, at) {
+                    let text = self.lead_in.take();
+                    self.begin_answer(Some((Token::Text(&text), at)), out);
                 }
             }
             (part, token) => match (part, self.candidate(&token)) {
                 (Part::Start, Some(found)) if found.mark.kind != Kind::CloseOwn => {
-                    self.leading(found, token.raw(), at, out);
+                    self.lead(found, &token, at, out);
                 }
-                (Part::Start, _) => {
-                    self.part = Part::Answer;
-                    self.token(token, at, out);
-                }
-                (Part::Reasoning | Part::Aside, Some(found)) if !found.empty => {
+                (Part::Start, _) => self.begin_answer(Some((token, at)), out),
+                (Part::Reasoning, Some(found)) if !found.empty => {
                     self.inside(found.mark, token.raw(), at, out);
                 }
-                (Part::Reasoning | Part::Aside, _) => self.reason(token.raw(), out),
+                (Part::Reasoning, _) => self.reason(token.raw(), out),
                 (Part::Answer, found) => self.answered(&token, found, at, out),
             },
         }
     }
 
-    fn candidate(&self, token: &Token<'_>) -> Option<Candidate> {
+    /// The answer begins, with what stands before reasoning that did not come.
+    fn begin_answer(&mut self, token: Option<(Token<'_>, Place)>, out: &mut dyn Output) {
+        self.part = Part::Answer;
+        let lead_in = self.lead_in.place();
+        let text = self.lead_in.take();
+        if !text.is_empty() {
+            self.token(Token::Text(&text), lead_in, out);
+        }
+        if let Some((token, at)) = token {
+            self.token(token, at, out);
+        }
+    }
+
+    /// Leading reasoning ends with this mark.
+    pub(super) fn end_reasoning(&mut self, mark: Mark, out: &mut dyn Output) {
+        out.intent(Intent::ThinkingEnd);
+        self.closed = Some(mark);
+        self.begin_answer(None, out);
+    }
+
+    /// Text of the answer in which nothing is a mark.
+    pub(super) fn answer_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        let fate = self.answer.token(&Token::Text(text), None, at, out);
+        self.carry_out(fate, out);
+    }
+
+    pub(super) fn candidate(&self, token: &Token<'_>) -> Option<Candidate> {
         let found = match token {
             Token::Tag(tag) => {
                 let mark = marks::of_tag(tag.name, tag.kind == TagKind::Close)?;
@@ -204,92 +251,108 @@ impl Reader {
         (self.mode != Reasoning::None).then_some(found)
     }
 
-    /// A mark that nothing but white space stands before.
-    fn leading(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) {
-        if found.empty {
-            let report =
-                Report::new(rules::THINK_SELF_CLOSING, at, at.offset + raw.len(), "reasoning without text");
-            out.report(report.repaired("left out"));
-        } else if found.mark.kind != Kind::Open {
-            self.unopened = Some(at.offset);
-            unopened(raw, at, out);
-        } else if found.mark.is_thinking() {
-            self.thinking = Some(Thinking { mark: found.mark, raw: raw.to_owned(), tag: raw.len(), at });
+    /// A mark that nothing but white space, the word of a role or a fence stands before.
+    fn lead(&mut self, found: Candidate, token: &Token<'_>, at: Place, out: &mut dyn Output) {
+        let raw = token.raw();
+        if self.lead_in.is_empty() {
+            if found.mark.is_control() {
+                return left_out(raw, at, out);
+            } else if found.empty {
+                let report = Report::new(
+                    rules::THINK_SELF_CLOSING,
+                    at,
+                    at.offset + raw.len(),
+                    "reasoning without text",
+                );
+                return out.report(report.repaired("left out"));
+            } else if found.mark.kind != Kind::Open {
+                self.unopened = Some(at.offset);
+                return unopened(raw, at, out);
+            }
+        }
+        if found.empty || found.mark.kind != Kind::Open || marks::has_attributes(raw) {
+            return self.begin_answer(Some((*token, at)), out);
+        }
+        if matches!(token, Token::Tag(_)) {
+            let raw = raw.to_owned();
+            self.leading = Some(Leading { mark: found.mark, tag: raw.len(), raw, at });
         } else {
-            attributes(rules::THINK_ATTRIBUTES, raw, at, out);
-            self.begin(Part::Reasoning, found.mark, at);
+            self.begin(found.mark, at, out);
         }
     }
 
     /// A mark in reasoning.
     fn inside(&mut self, mark: Mark, raw: &str, at: Place, out: &mut dyn Output) {
         let effect = match &mut self.open {
-            Some(open) => open.see(mark),
+            Some(open) => {
+                if mark.kind == Kind::Open && mark.same(open.mark()) && self.filled {
+                    self.nested.begins();
+                }
+                open.see(mark)
+            }
             None if mark.kind == Kind::Close => Effect::Close,
             // A model whose template swallows the mark may write it all the same.
-            None if mark.kind == Kind::Open && !self.filled => {
-                attributes(rules::THINK_ATTRIBUTES, raw, at, out);
-                return self.begin(self.part, mark, at);
-            }
+            None if mark.kind == Kind::Open && !self.filled => return self.begin(mark, at, out),
             None => Effect::Text,
         };
-        match effect {
-            Effect::Text => return self.reason(raw, out),
-            Effect::Close => {}
-            Effect::CloseForeign => out.report(mismatched(rules::THINK_MISMATCHED, raw, at)),
+        match (effect, self.open) {
+            (Effect::Text, _) => return self.reason(raw, out),
+            (Effect::Close, Some(open)) if !self.nested.is_none() => {
+                self.held = Some(Held::behind_end(open, std::mem::take(&mut self.nested), raw, at));
+                return;
+            }
+            (Effect::Close, _) => {}
+            (Effect::CloseForeign, _) => out.report(mismatched(rules::THINK_MISMATCHED, raw, at)),
         }
         attributes(rules::THINK_ATTRIBUTES, raw, at, out);
-        if self.part == Part::Reasoning {
-            out.intent(Intent::ThinkingEnd);
-            self.closed = Some(mark);
-        }
-        self.part = Part::Answer;
+        self.end_reasoning(mark, out);
     }
 
-    fn begin(&mut self, part: Part, mark: Mark, at: Place) {
-        (self.part, self.open, self.opened_at) = (part, Some(Open::new(mark)), at);
+    fn begin(&mut self, mark: Mark, at: Place, out: &mut dyn Output) {
+        (self.part, self.open, self.opened_at) = (Part::Reasoning, Some(Open::new(mark)), at);
+        self.nested = Nested::default();
+        self.lead_in.leave_out(out);
     }
 
-    fn reason(&mut self, text: &str, out: &mut dyn Output) {
+    pub(super) fn reason(&mut self, text: &str, out: &mut dyn Output) {
         self.filled = self.filled || !is_blank(text);
-        if self.part == Part::Reasoning {
-            out.intent(Intent::PhaseText(text));
-        } else {
-            out.intent(Intent::Aside { kind: AsideKind::Thought, text });
-        }
+        self.nested.text(text);
+        out.intent(Intent::PhaseText(text));
     }
 
-    /// A token after `<thinking>`, of which nothing is known yet. Whether it is used up.
-    fn after_thinking(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
-        let Some(mut thinking) = self.thinking.take() else { return false };
+    /// A token after a leading mark, of which nothing is known yet. Whether it is used up.
+    fn after_leading(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
+        let Some(mut leading) = self.leading.take() else { return false };
         match token {
-            Token::Text(text) if is_blank(text) && thinking.raw.len() + text.len() <= PENDING => {
-                thinking.raw.push_str(text);
-                self.thinking = Some(thinking);
+            Token::Text(text) if is_blank(text) && leading.raw.len() + text.len() <= PENDING => {
+                leading.raw.push_str(text);
+                self.leading = Some(leading);
                 return true;
             }
-            Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase") && tag.kind != TagKind::Close => {
-                let Thinking { raw, tag, at, .. } = thinking;
-                self.part = Part::Answer;
-                self.answer.keep_thinking(&raw[..tag], at, out);
-                if raw.len() > tag {
-                    self.token(Token::Text(&raw[tag..]), at.after(&raw[..tag]), out);
+            // It is an element around others.
+            _ if is_child(token) => {
+                let Leading { mark, raw, tag, at } = leading;
+                let thinking = matches!(token, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
+                let (tag, blank) = raw.split_at(tag);
+                self.begin_answer(None, out);
+                if thinking && mark.is_thinking() {
+                    self.answer.keep_thinking(tag, at, out);
+                } else {
+                    self.answer_text(tag, at, out);
+                    self.mention = Some(Mention { open: Open::new(mark), at: at.offset, element: true });
+                }
+                if !blank.is_empty() {
+                    self.token(Token::Text(blank), at.after(tag), out);
                 }
             }
-            _ => self.thinking_begins(&thinking, out),
+            _ => self.leading_begins(&leading, out),
         }
         false
     }
 
-    fn thinking_begins(&mut self, thinking: &Thinking, out: &mut dyn Output) {
-        let Thinking { mark, raw, tag, at } = thinking;
-        if self.part == Part::Answer {
-            in_answer(&raw[..*tag], *at, out);
-            self.begin(Part::Aside, *mark, *at);
-        } else {
-            attributes(rules::THINK_ATTRIBUTES, &raw[..*tag], *at, out);
-            self.begin(Part::Reasoning, *mark, *at);
-        }
+    fn leading_begins(&mut self, leading: &Leading, out: &mut dyn Output) {
+        let Leading { mark, raw, tag, at } = leading;
+        self.begin(*mark, *at, out);
         if raw.len() > *tag {
             self.reason(&raw[*tag..], out);
         }
@@ -307,8 +370,51 @@ impl Reader {
             attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
             return;
         }
-        let fate = self.answer.token(token, found, at, out);
-        self.carry_out(fate, out);
+        let found = match found {
+            Some(found) if self.control(found, token.raw(), at, out) => return,
+            Some(found) if !found.mark.is_control() => self.marks(found, token.raw(), at),
+            _ => None,
+        };
+        match found {
+            Some(found) if found.mark.kind == Kind::Open && !found.empty => {
+                // Before the mark nothing may wait to be known.
+                self.answer.settle(out);
+                self.held = Some(Held::new(found, token.raw(), at));
+            }
+            found => {
+                let fate = self.answer.token(token, found, at, out);
+                self.carry_out(fate, out);
+            }
+        }
+    }
+
+    /// The same mark, if it counts where it stands: one that opens reasoning at the start of a line, one that closes where
+    /// none has been read as text.
+    fn marks(&mut self, found: Candidate, raw: &str, at: Place) -> Option<Candidate> {
+        let mark = found.mark;
+        let text = self.answer.admits();
+        if mark.kind == Kind::Open {
+            let element = self.mention.as_ref().is_some_and(|mention| mention.element);
+            let begins = !self.plainly && !element && text && self.answer.begins_line();
+            if begins && !marks::has_attributes(raw) {
+                self.mention = None;
+                return Some(found);
+            }
+            match &mut self.mention {
+                _ if found.empty || !text => {}
+                Some(mention) => _ = mention.open.see(mark),
+                mention => *mention = Some(Mention { open: Open::new(mark), at: at.offset, element: false }),
+            }
+            return None;
+        }
+        let Some(mention) = self.mention.as_mut().filter(|_| text) else { return Some(found) };
+        if mention.open.see(mark) != Effect::Text {
+            if self.answer.is_followed() {
+                self.mentions.push((mention.at, at.offset));
+            }
+            self.mention = None;
+        }
+        None
     }
 
     /// What became of a mark in the answer, and of the text behind it that waited with it.
@@ -319,11 +425,6 @@ impl Reader {
         } else if found.mark.kind != Kind::Open {
             self.unopened = Some(at.offset);
             unopened(&raw, at, out);
-        } else if found.mark.is_thinking() {
-            self.thinking = Some(Thinking { mark: found.mark, tag: raw.len(), raw: raw.clone(), at });
-        } else {
-            in_answer(&raw, at, out);
-            self.begin(Part::Aside, found.mark, at);
         }
         if behind.is_empty() {
             return;
@@ -345,12 +446,16 @@ impl Reader {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.answer.held() + self.thinking.as_ref().map_or(0, |thinking| thinking.raw.len())
+        self.answer.held()
+            + self.lead_in.len()
+            + self.leading.as_ref().map_or(0, |leading| leading.raw.len())
+            + self.held.as_ref().map_or(0, Held::len)
+            + self.ends.as_ref().map_or(0, Ends::len)
     }
 
     /// Whether an unfinished token at the very end is the beginning of a mark that closes.
     pub(super) fn is_half_mark(&self, carry: &str) -> bool {
-        matches!(self.part, Part::Reasoning | Part::Aside) && marks::is_half_close(carry)
+        self.part == Part::Reasoning && self.held.is_none() && marks::is_half_close(carry)
     }
 
     /// The end of the reply. `lone`: whether it may be without an answer, once all of it is known.
@@ -360,16 +465,19 @@ impl Reader {
         lone: &mut dyn FnMut(&mut Reader) -> bool,
         out: &mut dyn Output,
     ) {
-        if let Some(thinking) = self.thinking.take() {
-            self.thinking_begins(&thinking, out);
+        if let Some(leading) = self.leading.take() {
+            self.leading_begins(&leading, out);
         }
+        if !self.lead_in.is_empty() {
+            self.begin_answer(None, out);
+        }
+        self.give_up(out);
+        self.finish_ends(out);
         while let Some(fate) = self.answer.end(out) {
             self.carry_out(Some(fate), out);
-            if let Some(thinking) = self.thinking.take() {
-                self.thinking_begins(&thinking, out);
-            }
+            self.give_up(out);
         }
-        if matches!(self.part, Part::Reasoning | Part::Aside) {
+        if self.part == Part::Reasoning {
             let at = self.opened_at;
             let report = Report::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
             out.report(report.repaired("closed at the end"));
@@ -386,7 +494,7 @@ impl Reader {
 }
 
 /// Reports reasoning in the answer, which begins with this mark.
-fn in_answer(raw: &str, at: Place, out: &mut dyn Output) {
+pub(super) fn in_answer(raw: &str, at: Place, out: &mut dyn Output) {
     let message = format!("`{raw}` stands in the answer");
     let report = Report::new(rules::THINK_IN_ANSWER, at, at.offset + raw.len(), message);
     out.report(report.repaired("taken out of the answer"));

@@ -15,15 +15,19 @@ rules! {
     THINK_SELF_CLOSING = "think_self_closing" ["X-012"] Should "`<think>` does not close itself.",
         broken "<think/>The answer is 4.", correct "The answer is 4.";
     THINK_ATTRIBUTES = "think_attributes" ["R-69"] Info "Marks of reasoning have no attributes.",
-        broken "<think effort=\"high\">2 + 2</think>4", correct "<think>2 + 2</think>4";
+        broken "<think>2 + 2</think effort=\"high\">4", correct "<think>2 + 2</think>4";
     THINK_UNOPENED = "think_unopened" ["X-012"] Must "`</think>` closes a `<think>`.",
         broken "The answer is 4.</think> Yes.", correct "<think>2 + 2</think>The answer is 4.";
     THINK_UNCLOSED = "think_unclosed" ["X-012"] Must "`<think>` is closed.",
         broken "<think>2 + 2", correct "<think>2 + 2</think>4";
     THINK_IN_ANSWER = "think_in_answer" ["X-012"] Should "Reasoning stands before the answer.",
-        broken "It is <think>2 + 2</think> 4.", correct "<think>2 + 2</think>It is 4.";
+        broken "It is four.\n<think>2 + 2</think>\nYes.", correct "<think>2 + 2</think>It is four.";
     THINK_IN_MARKUP = "think_in_markup" ["X-012"] Should "Reasoning does not stand inside of markup.",
-        broken "It is <b<think>2 + 2</think>>4</b>.", correct "<think>2 + 2</think>It is <b>4</b>.";
+        broken "It is <b</think>>4</b>.", correct "<think>2 + 2</think>It is <b>4</b>.";
+    CONTROL_MARK = "control_mark" ["R-92"] Info "Marks of a template are no text.",
+        broken "The answer is 4.<|im_end|>", correct "The answer is 4.";
+    ROLE_WORD = "role_word" ["R-92"] Info "A reply does not name its role in front of its reasoning.",
+        broken "assistant\n<think>2 + 2</think>4", correct "<think>2 + 2</think>4";
     STRUCTURE_LATE = "structure_late" ["X-013"] Should "A structured reply begins with its structure.",
         with ["dialect=auto"],
         broken concat!(

@@ -10,6 +10,7 @@ mod context;
 mod escape;
 mod frame;
 mod late;
+mod literals;
 mod options;
 mod outside;
 mod prompt;
@@ -23,8 +24,9 @@ mod write;
 use std::sync::Arc;
 
 use frame::Frame;
+pub use literals::escape_literals;
 
-use super::opening::{Opening, When};
+use super::opening::{Begin, Opening, When};
 use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
 use crate::event::Event;
 use crate::lex::markup::Markup;
@@ -41,7 +43,11 @@ pub(super) const ENTRY: Entry = Entry {
         })
     },
     opening: Opening {
-        tags: &[("phase", When::InThinking), ("serp", When::Alone), ("final", When::EndsThinking)],
+        tags: &[
+            Begin { attributes: &["id", "title"], ..Begin::new("phase", When::InThinking) },
+            Begin::new("serp", When::Alone),
+            Begin::new("final", When::EndsThinking),
+        ],
         ..Opening::NONE
     },
     settings: options::SETTINGS,

@@ -335,7 +335,7 @@ impl Reader {
                 Found::ThoughtEnd(length, Closing::Own)
             }
             Kind::Close => Found::ThoughtEnd(length, Closing::Unopened),
-            Kind::CloseOwn => Found::Nothing,
+            Kind::CloseOwn | Kind::Header | Kind::Stop => Found::Nothing,
         })
     }
 

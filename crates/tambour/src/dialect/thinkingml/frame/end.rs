@@ -45,6 +45,7 @@ impl Frame {
     /// The end of the input.
     pub(in super::super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         self.flush(out);
+        self.mention_closes(out);
         if let Some(answer) = self.thinking.end_of_input(&self.context, out) {
             self.answer_inside(answer, out);
         }

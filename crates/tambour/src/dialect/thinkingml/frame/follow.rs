@@ -84,7 +84,7 @@ impl Frame {
             }
             // Some reasoning ends in two marks.
             Kind::Close => closed.is_some_and(|closed| closed.same(mark)),
-            Kind::Open | Kind::CloseOwn => false,
+            Kind::Open | Kind::CloseOwn | Kind::Header | Kind::Stop => false,
         }
     }
 

@@ -3,6 +3,7 @@
 mod end;
 mod follow;
 mod kept;
+mod mention;
 mod order;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::lex::markup::Token;
 use crate::options::Options;
 use crate::span::{At, Place};
 use kept::{Prose, Waiting};
+use mention::Mention;
 
 /// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
 pub(super) struct Frame {
@@ -42,6 +44,8 @@ pub(super) struct Frame {
     /// The summary that waits for a structure.
     waiting: Option<Waiting>,
     thinking: Thinking,
+    /// `</thinking>` of which it is not known whether it is only text.
+    mention: Option<Mention>,
     /// The element under way that came too late.
     late: Option<Late>,
     had_late_thought: bool,
@@ -83,6 +87,7 @@ impl Frame {
             kept_back: Vec::new(),
             waiting: None,
             thinking: Thinking::default(),
+            mention: None,
             late: None,
             had_late_thought: false,
             answer: Answer::new(options),
@@ -109,7 +114,7 @@ impl Frame {
     fn flows(&mut self, text: &str, out: &mut dyn Output) -> bool {
         match self.mode {
             Mode::Final if self.block.is_none() && self.answer.passes(text) => self.answer.flow(text, out),
-            Mode::Thinking if self.thinking.flows() => {
+            Mode::Thinking if self.mention.is_none() && self.thinking.flows() => {
                 self.thinking.flow(text, out);
             }
             _ => return false,
@@ -123,6 +128,9 @@ impl Frame {
             && !self.reads_marks()
         {
             token = Token::Text(raw);
+        }
+        if self.mention.is_some() && self.behind_mention(&token, out) || self.may_mention(&token, at) {
+            return;
         }
         let within = self.mode;
         match within {
@@ -155,6 +163,7 @@ impl Frame {
         self.think.held()
             + self.answer.held()
             + self.thinking.held()
+            + self.mention.as_ref().map_or(0, Mention::len)
             + self.late.as_ref().map_or(0, Late::held)
             + self.waiting.as_ref().map_or(0, Waiting::held)
             + if self.seen.has(Name::Final) { 0 } else { self.outside.len() }

@@ -66,6 +66,8 @@ pub(super) struct Thinking {
     literal: bool,
     /// Whether every `<final>` is, since it is read again.
     again: bool,
+    /// Whether tags that end thinking in the middle of a line are known to be text, or not.
+    mentions: Option<bool>,
     /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
     lone: Option<(String, Place)>,
     /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
@@ -116,6 +118,17 @@ impl Thinking {
     /// Whether phases stand outside of it.
     pub(super) fn is_loose(&self) -> bool {
         self.loose
+    }
+
+    /// Whether `</thinking>` may only be mentioned here.
+    pub(super) fn may_mention(&self) -> bool {
+        self.open && self.mentions.is_none() && !self.in_comment && self.hold.is_none() && self.lone.is_none()
+    }
+
+    /// Says what tags that end thinking in the middle of a line are.
+    pub(super) fn reads_mentions(&mut self, text: Option<bool>) {
+        self.mentions = text;
+        self.again = text == Some(true);
     }
 
     /// Whether its tag never came.
@@ -283,6 +296,9 @@ impl Thinking {
         let in_phase = self.part != Part::Direct;
         let mut outcome = Outcome::Open;
         match (name, close) {
+            (Name::Thinking, true) if self.mentions == Some(true) => {
+                self.literal(rules::TAG_MISPLACED, tag, at, out);
+            }
             (Name::Thinking, true) => {
                 context::check_tag(name, exact, tag, at, out);
                 if in_phase {

@@ -1,0 +1,103 @@
+//! Marks of templates that end a message, or begin one that is no reasoning: they are no text of the answer where they stand
+//! between messages or at the end of the reply.
+
+use super::parse::{Candidate, Reader};
+use super::rules;
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::lex::marks::{HARMONY, Kind};
+use crate::lex::markup::Token;
+use crate::lex::space::is_blank;
+use crate::span::Place;
+
+/// Most bytes of such marks and the white space around them.
+const MOST: usize = 1023;
+
+/// Marks that end a message, unless text follows them.
+pub(super) struct Ends {
+    raw: String,
+    at: Place,
+    /// Bytes up to the end of the last mark.
+    marks: usize,
+}
+
+impl Ends {
+    pub(super) fn len(&self) -> usize {
+        self.raw.len()
+    }
+}
+
+impl Reader {
+    /// A mark of a template in the answer. Whether it is used up.
+    pub(super) fn control(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> bool {
+        // What ends any message of Harmony ends the last one too.
+        let stop = found.mark.kind == Kind::Stop || found.mark == HARMONY.as_own();
+        let header = found.mark.kind == Kind::Header;
+        if !(stop || header)
+            || !self.answer.admits()
+            || self.mention.as_ref().is_some_and(|mention| mention.element)
+        {
+            return false;
+        }
+        if header {
+            let begins = self.answer.begins_line();
+            if begins {
+                left_out(raw, at, out);
+                self.answer.break_off(out);
+            }
+            return begins;
+        }
+        self.ends = Some(Ends { raw: raw.to_owned(), at, marks: raw.len() });
+        true
+    }
+
+    /// A token behind marks that end a message. Whether it is used up.
+    pub(super) fn behind_ends(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+        let Some(mut ends) = self.ends.take() else { return false };
+        let raw = token.raw();
+        let found = self.candidate(token).map(|found| found.mark);
+        let fits = ends.raw.len() + raw.len() <= MOST;
+        match found {
+            Some(mark) if fits && (mark.kind == Kind::Stop || mark == HARMONY.as_own()) => {
+                ends.raw.push_str(raw);
+                ends.marks = ends.raw.len();
+                self.ends = Some(ends);
+            }
+            Some(mark) if mark.kind == Kind::Header => {
+                left_out(&(ends.raw + raw), ends.at, out);
+                self.answer.break_off(out);
+                if self.answer.is_sent() {
+                    // The next message is a paragraph of its own.
+                    self.token(Token::Text("\n\n"), at, out);
+                }
+            }
+            Some(mark) if mark.kind == Kind::Open && mark.same(HARMONY) => {
+                left_out(&ends.raw[..ends.marks], ends.at, out);
+                self.answer.break_off(out);
+                return false;
+            }
+            None if fits && matches!(token, Token::Text(text) if is_blank(text)) => {
+                ends.raw.push_str(raw);
+                self.ends = Some(ends);
+            }
+            _ => {
+                self.answer_text(&ends.raw, ends.at, out);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The reply ends behind such marks.
+    pub(super) fn finish_ends(&mut self, out: &mut dyn Output) {
+        if let Some(ends) = self.ends.take() {
+            left_out(&ends.raw[..ends.marks], ends.at, out);
+        }
+    }
+}
+
+/// Reports marks that are no text.
+pub(super) fn left_out(raw: &str, at: Place, out: &mut dyn Output) {
+    let message = format!("`{}` belongs to the template of the model", raw.trim_end());
+    out.report(Report::new(rules::CONTROL_MARK, at, at.offset + raw.len(), message).repaired("left out"));
+}

@@ -1,0 +1,222 @@
+//! Reasoning of which its end must come before it is known to be any: a mark behind the beginning of the answer, and what
+//! follows the first end of reasoning in which another one has begun.
+
+use super::lexer;
+use super::parse::{Candidate, Reader, in_answer};
+use super::rules;
+use crate::dialect::draft::{attributes, mismatched};
+use crate::dialect::{Intent, Output};
+use crate::event::AsideKind;
+use crate::lex::marks::{Effect, Kind, Open};
+use crate::lex::markup::{TagKind, Token};
+use crate::lex::space::is_blank;
+use crate::span::Place;
+
+/// What waits for its end.
+pub(super) struct Held {
+    /// The mark that began it, and where it stands; `None` for leading reasoning, of which all up to its first end is sent.
+    begun: Option<(Candidate, String, Place)>,
+    open: Open,
+    /// What has come behind the mark, or from the first end on.
+    text: String,
+    at: Place,
+    /// How often its own mark has begun again and not ended.
+    pub(super) nested: Nested,
+    /// The first end: where it stands in the text, and its length.
+    first: Option<(usize, usize)>,
+}
+
+/// Reasoning within reasoning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Nested {
+    open: usize,
+    /// One of them stood at the start of its line.
+    proper: bool,
+    /// Whether text stands before this place on its line.
+    within: bool,
+}
+
+impl Nested {
+    /// Text of the reasoning.
+    pub(super) fn text(&mut self, text: &str) {
+        let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
+        self.within = line.is_none() && self.within || !is_blank(&text[line.unwrap_or(0)..]);
+    }
+
+    /// The mark that opened the reasoning begins again.
+    pub(super) fn begins(&mut self) {
+        self.open += 1;
+        self.proper |= !self.within;
+    }
+
+    /// One of them ends; `false` when none is open.
+    fn ends(&mut self) -> bool {
+        let open = self.open > 0;
+        self.open -= usize::from(open);
+        open
+    }
+
+    /// Whether none is open.
+    pub(super) fn is_none(self) -> bool {
+        self.open == 0
+    }
+}
+
+/// A mark of reasoning that was read as text.
+pub(super) struct Mention {
+    pub(super) open: Open,
+    /// Where it stands.
+    pub(super) at: usize,
+    /// It is an element around others: marks in it are text too.
+    pub(super) element: bool,
+}
+
+impl Held {
+    /// A mark behind the beginning of the answer.
+    pub(super) fn new(found: Candidate, raw: &str, at: Place) -> Held {
+        Held {
+            begun: Some((found, raw.to_owned(), at)),
+            open: Open::new(found.mark),
+            text: String::new(),
+            at: at.after(raw),
+            nested: Nested::default(),
+            first: None,
+        }
+    }
+
+    /// Leading reasoning in which another one has begun: the first end.
+    pub(super) fn behind_end(open: Open, nested: Nested, raw: &str, at: Place) -> Held {
+        let mut nested = nested;
+        nested.ends();
+        Held { begun: None, open, text: raw.to_owned(), at, nested, first: Some((0, raw.len())) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len() + self.begun.as_ref().map_or(0, |(_, raw, _)| raw.len())
+    }
+
+    /// Whether what follows the first end shows that the reasoning was over there: a line ends, and no mark inside began one.
+    fn is_over(&self) -> bool {
+        let behind = self.first.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
+        !self.nested.proper && behind.is_some_and(|behind| behind.starts_with(['\n', '\r']))
+    }
+}
+
+impl Reader {
+    /// A token while reasoning waits for its end. Whether it is used up.
+    pub(super) fn hold(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+        let found = self.candidate(token).filter(|found| !found.empty);
+        let Some(held) = self.held.as_mut() else { return false };
+        let raw = token.raw();
+        if held.text.len() + raw.len() > self.most {
+            self.give_up(out);
+            return false;
+        }
+        if held.begun.is_some() && is_child(token) && is_blank(&held.text) {
+            self.is_element(token, out);
+            return false;
+        }
+        let Some(found) = found else {
+            held.text.push_str(raw);
+            held.nested.text(raw);
+            if held.is_over() {
+                self.give_up(out);
+            }
+            return true;
+        };
+        let mark = found.mark;
+        let own = mark.same(held.open.mark());
+        if mark.kind == Kind::Open && own && !is_blank(&held.text) {
+            held.nested.begins();
+        }
+        let effect = held.open.see(mark);
+        if effect == Effect::Text || effect == Effect::Close && held.nested.ends() {
+            if effect == Effect::Close {
+                held.first.get_or_insert((held.text.len(), raw.len()));
+            }
+            held.text.push_str(raw);
+            held.nested.text(raw);
+            return true;
+        }
+        self.end_held(raw, found, effect, at, out);
+        true
+    }
+
+    /// The end of what was held.
+    fn end_held(&mut self, raw: &str, found: Candidate, effect: Effect, at: Place, out: &mut dyn Output) {
+        let Some(Held { begun, text, .. }) = self.held.take() else { return };
+        let leading = begun.is_none();
+        if let Some((begun, mark, place)) = begun {
+            self.take_out(begun, &mark, place, out);
+        }
+        if leading {
+            self.reason(&text, out);
+        } else if !text.is_empty() {
+            out.intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
+        }
+        if effect == Effect::CloseForeign {
+            out.report(mismatched(rules::THINK_MISMATCHED, raw, at));
+        }
+        attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+        if leading {
+            self.end_reasoning(found.mark, out);
+        }
+    }
+
+    /// Takes a mark out of the answer; nothing waits before it.
+    fn take_out(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) {
+        let before = self.answer.decided(true);
+        let mark = Token::Reasoning(raw, found.mark);
+        let fate = self.answer.token(&mark, Some(found), at, out);
+        debug_assert!(fate.is_some(), "no code is open at the start of a line");
+        self.answer.decided(before);
+        in_answer(raw, at, out);
+    }
+
+    /// No end comes: what waits ended before, or is text.
+    pub(super) fn give_up(&mut self, out: &mut dyn Output) {
+        let Some(held) = self.held.as_mut() else { return };
+        let Some((end, len)) = held.first else {
+            let Some(Held { begun: Some((found, mark, place)), text, .. }) = self.held.take() else { return };
+            return self.read_as_text(found, &(mark + &text), place, false, out);
+        };
+        let behind = held.text.split_off(end + len);
+        let raw = held.text.split_off(end);
+        let at = held.at.after(&held.text);
+        let mark = held.open.mark().as_closing();
+        self.end_held(&raw, Candidate { mark, empty: false }, Effect::Close, at, out);
+        self.replay(&behind, at.after(&raw), out);
+    }
+
+    /// What waits is an element of XML.
+    fn is_element(&mut self, child: &Token<'_>, out: &mut dyn Output) {
+        let Some(Held { begun: Some((found, mark, place)), text, .. }) = self.held.take() else { return };
+        let phase = matches!(child, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
+        if found.mark.is_thinking() && phase {
+            self.answer.keep_thinking(&mark, place, out);
+            return self.replay(&text, place.after(&mark), out);
+        }
+        self.read_as_text(found, &(mark + &text), place, true, out);
+    }
+
+    /// Reads a mark as text, with what has come behind it.
+    fn read_as_text(&mut self, found: Candidate, text: &str, at: Place, element: bool, out: &mut dyn Output) {
+        self.replay(text, at, out);
+        self.mention = Some(Mention { open: Open::new(found.mark), at: at.offset, element });
+    }
+
+    /// Reads text again in which no mark opens reasoning.
+    fn replay(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        let before = std::mem::replace(&mut self.plainly, true);
+        let mut lexer = lexer(at, self.limit, true);
+        lexer.push(text, &mut |token, at| self.token(token, at, out));
+        lexer.finish(&mut |token, at| self.token(token, at, out));
+        self.plainly = before;
+    }
+}
+
+/// Whether a token is an element that is no reasoning, and opens.
+pub(super) fn is_child(token: &Token<'_>) -> bool {
+    matches!(token, Token::Tag(tag) if tag.kind != TagKind::Close
+        && crate::lex::marks::of_tag(tag.name, false).is_none())
+}

@@ -1,0 +1,101 @@
+//! What may stand in front of leading reasoning: white space, the word of a role, the first line of a fence.
+
+use super::rules;
+use crate::dialect::Output;
+use crate::finding::Report;
+use crate::lex::fence;
+use crate::lex::space::is_space;
+use crate::span::Place;
+
+/// Most bytes of it.
+const MOST: usize = 255;
+
+/// Words of roles that templates leave in front of replies.
+const ROLES: &[&str] = &["assistant", "model", "ai"];
+
+/// Languages of fences that whole replies are put into.
+const LANGUAGES: &[&str] = &["", "text", "txt", "plaintext", "markdown", "md", "xml", "html"];
+
+/// Text at the start of a reply, as long as it may be that. White space in front is not kept.
+#[derive(Debug, Default)]
+pub(super) struct LeadIn {
+    text: String,
+    at: Place,
+}
+
+impl LeadIn {
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.at
+    }
+
+    pub(super) fn is_fence(&self) -> bool {
+        self.text.bytes().next().is_some_and(fence::is_mark)
+    }
+
+    /// Text of the reply. Where it begins, once it cannot be any of it.
+    pub(super) fn push(&mut self, text: &str, at: Place) -> Option<Place> {
+        let mut body = text;
+        if self.text.is_empty() {
+            // A byte order mark is no text, nor is the white space around it.
+            body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
+            self.at = at.after(&text[..text.len() - body.len()]);
+        }
+        self.text.push_str(body);
+        (!self.text.is_empty() && !may_be(&self.text)).then_some(self.at)
+    }
+
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Reasoning begins: the word of a role is no text. A fence stays, in front of the answer.
+    pub(super) fn leave_out(&mut self, out: &mut dyn Output) {
+        if !self.text.is_empty() && !self.is_fence() {
+            let text = self.take();
+            let word = text.trim_end();
+            let message = format!("`{word}` stands before the reasoning");
+            let report = Report::new(rules::ROLE_WORD, self.at, self.at.offset + word.len(), message);
+            out.report(report.repaired("left out"));
+        }
+    }
+}
+
+/// Whether text is the word of a role or the first line of a fence, as far as it goes.
+fn may_be(text: &str) -> bool {
+    if text.len() > MOST {
+        return false;
+    }
+    let mark = text.as_bytes()[0];
+    if fence::is_mark(mark) {
+        let run = text.bytes().take_while(|&byte| byte == mark).count();
+        let (info, behind) = text[run..].split_once('\n').unwrap_or((&text[run..], ""));
+        let known = |language: &&str| language.eq_ignore_ascii_case(info.trim_end());
+        let begins = |language: &&str| {
+            language.get(..info.len()).is_some_and(|start| start.eq_ignore_ascii_case(info))
+        };
+        return match text.len() > run {
+            true if run < 3 => false,
+            true if text[run..].contains('\n') => {
+                LANGUAGES.iter().any(|language| known(&language))
+                    && behind.trim_start_matches(is_space).is_empty()
+            }
+            _ => LANGUAGES.iter().any(|language| begins(&language) || known(&language)),
+        };
+    }
+    ROLES.iter().any(|role| {
+        let shared = text.len().min(role.len());
+        let Some((start, behind)) = text.split_at_checked(shared) else { return false };
+        let behind = behind.trim_start_matches([' ', '\t']);
+        let behind = behind.strip_prefix([':', '：']).unwrap_or(behind);
+        role.get(..shared).is_some_and(|role| role.eq_ignore_ascii_case(start))
+            && behind.trim_start_matches(is_space).is_empty()
+    })
+}

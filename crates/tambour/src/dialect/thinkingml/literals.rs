@@ -1,0 +1,52 @@
+//! The minimal escape of a raw reply: `<final>` and `</final>` within `<thinking>` (T-014, R-90).
+
+use std::borrow::Cow;
+
+const THINKING: (&str, &str) = ("<thinking>", "</thinking>");
+
+/// A raw reply with these two literals escaped in its thinking, so that it passes the structure check. Nothing else is changed;
+/// a reply whose answer begins within `<thinking>` stays as it is.
+#[must_use]
+pub fn escape_literals(reply: &str) -> Cow<'_, str> {
+    let Some(start) = reply.find(THINKING.0).map(|at| at + THINKING.0.len()) else { return reply.into() };
+    let ends = || reply[start..].match_indices(THINKING.1).map(|(at, _)| start + at);
+    // One that the answer follows is the real one; thinking may speak of others.
+    let real = ends().find(|end| reply[end + THINKING.1.len()..].trim_start().starts_with("<final>"));
+    let Some(end) = real.or_else(|| ends().next()) else { return reply.into() };
+    let (thinking, rest) = reply[start..].split_at(end - start);
+    if !thinking.contains("<final>") && !thinking.contains("</final>") || !rest.contains("<final>") {
+        return reply.into();
+    }
+    let thinking = thinking.replace("<final>", "&lt;final&gt;").replace("</final>", "&lt;/final&gt;");
+    [&reply[..start], &thinking, rest].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_two_literals_in_thinking_are_escaped() {
+        // R-90, T-014
+        for (reply, escaped) in [
+            (
+                "<thinking>a <final> b</thinking>\n<final>c</final>",
+                "<thinking>a &lt;final&gt; b</thinking>\n<final>c</final>",
+            ),
+            (
+                "<think><final></think><thinking>x</final> <b></thinking><final><final></final>",
+                "<think><final></think><thinking>x&lt;/final&gt; <b></thinking><final><final></final>",
+            ),
+            (
+                "<thinking>of </thinking> and <final>\n</thinking>\n<final>c</final>",
+                "<thinking>of </thinking> and &lt;final&gt;\n</thinking>\n<final>c</final>",
+            ),
+            ("<thinking>a<final>c</final>", "<thinking>a<final>c</final>"),
+            ("<thinking>a<final>c</final></thinking>", "<thinking>a<final>c</final></thinking>"),
+            ("<thinking>a</thinking><final>c</final>", "<thinking>a</thinking><final>c</final>"),
+            ("a <final> b", "a <final> b"),
+        ] {
+            assert_eq!(escape_literals(reply), escaped, "{reply}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Answers about formats and code are answers: `auto` keeps them whole (R-91, R-92).
+
+use std::path::{Path, PathBuf};
+
+use tambour::event::Collected;
+use tambour::{End, Event, Options, Pipeline, Profile};
+use tambour_fixtures::folder;
+use tambour_fixtures::random::Random;
+use tambour_fixtures::words::Words;
+
+/// The answer of a reply, the dialect it was read in, and whether anything was found in it.
+fn read(text: &str, dialect: &str, profile: Profile) -> (String, &'static str, bool) {
+    let mut options = Options::default();
+    options.profile = profile;
+    let mut pipeline = Pipeline::new(dialect, &options).expect("a dialect");
+    let mut sink = Collected::default();
+    text.as_bytes().chunks(7).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    pipeline.finish(&End::stop(), &mut sink);
+    let answer = sink.joined().into_iter().filter_map(|event| match event {
+        Event::FinalDelta { text } => Some(text.into_owned()),
+        _ => None,
+    });
+    (answer.collect(), pipeline.dialect(), sink.findings.is_empty())
+}
+
+/// The Markdown files of the repository.
+fn documents(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            documents(&path, files);
+        } else if path.extension().is_some_and(|kind| kind == "md") {
+            files.push(path);
+        }
+    }
+}
+
+/// The sections of a document, each from its heading on.
+fn sections(text: &str) -> Vec<String> {
+    let mut sections = vec![String::new()];
+    let mut fenced = false;
+    for line in text.split_inclusive('\n') {
+        fenced ^= line.starts_with("```");
+        if line.starts_with('#') && !fenced {
+            sections.push(String::new());
+        }
+        sections.last_mut().expect("one").push_str(line);
+    }
+    sections.retain(|section| !section.trim().is_empty());
+    sections
+}
+
+#[test]
+fn every_section_of_the_documents_is_kept_whole() {
+    // R-91, R-92
+    let root = folder().parent().expect("the repository").to_owned();
+    let mut files = Vec::new();
+    documents(&root.join("docs"), &mut files);
+    files.extend(
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)),
+    );
+    let (mut count, mut wrong) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("text");
+        for section in sections(&text).iter().chain([&text]) {
+            count += 1;
+            let (answer, dialect, _) = read(section, "auto", Profile::Lenient);
+            let trimmed = section.trim_matches([' ', '\t', '\r', '\n']);
+            // One that is a valid reply as a whole may be read as that.
+            if answer != trimmed && !read(section, "auto", Profile::Strict).2 {
+                let start: String = section.chars().take(300).collect();
+                let at = answer.bytes().zip(trimmed.bytes()).take_while(|(a, b)| a == b).count();
+                let lost: String =
+                    String::from_utf8_lossy(&trimmed.as_bytes()[at..]).chars().take(120).collect();
+                wrong.push(format!("{} as {dialect}:\n{start}\n... not kept: {lost:?}", file.display()));
+            }
+        }
+    }
+    assert!(count > 300, "{count} sections");
+    assert!(wrong.is_empty(), "{} of {count} sections:\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+#[test]
+fn answers_about_formats_keep_every_word() {
+    // R-91, R-92: formats, code and XML as the text of an answer
+    for seed in 0..3000 {
+        let mut words = Words::new(Random::new(seed));
+        let text = words.about();
+        for dialect in ["auto", "plain", "toolcall"] {
+            let (answer, found, _) = read(&text, dialect, Profile::Lenient);
+            let named = if dialect == "auto" { "plain" } else { dialect };
+            assert_eq!((answer.as_str(), found), (text.trim(), named), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The specifications' own examples of replies: valid ones pass their strict check, and what a reply of each part is read to is
+//! what the part says.
+
+use serde_json::Value;
+use tambour::contract::{Example, examples};
+use tambour::event::Collected;
+use tambour::verdict::Contract;
+use tambour::{End, Options, Pipeline, Profile};
+
+const TEXTS: &str = include_str!("../../../../docs/spec/texts.md");
+
+/// The first block under a heading.
+fn block(heading: &str) -> Example<'static> {
+    let at = TEXTS.find(&format!("### {heading}")).unwrap_or_else(|| panic!("no heading {heading}"));
+    let line = TEXTS[..at].lines().count() as u32;
+    examples(TEXTS).into_iter().find(|example| example.line > line).expect("a block")
+}
+
+fn strict() -> Options {
+    let mut options = Options::default();
+    options.profile = Profile::Strict;
+    options
+}
+
+#[test]
+fn the_outline_of_thinkingml_passes() {
+    // T-001 to T-049: it stands there as one that passes
+    let at = TEXTS.find("<thinking>").expect("the outline");
+    let line = TEXTS[..at].lines().count() as u32;
+    let outline = examples(TEXTS).into_iter().find(|example| example.line + 1 >= line).expect("a block");
+    let verdict = Contract::named("thinkingml").expect("a dialect").check_example(&outline, &strict());
+    assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);
+}
+
+#[test]
+fn plans_pass() {
+    // P-001 to P-016, P-018
+    let plans = ["Example TOOL_EXECUTION", "Example KNOWLEDGE_QA", "Example GENERAL_CHAT", "Fallback object"];
+    for heading in plans {
+        let contract = Contract::named("aiplan").expect("a dialect");
+        let verdict = contract.check_example(&block(heading), &strict());
+        assert!(verdict.findings.is_empty(), "{heading}: {:?}", verdict.findings);
+    }
+}
+
+#[test]
+fn elements_of_filament_are_read() {
+    // F-100 to F-150: each is read without a fault beside a content, and gives its event
+    let parts = [
+        ("`thought` (section 3.1.1)", "phase_delta"),
+        ("`content` (section 3.1.2)", "final_delta"),
+        ("`variable_update` (section 3.2.1)", "state_update"),
+        ("`status_bar` (section 3.3.1)", "status_bar"),
+        ("`details` (section 3.3.2)", "details"),
+        ("`choice` (section 3.3.3)", "choice"),
+        ("`ui_component` (section 3.3.4)", "ui_component"),
+        ("`media` (section 3.3.5)", "media"),
+        ("`tool_call` (section 3.2.2)", "tool_call"),
+    ];
+    for (heading, event) in parts {
+        let part = block(heading).text;
+        let content = if event == "final_delta" { "" } else { "<content>\nIt is dark.\n</content>\n" };
+        let reply = if event == "phase_delta" { part + content } else { content.to_owned() + &part };
+        let mut options = strict();
+        let tools: Value = serde_json::json!({"weather_forecast": {"type": "object"}});
+        options.set("tools", tools).expect("an option");
+        let mut sink = Collected::default();
+        let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
+        pipeline.push_str(&reply, &mut sink);
+        pipeline.finish(&End::stop(), &mut sink);
+        let names: Vec<&str> = sink.events.iter().map(|found| found.name()).collect();
+        assert!(names.contains(&event), "{heading}: {names:?}");
+        let faults = sink.findings.iter().filter(|finding| finding.severity > tambour::Severity::Info);
+        assert_eq!(faults.map(|finding| finding.code.to_string()).collect::<Vec<_>>(), [""; 0], "{heading}");
+    }
+}
