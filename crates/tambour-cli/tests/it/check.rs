@@ -175,6 +175,46 @@ fn examples_in_markdown_have_the_lines_of_their_file() {
     assert!(bad.lines().nth(number - 1).expect("that line").contains("<phase id=\"3\">"));
 }
 
+#[test]
+fn examples_that_are_not_there_are_missed() {
+    // P-037: nothing was checked, and nobody is to believe that it was
+    let folder = folder("no-examples");
+    let path = write(&folder, "empty.md", "# Nothing\n\n```sh\nls\n```\n");
+    let ran = run(&["check", "--contract", "thinkingml", "--examples", &path], "");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("no example of `thinkingml` found in 1 file"), "{}", ran.stderr);
+    let ran = run(&["check", "--examples", &path], "");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = run(&["check", "--contract", "thinkingml", "--examples", "--allow-empty", &path], "");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("no example"), "{}", ran.stderr);
+}
+
+#[test]
+fn shared_languages_count_for_the_dialects_that_they_can_be() {
+    // P-037
+    let filament = "<content>\nIt is dark.\n</content>\n";
+    let plan = r#"{"thought":"t","response_mode":"GENERAL_CHAT","direct_response":"42","tool_calls":[]}"#;
+    let events = r#"{"event":"final_delta","data":{"text":"A"}}"#;
+    let blocks = [
+        ("xml", VALID),
+        ("xml", filament),
+        ("json", plan),
+        ("json", events),
+        ("text", filament),
+        ("text", "hello\n"),
+    ];
+    let document: String = blocks
+        .iter()
+        .map(|(language, text)| format!("```{language}\n{}\n```\n\n", text.trim_end()))
+        .collect();
+    let path = write(&folder("shared"), "all.md", document);
+    for (contract, expected) in [("thinkingml", 1), ("filament", 2), ("aiplan", 1), ("jsonseq", 1)] {
+        let ran = run(&["check", "--contract", contract, "--examples", "--format", "json", &path], "");
+        assert_eq!(ran.lines().len(), expected, "{contract}: {}", ran.stdout);
+    }
+}
+
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }

@@ -132,6 +132,16 @@ fn wrong_use_is_told() {
     assert_eq!(run(&["import"], "").code, Some(2));
     assert_eq!(run(&["import", &good, &good], "").code, Some(2));
     assert_eq!(run(&["prompt", "render", &good], "").code, Some(2));
+    // What a model is told of the format is in the language of other texts.
+    let told = "{blocks: [{tag: use_protocol, text: choice}, {tag: a, text: Hi}]}";
+    for (option, head) in
+        [(None, "请用以下标签书写回复"), (Some("text_language=en"), "Write your reply in these tags")]
+    {
+        let mut arguments = vec!["prompt", "render", "-", "--context", &context];
+        arguments.extend(option.iter().flat_map(|option| ["--option", option]));
+        let ran = run(&arguments, told);
+        assert!(ran.stdout.contains(head), "{option:?}: {ran:?}");
+    }
     assert_eq!(run(&["prompt", "render", "no/such/file", "--context", &context], "").code, Some(2));
     assert_eq!(run(&["prompt", "render", "-", "--context", "-"], "").code, Some(2));
     assert_eq!(run(&["prompt", "render", &good, "--context", &good], "").code, Some(2));

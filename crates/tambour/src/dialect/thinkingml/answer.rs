@@ -268,7 +268,9 @@ impl Answer {
             Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw)),
             _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
         };
-        self.keep(tag.raw, at, Kind::Tag(rule, message), out);
+        let end = close && matches!(found, Some((Name::Final, _)));
+        let kind = if end { Kind::End(rule, message) } else { Kind::Tag(rule, message) };
+        self.keep(tag.raw, at, kind, out);
         Outcome::Open
     }
 

@@ -34,6 +34,8 @@ struct Marked {
 pub(super) enum Kind {
     /// A tag, which is text in a comment.
     Tag(&'static Rule, String),
+    /// The end of the answer in prose: written down it would end that in a comment too.
+    End(&'static Rule, String),
     /// The failure marker.
     Marker,
     /// An unfinished tag before a tag.
@@ -130,7 +132,7 @@ impl Marked {
         let (escape, found) = match kind {
             // In a comment a tag is text (T-027).
             Kind::Tag(..) | Kind::Open if in_comment => (false, None),
-            Kind::Tag(rule, message) => (!in_code, Some((rule, message))),
+            Kind::Tag(rule, message) | Kind::End(rule, message) => (!in_code, Some((rule, message))),
             Kind::Open => {
                 let message = "an unfinished tag would go on behind an escaped one";
                 (!in_code, (!in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
