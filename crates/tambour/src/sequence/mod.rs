@@ -248,7 +248,9 @@ impl Sequencer {
 
     /// Text of a phase that comes after thinking: it cannot be one any more.
     fn late_thought(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage == Stage::Ended || text.is_empty() || !self.late && is_blank(text) {
+        // White space in front is no part of it, however it comes.
+        let text = if self.late { text } else { text.trim_start_matches(space::is_space) };
+        if self.stage == Stage::Ended || text.is_empty() {
             return;
         }
         self.late = true;

@@ -23,7 +23,7 @@ fn prompts() -> impl Iterator<Item = (&'static str, Prompt)> {
 /// Those that read an example of the dialect: its own, and `auto` where the entry says how that knows it.
 fn contracts(name: &'static str) -> Vec<&'static str> {
     let opening = entry(name).expect("a dialect").opening;
-    let found = opening.text.is_some() || !opening.keys.is_empty() || !opening.tags.is_empty();
+    let found = !opening.keys.is_empty() || !opening.tags.is_empty();
     [Some(name), found.then_some("auto")].into_iter().flatten().collect()
 }
 

@@ -270,7 +270,7 @@ fn a_pipeline_that_hides_what_it_holds_is_noticed() {
             "{\"thought\":\"t\",\"direct_response\":\"LONG\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}",
         ),
         ("ai_say", "{\"response\":{\"other\":\"LONG\"},\"should_exit\":true}"),
-        ("plain", "a `<think> LONG"),
+        ("plain", "a\n<think> LONG"),
         ("auto", "<LONG"),
     ];
     for (dialect, reply) in waiting {

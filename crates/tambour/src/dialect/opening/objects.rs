@@ -78,7 +78,7 @@ impl Found {
         if keys.is_empty() || !self.alone || self.listed && !listed {
             return Told::Nothing;
         }
-        let key = |needed: &Needed| self.keys.iter().find(|key| needed.names.contains(&key.name.as_str()));
+        let key = |needed: &Needed| self.keys.iter().find(|key| needed.is(key));
         let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.fits(key)));
         let all = keys.iter().all(|needed| key(needed).is_some_and(|key| needed.holds(key)));
         let known = keys.iter().filter(|needed| key(needed).is_some()).count();
@@ -87,13 +87,15 @@ impl Found {
             return Told::Nothing;
         }
         let Some(end) = self.end else {
+            // The usual order tells it at once.
+            let first = self.keys.iter().zip(keys).take_while(|(key, needed)| needed.is(key)).count();
+            let ordered = first >= LEAST && first == self.keys.len();
             return match extent {
                 Extent::Part if all || !foreign => Told::Perhaps,
-                Extent::Window | Extent::All if all || known >= LEAST && !foreign => {
-                    Told::Dialect(entry.name)
-                }
-                // It may well be something else that has such a key: the next one tells.
-                Extent::Window if !foreign && key(&keys[0]).is_some() => Told::Perhaps,
+                Extent::Window | Extent::All if all || ordered => Told::Dialect(entry.name),
+                Extent::All if known >= LEAST && !foreign => Told::Dialect(entry.name),
+                // It may well be something else that has such keys: the next ones tell.
+                Extent::Window if !foreign && (known >= LEAST || key(&keys[0]).is_some()) => Told::Perhaps,
                 _ => Told::Nothing,
             };
         };
@@ -112,6 +114,11 @@ const SENTENCE: &[char] =
     &['.', ';', ':', ')', '?', '!', '(', '。', '，', '；', '：', '）', '？', '！', '、'];
 
 impl Needed {
+    /// Whether a key is it by its name.
+    fn is(&self, key: &Key) -> bool {
+        self.names.contains(&key.name.as_str())
+    }
+
     /// Whether nothing of a key contradicts it so far.
     fn fits(&self, key: &Key) -> bool {
         key.value.is_none_or(|value| self.values.contains(&value))

@@ -9,17 +9,7 @@ use crate::lex::space::is_blank;
 
 /// What the tags tell; `full` when no more will be looked at.
 pub(super) fn markup(text: &str, full: bool) -> Seen {
-    let (seen, commented) = read(text, full, false);
-    // A comment that is never closed hides nothing.
-    if commented && full { read(text, full, true).0 } else { seen }
-}
-
-/// What the tags tell, and whether the text ends in a comment; `plainly` when marks of comments are text.
-fn read(text: &str, full: bool, plainly: bool) -> (Seen, bool) {
     let mut lexer = Markup::new(MARKER, 1 << 10).with_reasoning();
-    if plainly {
-        lexer = lexer.without_comments();
-    }
     let mut tags = Tags { led: true, alone: true, ..Tags::default() };
     lexer.push(text, &mut |token, _| tags.next(token));
     if full {
@@ -30,7 +20,7 @@ fn read(text: &str, full: bool, plainly: bool) -> (Seen, bool) {
         }
     }
     let verdict = tags.verdict.unwrap_or(Verdict::Unknown);
-    (Seen { verdict, closed: tags.just_closed || tags.candidate.is_some() }, tags.comment)
+    Seen { verdict, closed: tags.just_closed || tags.candidate.is_some() }
 }
 
 /// The dialect that a tag tells, and where. Names are written in small letters or, by models that shout, in large ones:
@@ -79,6 +69,8 @@ struct Tags {
     /// Whether reasoning has closed, and whether that came last.
     closed: bool,
     just_closed: bool,
+    /// Whether `</thinking>` closed it in the middle of a line: with text behind it that is only a mention (R-75).
+    inline: bool,
     /// Whether no text stands before this place on its line: a tag in a sentence is a mention (R-74).
     alone: bool,
     /// Whether a code span opens directly before this place: what it quotes begins nothing.
@@ -87,7 +79,6 @@ struct Tags {
     fence: Option<(Fence, bool)>,
     /// Elements of another vocabulary that are open (R-91).
     around: Vec<String>,
-    comment: bool,
 }
 
 impl Tags {
@@ -108,16 +99,14 @@ impl Tags {
         let quotes = matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```"));
         let in_code = std::mem::replace(&mut self.quoted, quotes);
         match token {
-            Token::CommentOpen => self.comment = true,
-            Token::CommentClose => self.comment = false,
-            // What stands in a comment tells nothing, and is no text.
-            _ if self.comment => {}
             Token::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
             Token::Tag(tag) => self.tag(&tag),
             Token::Reasoning(_, mark) => self.mark(mark),
             Token::Text(text) if is_blank(text) => self.alone |= text.contains('\n'),
             Token::Mark(_) => {}
             Token::Text(text) => self.text(text),
+            // One that is left open hides nothing.
+            Token::CommentOpen | Token::CommentClose => self.text(token.raw()),
         }
     }
 
@@ -212,6 +201,7 @@ impl Tags {
             return;
         };
         if open.see(mark) != Effect::Text {
+            self.inline = mark.is_thinking() && !self.alone;
             self.open = None;
             (self.closed, self.just_closed, self.alone) = (true, true, true);
         }
@@ -219,6 +209,10 @@ impl Tags {
 
     fn text(&mut self, text: &str) {
         self.fences(text);
+        let goes_on = !text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
+        if std::mem::take(&mut self.inline) && self.thinking && self.open.is_none() && goes_on {
+            (self.open, self.closed) = (Some(Open::new(marks::THINKING)), false);
+        }
         self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
         (self.just_closed, self.nested) = (false, false);
         self.filled |= self.began;

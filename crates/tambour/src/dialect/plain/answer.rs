@@ -125,21 +125,6 @@ impl Answer {
         self.prose.is_some()
     }
 
-    /// Whether what comes next begins a line of the answer, or stands directly behind something that was taken out.
-    pub(super) fn begins_line(&self) -> bool {
-        let blank = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
-        let lead = self.lead.as_ref().map_or("", Lead::text);
-        let begins = self.begins && blank(lead) || lead.contains('\n') && blank(lead);
-        self.hold.is_none() && self.tail.is_empty() && (begins || self.cut)
-    }
-
-    /// Ends what waits to be known before something that does.
-    pub(super) fn settle(&mut self, out: &mut dyn Output) {
-        if self.lead.as_ref().is_some_and(|lead| !lead.allows_mark()) {
-            self.end_lead(out);
-        }
-    }
-
     /// The prose so far.
     pub(super) fn prose(&mut self) -> Option<&mut Prose> {
         self.prose.as_mut()

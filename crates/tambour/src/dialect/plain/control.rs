@@ -5,7 +5,7 @@ use super::parse::{Candidate, Reader};
 use super::rules;
 use crate::dialect::Output;
 use crate::finding::Report;
-use crate::lex::marks::{HARMONY, Kind};
+use crate::lex::marks::{HARMONY, Kind, Mark};
 use crate::lex::markup::Token;
 use crate::lex::space::is_blank;
 use crate::span::Place;
@@ -32,7 +32,7 @@ impl Reader {
     pub(super) fn control(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> bool {
         // What ends any message of Harmony ends the last one too.
         let stop = found.mark.kind == Kind::Stop || found.mark == HARMONY.as_own();
-        let header = found.mark.kind == Kind::Header;
+        let header = is_header(found.mark);
         if !(stop || header)
             || !self.answer.admits()
             || self.mention.as_ref().is_some_and(|mention| mention.element)
@@ -43,7 +43,7 @@ impl Reader {
             let begins = self.answer.begins_line();
             if begins {
                 left_out(raw, at, out);
-                self.answer.break_off(out);
+                self.next_message(at, out);
             }
             return begins;
         }
@@ -63,13 +63,9 @@ impl Reader {
                 ends.marks = ends.raw.len();
                 self.ends = Some(ends);
             }
-            Some(mark) if mark.kind == Kind::Header => {
+            Some(mark) if is_header(mark) => {
                 left_out(&(ends.raw + raw), ends.at, out);
-                self.answer.break_off(out);
-                if self.answer.is_sent() {
-                    // The next message is a paragraph of its own.
-                    self.token(Token::Text("\n\n"), at, out);
-                }
+                self.next_message(at, out);
             }
             Some(mark) if mark.kind == Kind::Open && mark.same(HARMONY) => {
                 left_out(&ends.raw[..ends.marks], ends.at, out);
@@ -88,12 +84,25 @@ impl Reader {
         true
     }
 
+    /// The next message of the answer begins: a paragraph of its own.
+    fn next_message(&mut self, at: Place, out: &mut dyn Output) {
+        self.answer.break_off(out);
+        if self.answer.is_sent() && !self.answer.ends_line() {
+            self.token(Token::Text("\n\n"), at, out);
+        }
+    }
+
     /// The reply ends behind such marks.
     pub(super) fn finish_ends(&mut self, out: &mut dyn Output) {
         if let Some(ends) = self.ends.take() {
             left_out(&ends.raw[..ends.marks], ends.at, out);
         }
     }
+}
+
+/// Whether a mark begins a message that is no reasoning.
+fn is_header(mark: Mark) -> bool {
+    mark.kind == Kind::Header || mark == HARMONY.as_closing()
 }
 
 /// Reports marks that are no text.

@@ -22,8 +22,8 @@ pub(super) struct Held {
     at: Place,
     /// How often its own mark has begun again and not ended.
     pub(super) nested: Nested,
-    /// The first end: where it stands in the text, and its length.
-    first: Option<(usize, usize)>,
+    /// The last end so far: where it stands in the text, and its length.
+    last: Option<(usize, usize)>,
 }
 
 /// Reasoning within reasoning.
@@ -80,7 +80,7 @@ impl Held {
             text: String::new(),
             at: at.after(raw),
             nested: Nested::default(),
-            first: None,
+            last: None,
         }
     }
 
@@ -88,16 +88,16 @@ impl Held {
     pub(super) fn behind_end(open: Open, nested: Nested, raw: &str, at: Place) -> Held {
         let mut nested = nested;
         nested.ends();
-        Held { begun: None, open, text: raw.to_owned(), at, nested, first: Some((0, raw.len())) }
+        Held { begun: None, open, text: raw.to_owned(), at, nested, last: Some((0, raw.len())) }
     }
 
     pub(super) fn len(&self) -> usize {
         self.text.len() + self.begun.as_ref().map_or(0, |(_, raw, _)| raw.len())
     }
 
-    /// Whether what follows the first end shows that the reasoning was over there: a line ends, and no mark inside began one.
+    /// Whether what follows the last end shows that the reasoning was over there: a line ends, and no mark inside began one.
     fn is_over(&self) -> bool {
-        let behind = self.first.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
+        let behind = self.last.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
         !self.nested.proper && behind.is_some_and(|behind| behind.starts_with(['\n', '\r']))
     }
 }
@@ -132,7 +132,7 @@ impl Reader {
         let effect = held.open.see(mark);
         if effect == Effect::Text || effect == Effect::Close && held.nested.ends() {
             if effect == Effect::Close {
-                held.first.get_or_insert((held.text.len(), raw.len()));
+                held.last = Some((held.text.len(), raw.len()));
             }
             held.text.push_str(raw);
             held.nested.text(raw);
@@ -149,7 +149,7 @@ impl Reader {
         if let Some((begun, mark, place)) = begun {
             self.take_out(begun, &mark, place, out);
         }
-        if leading {
+        if leading && !text.is_empty() {
             self.reason(&text, out);
         } else if !text.is_empty() {
             out.intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
@@ -176,7 +176,7 @@ impl Reader {
     /// No end comes: what waits ended before, or is text.
     pub(super) fn give_up(&mut self, out: &mut dyn Output) {
         let Some(held) = self.held.as_mut() else { return };
-        let Some((end, len)) = held.first else {
+        let Some((end, len)) = held.last else {
             let Some(Held { begun: Some((found, mark, place)), text, .. }) = self.held.take() else { return };
             return self.read_as_text(found, &(mark + &text), place, false, out);
         };
@@ -215,8 +215,12 @@ impl Reader {
     }
 }
 
+/// Tags of calls, which are no vocabulary of XML: reasoning may begin with one.
+const CALLS: &[&str] = &["tool_call", "tool_calls", "function_call", "function_calls", "invoke", "function"];
+
 /// Whether a token is an element that is no reasoning, and opens.
 pub(super) fn is_child(token: &Token<'_>) -> bool {
     matches!(token, Token::Tag(tag) if tag.kind != TagKind::Close
-        && crate::lex::marks::of_tag(tag.name, false).is_none())
+        && crate::lex::marks::of_tag(tag.name, false).is_none()
+        && !CALLS.iter().any(|call| call.eq_ignore_ascii_case(tag.name)))
 }

@@ -9,6 +9,7 @@ mod held;
 mod late;
 mod lead;
 mod lead_in;
+mod leading;
 mod options;
 mod parse;
 pub(super) mod rules;

@@ -1,9 +1,10 @@
 //! Tokens to reasoning and answer.
 
 use super::answer::{Answer, Fate};
-use super::control::{Ends, left_out};
-use super::held::{Held, Mention, Nested, is_child};
+use super::control::Ends;
+use super::held::{Held, Mention, Nested};
 use super::lead_in::LeadIn;
+use super::leading::Leading;
 use super::options::{PlainOptions, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
@@ -17,34 +18,31 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::{At, Place};
 
-/// Bytes kept until it is known what a `<thinking>` is.
-const PENDING: usize = 1023;
-
 pub(super) struct Reader {
     pub(super) part: Part,
     mode: Reasoning,
     /// Reasoning or an aside under way, where it began, and whether it has text; no mark where the reply starts inside.
-    open: Option<Open>,
-    opened_at: Place,
+    pub(super) open: Option<Open>,
+    pub(super) opened_at: Place,
     filled: bool,
     /// The mark that ended the last reasoning, while nothing else has come.
     pub(super) closed: Option<Mark>,
     /// A leading mark of which nothing is known yet.
-    leading: Option<Leading>,
+    pub(super) leading: Option<Leading>,
     /// What stands before it, such as the word of a role.
-    lead_in: LeadIn,
+    pub(super) lead_in: LeadIn,
     /// Reasoning that waits for its end, and marks that end a message.
     pub(super) held: Option<Held>,
     pub(super) ends: Option<Ends>,
     /// Its own mark, within the reasoning under way.
-    nested: Nested,
+    pub(super) nested: Nested,
     /// A mark that was read as text and has not been closed; where those stood that have been, if somebody asks.
     pub(super) mention: Option<Mention>,
     mentions: Vec<(usize, usize)>,
     /// Whether no mark opens reasoning, since no end of any comes.
     pub(super) plainly: bool,
     /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
-    unopened: Option<usize>,
+    pub(super) unopened: Option<usize>,
     pub(super) answer: Answer,
     /// Most bytes of a tag, and of reasoning that waits for its end.
     pub(super) limit: usize,
@@ -59,15 +57,6 @@ pub(super) enum Part {
     Reasoning,
     /// In the answer.
     Answer,
-}
-
-/// A leading mark and the white space after it: an element behind it makes it text.
-struct Leading {
-    mark: Mark,
-    raw: String,
-    /// Bytes of the tag.
-    tag: usize,
-    at: Place,
 }
 
 /// A mark of reasoning that may count.
@@ -213,26 +202,6 @@ impl Reader {
         }
     }
 
-    /// The answer begins, with what stands before reasoning that did not come.
-    fn begin_answer(&mut self, token: Option<(Token<'_>, Place)>, out: &mut dyn Output) {
-        self.part = Part::Answer;
-        let lead_in = self.lead_in.place();
-        let text = self.lead_in.take();
-        if !text.is_empty() {
-            self.token(Token::Text(&text), lead_in, out);
-        }
-        if let Some((token, at)) = token {
-            self.token(token, at, out);
-        }
-    }
-
-    /// Leading reasoning ends with this mark.
-    pub(super) fn end_reasoning(&mut self, mark: Mark, out: &mut dyn Output) {
-        out.intent(Intent::ThinkingEnd);
-        self.closed = Some(mark);
-        self.begin_answer(None, out);
-    }
-
     /// Text of the answer in which nothing is a mark.
     pub(super) fn answer_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let fate = self.answer.token(&Token::Text(text), None, at, out);
@@ -249,36 +218,6 @@ impl Reader {
             _ => return None,
         };
         (self.mode != Reasoning::None).then_some(found)
-    }
-
-    /// A mark that nothing but white space, the word of a role or a fence stands before.
-    fn lead(&mut self, found: Candidate, token: &Token<'_>, at: Place, out: &mut dyn Output) {
-        let raw = token.raw();
-        if self.lead_in.is_empty() {
-            if found.mark.is_control() {
-                return left_out(raw, at, out);
-            } else if found.empty {
-                let report = Report::new(
-                    rules::THINK_SELF_CLOSING,
-                    at,
-                    at.offset + raw.len(),
-                    "reasoning without text",
-                );
-                return out.report(report.repaired("left out"));
-            } else if found.mark.kind != Kind::Open {
-                self.unopened = Some(at.offset);
-                return unopened(raw, at, out);
-            }
-        }
-        if found.empty || found.mark.kind != Kind::Open || marks::has_attributes(raw) {
-            return self.begin_answer(Some((*token, at)), out);
-        }
-        if matches!(token, Token::Tag(_)) {
-            let raw = raw.to_owned();
-            self.leading = Some(Leading { mark: found.mark, tag: raw.len(), raw, at });
-        } else {
-            self.begin(found.mark, at, out);
-        }
     }
 
     /// A mark in reasoning.
@@ -308,54 +247,10 @@ impl Reader {
         self.end_reasoning(mark, out);
     }
 
-    fn begin(&mut self, mark: Mark, at: Place, out: &mut dyn Output) {
-        (self.part, self.open, self.opened_at) = (Part::Reasoning, Some(Open::new(mark)), at);
-        self.nested = Nested::default();
-        self.lead_in.leave_out(out);
-    }
-
     pub(super) fn reason(&mut self, text: &str, out: &mut dyn Output) {
         self.filled = self.filled || !is_blank(text);
         self.nested.text(text);
         out.intent(Intent::PhaseText(text));
-    }
-
-    /// A token after a leading mark, of which nothing is known yet. Whether it is used up.
-    fn after_leading(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
-        let Some(mut leading) = self.leading.take() else { return false };
-        match token {
-            Token::Text(text) if is_blank(text) && leading.raw.len() + text.len() <= PENDING => {
-                leading.raw.push_str(text);
-                self.leading = Some(leading);
-                return true;
-            }
-            // It is an element around others.
-            _ if is_child(token) => {
-                let Leading { mark, raw, tag, at } = leading;
-                let thinking = matches!(token, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
-                let (tag, blank) = raw.split_at(tag);
-                self.begin_answer(None, out);
-                if thinking && mark.is_thinking() {
-                    self.answer.keep_thinking(tag, at, out);
-                } else {
-                    self.answer_text(tag, at, out);
-                    self.mention = Some(Mention { open: Open::new(mark), at: at.offset, element: true });
-                }
-                if !blank.is_empty() {
-                    self.token(Token::Text(blank), at.after(tag), out);
-                }
-            }
-            _ => self.leading_begins(&leading, out),
-        }
-        false
-    }
-
-    fn leading_begins(&mut self, leading: &Leading, out: &mut dyn Output) {
-        let Leading { mark, raw, tag, at } = leading;
-        self.begin(*mark, *at, out);
-        if raw.len() > *tag {
-            self.reason(&raw[*tag..], out);
-        }
     }
 
     /// A token of the answer that is not only text.
@@ -396,7 +291,7 @@ impl Reader {
         if mark.kind == Kind::Open {
             let element = self.mention.as_ref().is_some_and(|mention| mention.element);
             let begins = !self.plainly && !element && text && self.answer.begins_line();
-            if begins && !marks::has_attributes(raw) {
+            if begins && (raw.starts_with("<|") || !marks::has_attributes(raw)) {
                 self.mention = None;
                 return Some(found);
             }
@@ -471,11 +366,11 @@ impl Reader {
         if !self.lead_in.is_empty() {
             self.begin_answer(None, out);
         }
-        self.give_up(out);
-        self.finish_ends(out);
-        while let Some(fate) = self.answer.end(out) {
-            self.carry_out(Some(fate), out);
+        loop {
             self.give_up(out);
+            self.finish_ends(out);
+            let Some(fate) = self.answer.end(out) else { break };
+            self.carry_out(Some(fate), out);
         }
         if self.part == Part::Reasoning {
             let at = self.opened_at;
@@ -500,7 +395,7 @@ pub(super) fn in_answer(raw: &str, at: Place, out: &mut dyn Output) {
     out.report(report.repaired("taken out of the answer"));
 }
 
-fn unopened(raw: &str, at: Place, out: &mut dyn Output) {
+pub(super) fn unopened(raw: &str, at: Place, out: &mut dyn Output) {
     let message = format!("`{raw}` closes nothing");
     out.report(Report::new(rules::THINK_UNOPENED, at, at.offset + raw.len(), message).repaired("left out"));
 }

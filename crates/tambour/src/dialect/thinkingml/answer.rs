@@ -306,7 +306,9 @@ impl Answer {
 
     /// Something that is escaped unless it is code, or reported unless it is.
     fn keep(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
-        let quiet = at.offset < self.reported;
+        // In a comment nothing was looked for before.
+        let commented = self.in_comment && matches!(kind, Kind::End(..));
+        let quiet = at.offset < self.reported && !commented;
         self.filled = true;
         self.block_last = self.blocks == 0;
         self.escape.mark(raw, at, kind, quiet, out);

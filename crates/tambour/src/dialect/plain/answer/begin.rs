@@ -1,13 +1,34 @@
 //! The beginning of the answer, as long as it may be the failure marker and nothing else.
 
-use super::super::lead::Ended;
+use super::super::lead::{Ended, Lead};
 use super::{Answer, is_unfinished};
 use crate::dialect::Output;
 use crate::dialect::marker::Form;
 use crate::lex::markup::Token;
+use crate::lex::space::is_blank;
 use crate::span::Place;
 
 impl Answer {
+    /// Whether what comes next begins a line of the answer, or stands directly behind something that was taken out.
+    pub(in crate::dialect::plain) fn begins_line(&self) -> bool {
+        let blank = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
+        let lead = self.lead.as_ref().map_or("", Lead::text);
+        let begins = self.begins && blank(lead) || lead.contains('\n') && blank(lead);
+        self.hold.is_none() && self.tail.is_empty() && (begins || self.cut)
+    }
+
+    /// Whether the text so far ends in a line break.
+    pub(in crate::dialect::plain) fn ends_line(&self) -> bool {
+        self.last == b'\n'
+    }
+
+    /// Ends what waits to be known before something that does.
+    pub(in crate::dialect::plain) fn settle(&mut self, out: &mut dyn Output) {
+        if self.lead.as_ref().is_some_and(|lead| !lead.allows_mark()) {
+            self.end_lead(out);
+        }
+    }
+
     /// A token at the beginning of the answer. Whether it is used up, since the answer may be the failure marker.
     pub(super) fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
         let Some(mut lead) = self.lead.take() else { return false };
