@@ -259,8 +259,13 @@ impl Expected {
                 return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
             }
         };
-        for name in after.iter().flat_map(|(name, first)| first.iter().map(String::as_str).chain([*name])) {
-            if !elements.iter().any(|element| element.name == name) {
+        let spelled = |name: &str| spelled(name, &elements).to_owned();
+        let after: BTreeMap<String, Vec<String>> = after
+            .into_iter()
+            .map(|(name, first)| (spelled(name), first.iter().map(|first| spelled(first)).collect()))
+            .collect();
+        for name in after.iter().flat_map(|(name, first)| first.iter().chain([name])) {
+            if !elements.iter().any(|element| element.name == *name) {
                 let known: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
                 return Err(Error::unknown("tag in `dependency`", name, known));
             }
@@ -365,6 +370,19 @@ impl Expected {
             .iter()
             .filter(|e| e.mandatory && e.within.is_empty() && !seen.contains(&e.name.as_ref()))
     }
+}
+
+/// The spelling of a name among those elements.
+fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
+    let exact = elements.iter().find(|element| element.name == name);
+    let found = exact.or_else(|| elements.iter().find(|element| is_same(&element.name, name)));
+    found.map_or(name, |element| &element.name)
+}
+
+/// Whether two names of a structure mean one element: `think` and `thought` do.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let thought = |name: &str| matches!(name, "think" | "thought");
+    one == other || thought(one) && thought(other)
 }
 
 /// A list, or what stands for a list of one.

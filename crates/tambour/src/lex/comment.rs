@@ -1,4 +1,12 @@
-//! Whether an HTML comment is open in text that goes out.
+//! HTML comments: whether one is open in text that goes out, and where one ends.
+
+/// Bytes from behind `<!--` to behind the end of the comment, as HTML has it: `-->`, `--!>`, or `>` and `->` at once.
+#[must_use]
+pub fn comment_len(text: &str) -> Option<usize> {
+    let empty = [">", "->"].into_iter().find(|end| text.starts_with(end));
+    let ends = || ["-->", "--!>"].into_iter().filter_map(|end| Some(text.find(end)? + end.len())).min();
+    empty.map(str::len).or_else(ends)
+}
 
 /// Follows a comment to its end. Outside of comments nothing is read.
 #[derive(Clone, Copy, Debug, Default)]

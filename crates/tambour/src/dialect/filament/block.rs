@@ -67,6 +67,14 @@ impl Block {
         super::body::find(&self.attributes, name)
     }
 
+    /// A byte order mark at the beginning of the body is none of it.
+    pub(super) fn without_mark(&mut self) {
+        if self.body.starts_with('\u{FEFF}') {
+            self.body.remove(0);
+            self.at = self.at.after("\u{FEFF}");
+        }
+    }
+
     /// The offset after all of the body.
     pub(super) fn end(&self) -> usize {
         self.at.offset + self.body.len()

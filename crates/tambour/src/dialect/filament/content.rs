@@ -20,6 +20,8 @@ pub(super) struct Content {
     apart: bool,
     /// A line break comes before the next text, if there is none.
     line: bool,
+    /// An element begins: a byte order mark there is no text.
+    fresh: bool,
     /// Line breaks that the text ends with, two at most.
     breaks: usize,
     /// The last of it, where options may be looked for.
@@ -39,6 +41,7 @@ impl Content {
             filled: false,
             apart: false,
             line: false,
+            fresh: true,
             breaks: 2,
             tail: own.choices_from_text.then(String::new),
             told: false,
@@ -62,14 +65,14 @@ impl Content {
 
     /// What comes next is a paragraph of its own.
     pub(super) fn part(&mut self) {
-        self.gap = true;
+        (self.gap, self.fresh) = (true, true);
         self.apart = self.filled;
         self.line = false;
     }
 
     /// What comes next goes on with what came last. `line`: a line break stands between, and is kept.
     pub(super) fn join(&mut self, line: bool) {
-        self.gap = true;
+        (self.gap, self.fresh) = (true, true);
         self.apart = false;
         self.line = line && self.filled;
     }
@@ -86,6 +89,17 @@ impl Content {
 
     /// Text that stands at a place.
     pub(super) fn text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+        if !text.is_empty()
+            && std::mem::take(&mut self.fresh)
+            && let Some(rest) = text.strip_prefix('\u{FEFF}')
+        {
+            //
+            let at = at.get().after("\u{FEFF}");
+            if !rest.is_empty() {
+                self.text(rest, At::from(at), out);
+            }
+            return;
+        }
         if self.apart {
             // White space at the border of a section is none of it.
             let blank = text.len() - text.trim_start_matches(is_space).len();

@@ -28,7 +28,7 @@ use super::marker::Watch;
 use super::opening::{Begin, Opening, When};
 use super::{Dialect, Ending, Entry, Examples, Output, echo};
 use crate::event::Event;
-use crate::lex::markup::{Markup, Tolerant};
+use crate::lex::markup::Tolerant;
 use crate::options::Options;
 use crate::span::{Counter, Place};
 use frame::Frame;
@@ -62,7 +62,6 @@ struct Filament {
     lead: Option<Lead>,
     lexer: Tolerant,
     frame: Frame,
-    options: Arc<Options>,
 }
 
 /// The beginning of a reply, as long as it may be the marker.
@@ -78,8 +77,8 @@ const LEAD: usize = 1 << 10;
 impl Filament {
     fn new(options: &Arc<Options>) -> Filament {
         let frame = Frame::new(options);
-        let lexer = Markup::new("", options.limits.tag).tolerant(frame.names());
-        Filament { lead: Some(Lead::default()), lexer, frame, options: Arc::clone(options) }
+        let lexer = frame.lexer(Place::START);
+        Filament { lead: Some(Lead::default()), lexer, frame }
     }
 
     fn read(&mut self, text: &str, out: &mut dyn Output) {
@@ -100,8 +99,18 @@ impl Filament {
             return;
         }
         let held = self.lead.take().map(|lead| lead.text).unwrap_or_default();
-        self.read(&held, out);
+        self.begin(&held, out);
         self.read(&text[taken..], out);
+    }
+
+    /// The beginning of the reply. A byte order mark there is no text.
+    fn begin(&mut self, text: &str, out: &mut dyn Output) {
+        let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let mark = &text[..text.len() - body.len()];
+        if !mark.is_empty() {
+            self.lexer = self.frame.lexer(Place::START.after(mark));
+        }
+        self.read(body, out);
     }
 }
 
@@ -122,11 +131,10 @@ impl Dialect for Filament {
                 rules::MARKER.declare(form, at, at.offset + text.trim().len(), out);
                 let mut place = Counter::new(Place::START);
                 place.add(&text);
-                self.lexer =
-                    Markup::at(place.settle(), "", self.options.limits.tag).tolerant(self.frame.names());
+                self.lexer = self.frame.lexer(place.settle());
                 return;
             }
-            self.read(&text, out);
+            self.begin(&text, out);
         }
         let spaced = |half: &str| half.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
         if let Some(half) = self.lexer.half().filter(|half| !spaced(half)).map(str::to_owned) {

@@ -34,6 +34,7 @@ enum Form {
     Tag { name: (usize, usize), kind: TagKind, slips: Slips },
     CommentOpen,
     CommentClose,
+    CommentEnd,
     Reasoning(Mark),
 }
 
@@ -46,6 +47,7 @@ impl Kept {
             }
             Token::CommentOpen => Form::CommentOpen,
             Token::CommentClose => Form::CommentClose,
+            Token::CommentEnd(_) => Form::CommentEnd,
             Token::Reasoning(_, mark) => Form::Reasoning(*mark),
             _ => Form::Text,
         };
@@ -64,6 +66,7 @@ impl Kept {
             }
             Form::CommentOpen => Token::CommentOpen,
             Form::CommentClose => Token::CommentClose,
+            Form::CommentEnd => Token::CommentEnd(&self.raw),
             Form::Reasoning(mark) => Token::Reasoning(&self.raw, mark),
         }
     }

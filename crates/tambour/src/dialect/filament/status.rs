@@ -8,6 +8,7 @@ use super::rules;
 use super::tags::Form;
 use crate::dialect::{Action, Output};
 use crate::event::{StatusBar, StatusItem, UiComponent};
+use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
 /// Bytes of the name of an item.
@@ -221,8 +222,7 @@ enum Tag<'a> {
 fn tag(text: &str) -> Option<(Tag<'_>, &str)> {
     let inside = text.strip_prefix('<')?;
     if let Some(comment) = inside.strip_prefix("!--") {
-        let end = comment.find("-->")?;
-        return Some((Tag::Comment, &comment[end + 3..]));
+        return Some((Tag::Comment, &comment[comment_len(comment)?..]));
     }
     // No name is longer, with its attributes.
     let window = &inside[..inside.floor_char_boundary(4 * NAME)];

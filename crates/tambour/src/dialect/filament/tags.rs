@@ -39,6 +39,9 @@ const KINDS: [(&str, Kind); 9] = [
     ("media", Media),
 ];
 
+/// Another name of the thought in a structure.
+const THINK: &str = "think";
+
 /// How an element is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -119,9 +122,11 @@ pub(super) enum Meaning {
 impl Tags {
     pub(super) fn new(own: &FilamentOptions) -> Tags {
         let mut expected = own.structure.clone().unwrap_or_else(core);
-        let role = |element: &Element| KINDS.iter().find(|(name, _)| *name == element.role());
-        let mut kinds: Vec<Kind> =
-            expected.elements.iter().map(|element| role(element).map_or(Own, |(_, kind)| *kind)).collect();
+        let kind = |element: &Element| {
+            let role = if element.role() == THINK { "thought" } else { element.role() };
+            KINDS.iter().find(|(name, _)| *name == role).map_or(Own, |(_, kind)| *kind)
+        };
+        let mut kinds: Vec<Kind> = expected.elements.iter().map(kind).collect();
         if !kinds.contains(&Content)
             && let Some(first) = (0..kinds.len()).find(|&at| {
                 let Element { mandatory, body, .. } = &expected.elements[at];

@@ -106,7 +106,7 @@ impl Tags {
             Token::Mark(_) => {}
             Token::Text(text) => self.text(text),
             // One that is left open hides nothing.
-            Token::CommentOpen | Token::CommentClose => self.text(token.raw()),
+            Token::CommentOpen | Token::CommentClose | Token::CommentEnd(_) => self.text(token.raw()),
         }
     }
 

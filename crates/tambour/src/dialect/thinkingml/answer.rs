@@ -231,7 +231,7 @@ impl Answer {
                 let line_start = context.line_blank();
                 self.comment = Some(Comment { raw: token.raw().to_owned(), at, line_start });
             }
-            Token::CommentClose => {
+            Token::CommentClose | Token::CommentEnd(_) => {
                 self.in_comment = false;
                 self.text(token.raw(), at, out);
             }

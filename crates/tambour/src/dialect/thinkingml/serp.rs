@@ -76,7 +76,7 @@ impl Serp {
             other => {
                 match other {
                     Token::CommentOpen => self.in_comment = true,
-                    Token::CommentClose => self.in_comment = false,
+                    Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
                     Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
                     Token::Text(_) | Token::Tag(_) | Token::Reasoning(..) => {}
                 }

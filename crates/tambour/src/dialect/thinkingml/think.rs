@@ -175,7 +175,7 @@ impl Think {
                 return self.tag(&tag, at, context, out);
             }
             Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
             Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
             Token::Tag(_) | Token::Reasoning(..) => {}
         }

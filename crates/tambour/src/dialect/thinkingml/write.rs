@@ -131,13 +131,13 @@ impl Writer {
         let counts = matches!(token, Token::Mark(_)) || self.counts(&token);
         match token {
             Token::CommentOpen => (self.in_comment, self.begun) = (true, true),
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
             _ => self.begun &= is_blank(token.raw()),
         }
         let Writer { seam, filter, comment, out, .. } = self;
         let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
         let kind = match token {
-            Token::Text(_) | Token::Reasoning(..) | Token::CommentClose => {
+            Token::Text(_) | Token::Reasoning(..) | Token::CommentClose | Token::CommentEnd(_) => {
                 return seam.text(token.raw(), at, &mut go);
             }
             Token::CommentOpen => {

@@ -7,7 +7,7 @@
 //! slash, blanks between them or not: always in a closing tag; in an opening one only if nothing but blanks and tags stand
 //! before it on its line. So prose that names a tag holds none.
 
-use super::names::{Fit, Names};
+use super::names::{Fit, Names, is_name_char};
 use super::slip::{Slip, Slips};
 use crate::lex::marks::is_name;
 
@@ -92,7 +92,7 @@ impl Head {
                 self.go(Part::Slash, c)
             }
             Part::Bracket | Part::Slash => self.name(c, names),
-            Part::Name if u8::try_from(c).is_ok_and(is_name) => self.name(c, names),
+            Part::Name if is_name_char(c) => self.name(c, names),
             Part::Name if !names.is_whole(self.fit) => Next::Text,
             Part::Name | Part::Space => match c {
                 '/' | '／' if !self.close => self.go(Part::SelfSlash, c),

@@ -1,7 +1,7 @@
 //! The lexer: finds where tokens begin, reads them byte by byte, and keeps the unfinished one.
 
 use super::step::{State, Step, Syntax};
-use super::token::{COMMENT_CLOSE, Tag, Token};
+use super::token::{COMMENT_BANG, COMMENT_CLOSE, Tag, Token};
 use crate::lex::marks::{self, Word};
 use crate::lex::scan;
 use crate::lex::signs::Signs;
@@ -32,7 +32,7 @@ impl Markup {
     pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
         Markup {
             state: State::Text,
-            syntax: Syntax { mark, limit, reasoning: false, in_comment: false },
+            syntax: Syntax { mark, limit, reasoning: false, in_comment: false, html: false },
             carry: String::new(),
             place: Counter::new(place),
             comments: true,
@@ -49,6 +49,13 @@ impl Markup {
     /// From now on such marks are text.
     pub fn leave_reasoning(&mut self) {
         self.syntax.reasoning = false;
+    }
+
+    /// Ends comments as HTML does: `--!>` too, and `<!-->` and `<!--->` are empty ones.
+    #[must_use]
+    pub fn with_html_comments(mut self) -> Markup {
+        self.syntax.html = true;
+        self
     }
 
     /// Reads what follows `<!--` like any text.
@@ -252,21 +259,13 @@ impl Markup {
             Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
             Step::CommentOpen => {
                 self.syntax.in_comment = self.comments;
+                if self.comments && self.syntax.html {
+                    self.state = State::Opened(false);
+                }
                 self.token(tail, out, |_| Token::CommentOpen);
             }
-            Step::CommentClose => {
-                self.syntax.in_comment = false;
-                // More than two dashes: the surplus is text of the comment.
-                let surplus = self.carry.len() + tail.len() - COMMENT_CLOSE.len();
-                if surplus > 0 {
-                    let mut whole = std::mem::take(&mut self.carry);
-                    whole.push_str(tail);
-                    self.text(&whole[..surplus], out);
-                    self.token(COMMENT_CLOSE, out, |_| Token::CommentClose);
-                } else {
-                    self.token(tail, out, |_| Token::CommentClose);
-                }
-            }
+            Step::CommentClose => self.comment_end(COMMENT_CLOSE.len(), tail, out, |_| Token::CommentClose),
+            Step::CommentEnd => self.comment_end(COMMENT_BANG.len(), tail, out, end_token),
             Step::Mark => self.token(tail, out, mark_token),
             Step::Reasoning(mark) => {
                 let mark = *mark;
@@ -275,6 +274,30 @@ impl Markup {
             Step::Go(_) | Step::Text => {}
         }
     }
+
+    /// A comment ends with a token of `len` bytes at most. With more dashes before it, the surplus is text of the comment.
+    fn comment_end(
+        &mut self,
+        len: usize,
+        tail: &str,
+        out: &mut impl FnMut(Token<'_>, At<'_>),
+        make: impl for<'t> Fn(&'t str) -> Token<'t>,
+    ) {
+        self.syntax.in_comment = false;
+        let surplus = (self.carry.len() + tail.len()).saturating_sub(len);
+        if surplus > 0 {
+            let mut whole = std::mem::take(&mut self.carry);
+            whole.push_str(tail);
+            self.text(&whole[..surplus], out);
+            self.token(&whole[surplus..], out, make);
+        } else {
+            self.token(tail, out, make);
+        }
+    }
+}
+
+fn end_token(raw: &str) -> Token<'_> {
+    Token::CommentEnd(raw)
 }
 
 fn text_token(raw: &str) -> Token<'_> {

@@ -56,17 +56,17 @@ impl Names {
 
     /// Those of `fit` that go on with `c`, in any letter case.
     pub(super) fn go_on(&self, fit: Fit, c: char) -> Option<Fit> {
-        let byte = u8::try_from(c).ok().filter(u8::is_ascii)?.to_ascii_lowercase();
+        let small = c.to_ascii_lowercase();
         let Fit { mut first, mut end, len } = fit;
         // They are sorted, so that those that fit stand together; each is passed once.
-        let at = |name: usize| self.0[name].small.as_bytes().get(len).copied();
-        while first < end && at(first) < Some(byte) {
+        let at = |name: usize| self.0[name].small.get(len..).and_then(|rest| rest.chars().next());
+        while first < end && at(first) < Some(small) {
             first += 1;
         }
-        while first < end && at(end - 1) > Some(byte) {
+        while first < end && at(end - 1) > Some(small) {
             end -= 1;
         }
-        (first < end).then_some(Fit { first, end, len: len + 1 })
+        (first < end).then_some(Fit { first, end, len: len + c.len_utf8() })
     }
 
     /// Whether all of a name has come. The shortest stands first.
@@ -75,8 +75,38 @@ impl Names {
     }
 }
 
-/// Whether a tag can be called so (T-028).
+/// Whether a tag can be called so: a name of XML, in any script. What begins or ends a tag, full width too, stands
+/// in none.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(marks::is_name)
+    name.starts_with(starts_name) && name.chars().all(is_name_char)
+}
+
+/// Whether a character may begin a name.
+fn starts_name(c: char) -> bool {
+    match u8::try_from(c).ok().filter(u8::is_ascii) {
+        Some(byte) => byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':'),
+        None => is_letter(c),
+    }
+}
+
+/// Whether a character may stand in a name.
+pub(super) fn is_name_char(c: char) -> bool {
+    match u8::try_from(c).ok().filter(u8::is_ascii) {
+        Some(byte) => marks::is_name(byte),
+        None => is_letter(c) || matches!(c, '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}'),
+    }
+}
+
+/// The characters beyond ASCII that may begin a name of XML, without ideographic punctuation and full-width signs.
+fn is_letter(c: char) -> bool {
+    let listed = matches!(c,
+        '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
+        | '\u{37F}'..='\u{1FFF}' | '\u{200C}' | '\u{200D}' | '\u{2070}'..='\u{218F}'
+        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
+        | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}');
+    let sign = matches!(c,
+        '\u{3001}'..='\u{3004}' | '\u{3008}'..='\u{3020}' | '\u{3030}' | '\u{FEFF}' | '\u{FF01}'..='\u{FF0F}'
+        | '\u{FF1A}'..='\u{FF20}' | '\u{FF3B}'..='\u{FF40}' | '\u{FF5B}'..='\u{FF65}' | '\u{FFE0}'..='\u{FFFD}');
+    listed && !sign
 }

@@ -21,6 +21,10 @@ pub(super) enum State {
     Unquoted,
     SelfSlash,
     Dashes(u8),
+    /// `--!` in a comment.
+    DashesBang,
+    /// Directly behind `<!--`, or behind one more dash.
+    Opened(bool),
 }
 
 pub(super) enum Step {
@@ -29,6 +33,8 @@ pub(super) enum Step {
     Tag,
     CommentOpen,
     CommentClose,
+    /// The same, as only HTML has it.
+    CommentEnd,
     Mark,
     Reasoning(Mark),
     /// The byte does not fit: what came before it is text.
@@ -45,6 +51,8 @@ pub(super) struct Syntax {
     /// Whether marks of reasoning are told that are no tags.
     pub(super) reasoning: bool,
     pub(super) in_comment: bool,
+    /// Whether comments end as in HTML.
+    pub(super) html: bool,
 }
 
 impl State {
@@ -137,6 +145,18 @@ impl State {
             State::Dashes(seen) => match byte {
                 b'-' => Step::Go(State::Dashes(2)),
                 b'>' if seen == 2 => Step::CommentClose,
+                b'!' if seen == 2 && syntax.html => Step::Go(State::DashesBang),
+                _ => Step::Text,
+            },
+            State::DashesBang => match byte {
+                b'>' => Step::CommentEnd,
+                b'-' => Step::Go(State::Dashes(1)),
+                _ => Step::Text,
+            },
+            State::Opened(dash) => match byte {
+                b'>' => Step::CommentEnd,
+                b'-' if dash => Step::Go(State::Dashes(2)),
+                b'-' => Step::Go(State::Opened(true)),
                 _ => Step::Text,
             },
         }

@@ -6,6 +6,7 @@ use crate::lex::space::is_space;
 
 pub(super) const COMMENT_OPEN: &str = "<!--";
 pub(super) const COMMENT_CLOSE: &str = "-->";
+pub(super) const COMMENT_BANG: &str = "--!>";
 
 /// One token, borrowed from the chunk or from the lexer's own small buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Token<'a> {
     CommentOpen,
     /// `-->` inside a comment.
     CommentClose,
+    /// Another end of a comment of HTML: `--!>`, or `>` and `->` right behind its beginning.
+    CommentEnd(&'a str),
     /// The literal mark the lexer was given.
     Mark(&'a str),
     /// A mark of reasoning that is no tag, outside of comments.
@@ -29,7 +32,9 @@ impl<'a> Token<'a> {
     #[must_use]
     pub fn raw(&self) -> &'a str {
         match self {
-            Token::Text(text) | Token::Mark(text) | Token::Reasoning(text, _) => text,
+            Token::Text(text) | Token::Mark(text) | Token::Reasoning(text, _) | Token::CommentEnd(text) => {
+                text
+            }
             Token::Tag(tag) => tag.raw,
             Token::CommentOpen => COMMENT_OPEN,
             Token::CommentClose => COMMENT_CLOSE,
@@ -90,7 +95,8 @@ impl<'a> Tag<'a> {
 
     /// A tag that is not written as it should be, with a name of `len` bytes.
     pub(super) fn loose(raw: &'a str, close: bool, len: usize) -> Tag<'a> {
-        let start = raw.find(|c: char| c.is_ascii_alphabetic()).unwrap_or_default();
+        let before = |c: char| matches!(c, '<' | '＜' | '/' | '／' | ' ' | '\t');
+        let start = raw.find(|c: char| !before(c)).unwrap_or_default();
         let inner = raw.strip_suffix(['>', '＞']).unwrap_or(raw).trim_end_matches(is_space);
         let kind = match close {
             true => TagKind::Close,

@@ -124,7 +124,7 @@ impl Reader {
         match token {
             Token::Text(text) if !self.in_comment => return self.text(text, out),
             Token::CommentOpen => self.in_comment = self.comments,
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
             _ => {}
         }
         self.stop(out);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::protocol::{Registry, Warning};
-use crate::structure::Expected;
+use crate::structure::{Expected, is_same};
 
 use super::file::nothing;
 use super::{Body, Skein};
@@ -63,7 +63,7 @@ pub(super) fn open(adjusted: &Value) -> Value {
                 one => name(one).into_iter().collect::<Vec<_>>(),
             };
             for tag in firsts.into_iter().chain([tag.as_str()]) {
-                if !listed.iter().any(|known| known == tag) && !more.contains(&Value::from(tag)) {
+                if !listed.iter().any(|known| is_same(known, tag)) && !more.contains(&Value::from(tag)) {
                     more.push(tag.into());
                 }
             }
@@ -82,9 +82,9 @@ fn merged(base: &Value, adjusted: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let told = |tag: &str| {
-        ["mandatory", "optional"]
-            .iter()
-            .any(|key| items(adjusted, key).iter().any(|item| name(item) == Some(tag)))
+        ["mandatory", "optional"].iter().any(|key| {
+            items(adjusted, key).iter().any(|item| name(item).is_some_and(|own| is_same(own, tag)))
+        })
     };
     let known = |tag: &str| -> Option<Value> {
         let all = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));

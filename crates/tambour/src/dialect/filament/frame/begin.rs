@@ -117,7 +117,7 @@ impl Frame {
         }
         let row = match known.kind {
             Kind::Content => "F-141",
-            _ if tag.name.eq_ignore_ascii_case("think") => "F-140",
+            _ if ["think", "thought"].iter().any(|name| tag.name.eq_ignore_ascii_case(name)) => "F-140",
             _ => "R-69",
         };
         let name = &*self.tags.element(known.at).name;

@@ -57,7 +57,8 @@ impl Frame {
 
     /// A block ends.
     pub(super) fn close_block(&mut self, out: &mut dyn Output) {
-        let Mode::Block(block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
+        let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
+        block.without_mark();
         let Known { at, kind, .. } = block.known;
         self.closed = Some(at);
         if block.nested {

@@ -7,7 +7,7 @@ use super::super::tags::{Kind, Known};
 use super::{Frame, Mode};
 use crate::dialect::{Intent, Output, called};
 use crate::finding::{Report, clip};
-use crate::lex::markup::{Markup, Tag, TagKind};
+use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_space;
 use crate::span::Place;
 
@@ -115,12 +115,7 @@ impl Frame {
         let Some(Draft { at, text, reads, .. }) = self.draft.take() else { return };
         self.leave(at.offset, out);
         let before = std::mem::replace(&mut self.reads, reads + 1);
-        let mut lexer = Markup::at(at, "", self.cx.options.limits.tag).tolerant(self.names());
-        lexer.push(&text, &mut |token, at| self.read(token, at, out));
-        // A tag follows, or the end: what is unfinished is finished as it was then.
-        lexer.push("<", &mut |token, at| self.read(token, at, out));
-        lexer.drop_carry();
-        self.words_end(out);
+        self.read_again(&text, at, out);
         self.reads = before;
     }
 
@@ -128,7 +123,9 @@ impl Frame {
     fn thinking(&mut self, text: &str, out: &mut dyn Output) {
         let limit = self.cx.options.limits.value;
         let Mode::Thought(open) = &mut self.mode else { return };
-        let text = if open.begun { text } else { text.trim_start_matches(is_space) };
+        // A byte order mark in front is no text.
+        let text =
+            if open.begun { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
         if text.is_empty() {
             return;
         }

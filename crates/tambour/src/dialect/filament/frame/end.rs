@@ -28,6 +28,8 @@ impl Frame {
             }
             self.fence_ends(out);
             match &self.draft {
+                // A reply that was cut may have been within the comment.
+                None if !cut && self.comment_closes() => self.end_at_close(out),
                 None => break,
                 Some(_) if cut => self.keep_draft(DraftEnd::Cut, out),
                 Some(_) => self.read_draft(out),
@@ -64,7 +66,8 @@ impl Frame {
 
     /// A block that the end of the reply cut: nothing of it runs (F-214).
     fn cut_block(&mut self, end: usize, out: &mut dyn Output) {
-        let Mode::Block(block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
+        let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
+        block.without_mark();
         if block.nested {
             self.resume();
         }

@@ -4,14 +4,14 @@ use super::super::block::{Block, Quotes};
 use super::super::prose::Stand;
 use super::super::rules;
 use super::super::tags::{Form, Kind, Known, Meaning};
+use super::comment::Comment;
 use super::draft::DraftEnd;
-use super::{Comment, Frame, Mode, report};
-use crate::dialect::{Intent, Output};
-use crate::event::AsideKind;
+use super::{Frame, Mode, report};
+use crate::dialect::Output;
 use crate::finding::Report;
 use crate::lex::marks::{Effect, Kind as MarkKind, Mark, of_tag};
 use crate::lex::markup::{Tag, TagKind, Token};
-use crate::lex::space::{is_space, trim};
+use crate::lex::space::is_space;
 use crate::span::{At, Place};
 use crate::structure::Written;
 
@@ -50,7 +50,9 @@ impl Frame {
                 self.plain(tag.raw, At::from(place), out);
             }
             _ => {
-                if let (Token::CommentOpen | Token::CommentClose, Mode::Thought(_)) = (&token, &self.mode) {
+                if let (Token::CommentOpen | Token::CommentClose | Token::CommentEnd(_), Mode::Thought(_)) =
+                    (&token, &self.mode)
+                {
                     self.remark = matches!(token, Token::CommentOpen);
                 }
                 self.plain(token.raw(), at, out);
@@ -110,7 +112,7 @@ impl Frame {
     }
 
     /// Whether a tag closes what is open.
-    fn closes(&self, tag: &Tag<'_>) -> bool {
+    pub(super) fn closes(&self, tag: &Tag<'_>) -> bool {
         let kind = match &self.mode {
             Mode::Thought(_) => Kind::Thought,
             Mode::Content(_) => Kind::Content,
@@ -127,12 +129,11 @@ impl Frame {
         }
         let Token::Tag(tag) = token else {
             self.content.gap();
-            self.comment = Some(Comment { text: String::new(), at, line_blank: false });
+            self.comment = Some(Comment::new(at));
             return;
         };
-        if self.comment.is_some() {
-            // It stands alone on its line in a comment that is not closed.
-            self.comment_ends(false, at.offset, out);
+        if self.comment.is_some() && self.ends_alone(at, out) {
+            return self.token(token, At::from(at), out);
         }
         if let Mode::Block(block) = &mut self.mode {
             // What was held in a string of JSON stands in none.
@@ -213,53 +214,6 @@ impl Frame {
         }
         self.close_prose_at(true, at.offset, out);
         self.closed = Some(element);
-    }
-
-    /// A token in a comment.
-    pub(super) fn comment_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        match token {
-            Token::CommentClose => self.comment_ends(true, at.offset + token.raw().len(), out),
-            Token::Tag(tag)
-                if self.comment.as_ref().is_some_and(|comment| comment.line_blank) && self.closes(&tag) =>
-            {
-                self.prose.hold_line(&token, at);
-            }
-            _ => self.plain(token.raw(), At::from(at), out),
-        }
-    }
-
-    /// A comment ends; `closed`: as it should.
-    pub(super) fn comment_ends(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
-        let Some(Comment { text, at, .. }) = self.comment.take() else { return };
-        if !closed {
-            let found = Report::new(rules::COMMENT_UNCLOSED, at, end, "a comment is not closed");
-            out.report(found.repaired("kept as a comment"));
-        }
-        out.intent(Intent::Aside { kind: AsideKind::Comment, text: trim(&text) });
-        self.content.gap();
-    }
-
-    /// A comment that is longer than what may be held comes in pieces.
-    pub(super) fn long_comment(&mut self, out: &mut dyn Output) {
-        let most = self.cx.options.limits.hold.max(4);
-        while let Some(comment) = &mut self.comment
-            && comment.text.len() > most
-        {
-            let rest = comment.text.split_off(comment.text.floor_char_boundary(most));
-            let piece = std::mem::replace(&mut comment.text, rest);
-            // Behind `<!--`.
-            let (at, end) = (comment.at, comment.at.offset + 4 + piece.len());
-            out.intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
-            if !std::mem::replace(&mut self.long_comment, true) {
-                let found = Report::new(
-                    rules::LIMIT_EXCEEDED,
-                    at,
-                    end,
-                    format!("a comment has more than {most} bytes"),
-                );
-                out.report(found.repaired("given in pieces"));
-            }
-        }
     }
 
     /// A token in a block.

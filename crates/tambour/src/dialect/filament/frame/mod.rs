@@ -1,9 +1,10 @@
 //! The top level of a reply: which element is open, what tags do there, and where text goes.
 //!
-//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `draft` a block in a thought, `words` marks that are no tags, `close` what becomes of an element, `end` the end of the reply.
+//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `comment` a comment, `draft` a block in a thought, `words` marks that are no tags, `close` what becomes of an element, `end` the end of the reply.
 
 mod begin;
 mod close;
+mod comment;
 mod draft;
 mod end;
 mod inside;
@@ -22,10 +23,11 @@ use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::fence::Fence;
 use crate::lex::marks::{Mark, Open as Marks};
-use crate::lex::markup::{Names, Tag, Token};
+use crate::lex::markup::{Tag, Token};
 use crate::options::Options;
 use crate::span::{At, Place};
 use crate::tool::CHECKS;
+use comment::Comment;
 use draft::Draft;
 use words::Words;
 
@@ -99,13 +101,6 @@ struct Open {
     begun: bool,
 }
 
-/// A comment that is kept until it ends.
-struct Comment {
-    text: String,
-    at: Place,
-    line_blank: bool,
-}
-
 /// The line of a fence that may stand around elements.
 struct FenceLine {
     raw: String,
@@ -146,11 +141,6 @@ impl Frame {
         }
     }
 
-    /// The names that its lexer knows.
-    pub(super) fn names(&self) -> Names {
-        self.tags.names()
-    }
-
     /// The elements of the structure.
     pub(super) fn tags(&self) -> &Tags {
         &self.tags
@@ -159,7 +149,7 @@ impl Frame {
     /// Bytes held back, without what is delivered whole.
     pub(super) fn held(&self) -> usize {
         let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
-        let comment = self.comment.as_ref().map_or(0, |comment| comment.text.len());
+        let comment = self.comment.as_ref().map_or(0, Comment::held);
         let draft = self.draft.as_ref().map_or(0, Draft::held);
         self.prose.held() + self.content.held() + line + comment + draft + self.words.held()
     }
@@ -266,16 +256,6 @@ impl Frame {
             Mode::Thought(_) => self.thought_text(text, out),
             Mode::Block(_) => self.block_text(text, at, out),
         }
-    }
-}
-
-impl Comment {
-    fn push(&mut self, text: &str) {
-        self.line_blank = match text.rfind('\n') {
-            Some(at) => crate::lex::space::is_blank(&text[at..]),
-            None => self.line_blank && crate::lex::space::is_blank(text),
-        };
-        self.text.push_str(text);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::super::rules;
 use super::super::tags::{Kind, Meaning};
-use super::{Comment, FenceLine, Frame, Mode, Open, mark_of, report};
+use super::comment::Comment;
+use super::{FenceLine, Frame, Mode, Open, mark_of, report};
 use crate::dialect::Output;
 use crate::finding::Report;
 use crate::lex::fence::{Fence, is_mark};
@@ -32,7 +33,7 @@ impl Frame {
                     "read as one",
                     out,
                 );
-                self.comment = Some(Comment { text: String::new(), at, line_blank: false });
+                self.comment = Some(Comment::new(at));
             }
             Token::Tag(tag) => match self.tags.meaning(&tag) {
                 Meaning::Known(known) | Meaning::Reasoning(known) if tag.kind != TagKind::Close => {

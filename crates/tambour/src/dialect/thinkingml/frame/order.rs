@@ -21,7 +21,7 @@ impl Frame {
         let after_final = self.seen.has(Name::Final);
         match token {
             Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => {
+            Token::CommentClose | Token::CommentEnd(_) => {
                 self.in_comment = false;
                 self.outside.comment_closes();
             }

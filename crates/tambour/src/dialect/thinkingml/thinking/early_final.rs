@@ -139,7 +139,7 @@ impl Thinking {
         let Some(hold) = &mut self.hold else { return Outcome::Open };
         match token {
             Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
             Token::Tag(tag) => {
                 let close = tag.kind == TagKind::Close;
                 match structure::find(tag.name) {

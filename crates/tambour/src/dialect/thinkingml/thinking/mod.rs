@@ -209,7 +209,7 @@ impl Thinking {
             Token::Text(_) | Token::Reasoning(..) => {}
             Token::Tag(tag) => return self.phase_tag(&tag, at, context, out),
             Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose => self.in_comment = false,
+            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
             Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
         }
         self.phase_text(token.raw(), at, out);
