@@ -110,6 +110,11 @@ impl Sanitizer {
             return self.no_tag(raw, at, out);
         }
         let tag = Tag::of(raw);
+        let taken = ["script", "style", "!", "?"].contains(&tag.name.as_str());
+        if !taken && !is_written(raw) {
+            // `a<b && c>d` is text (R-89).
+            return self.no_tag(raw, at, out);
+        }
         let body = ["script", "style"].into_iter().find(|name| *name == tag.name);
         match body {
             Some(name) if !tag.closing && tag.empty => {
@@ -269,6 +274,43 @@ fn is_address(raw: &str) -> bool {
     });
     let mail = inside.starts_with(|c: char| c.is_ascii_alphabetic()) && inside.contains('@');
     (scheme || mail) && !inside.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
+}
+
+/// Whether a tag has the name of a tag, and attributes that are written as attributes: `name`, `name=value`.
+fn is_written(raw: &str) -> bool {
+    let inside = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
+    let mut rest = inside.strip_suffix('>').unwrap_or(inside);
+    let between = |c: char| c.is_ascii_whitespace() || c == '/';
+    let name = |text: &str| {
+        let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
+        text.bytes().take_while(|byte| sign(*byte)).count()
+    };
+    let len = name(rest);
+    if len == 0 {
+        return false;
+    }
+    rest = &rest[len..];
+    while !rest.is_empty() {
+        let blank = rest.len() - rest.trim_start_matches(between).len();
+        rest = &rest[blank..];
+        if rest.is_empty() {
+            break;
+        }
+        let begins = rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '@'));
+        let len = name(rest);
+        if blank == 0 || !begins {
+            return false;
+        }
+        rest = &rest[len..];
+        let Some(value) = rest.trim_start().strip_prefix('=').map(str::trim_start) else { continue };
+        let end = match value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+            Some(quote) => value[1..].find(quote).map(|end| end + 2),
+            None => Some(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
+        };
+        let Some(end) = end.filter(|end| *end > 0) else { return false };
+        rest = &value[end..];
+    }
+    true
 }
 
 /// Something a model wrote, for a message.

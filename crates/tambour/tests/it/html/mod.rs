@@ -80,6 +80,24 @@ fn everything_else_is_escaped_or_taken_out() {
 }
 
 #[test]
+fn what_has_no_attributes_is_no_tag() {
+    //
+    for (text, expected) in [
+        ("若 a<b 且 c>d，则成立", "若 a&lt;b 且 c>d，则成立"),
+        ("a<b && c>d", "a&lt;b && c>d"),
+        ("a<b = c>d <b>e</b>", "a&lt;b = c>d <b>e</b>"),
+        ("p<s x=\"1\"y=\"2\">q", "p&lt;s x=\"1\"y=\"2\">q"),
+        ("a<br 且 c>d", "a&lt;br 且 c>d"),
+        ("a</b 且 c>d", "a&lt;/b 且 c>d"),
+        ("a<x且y>b", "a&lt;x且y>b"),
+        ("a<script 且>b</script>c", "ac"),
+    ] {
+        assert_eq!(both(text), [expected, expected], "{text:?}");
+    }
+    assert_eq!(told("a<b 且 c>d"), ["1:2 html_escaped: `<b 且 c>` begins no tag"]);
+}
+
+#[test]
 fn attributes_go_and_the_tag_stays() {
     // F-104
     for (text, expected) in [
