@@ -200,18 +200,27 @@ fn block(number: usize, value: &Value) -> Result<Block> {
         (None, Some(_)) => "",
         (None, None) => return Err(wrong("`tag` is missing".to_owned())),
     };
-    let named = name::is_name(tag) && !matches!(tag, "format" | "priority");
+    let named = name::is_name(tag);
     let nameless = tag.is_empty() && slot.is_some();
     if !named && !nameless {
         return Err(wrong(format!("`{tag}` is no tag of a block")));
     }
     let what = format!("block {number} (`{tag}`)");
     let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
-    let role = one_of(&Role::NAMES, "role", text("role")?).map_err(wrong)?;
-    let priority = one_of(&Priority::NAMES, "priority", text("priority")?).map_err(wrong)?;
-    let format = one_of(&Format::NAMES, "format", text("format")?).map_err(wrong)?;
+    let meta = Meta::of(tag, fields).map_err(wrong)?;
+    let keyed = |key: &str| match (text(key)?, meta.value(key)) {
+        (Some(text), Some(value)) if text != value => {
+            Err(wrong(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
+        }
+        (text, value) => Ok(text.or(value)),
+    };
+    let role = one_of(&Role::NAMES, "role", keyed("role")?).map_err(wrong)?;
+    let priority = one_of(&Priority::NAMES, "priority", keyed("priority")?).map_err(wrong)?;
+    let format = one_of(&Format::NAMES, "format", keyed("format")?).map_err(wrong)?;
+    let tag = meta.tag;
     let attributes = match fields.get("attributes") {
         None | Some(Value::Null) => Vec::new(),
+        Some(Value::Object(_)) if tag == "block" => Vec::new(),
         Some(Value::Object(map)) => map
             .iter()
             .map(|(key, value)| match value {
@@ -234,7 +243,8 @@ fn block(number: usize, value: &Value) -> Result<Block> {
     if tag == "use_protocol" && !matches!(body, Body::Text(_)) {
         return Err(wrong("`text` is the name of a protocol".to_owned()));
     }
-    if tag == "block" && !matches!(body, Body::Text(_)) {
+    let said = format.is_some() && matches!(body, Body::Data(_));
+    if tag == "block" && !said && !matches!(body, Body::Text(_)) {
         return Err(wrong("a `block` has `text`".to_owned()));
     }
     let lore = match fields.get("lore").filter(|lore| !lore.is_null()) {
@@ -245,6 +255,44 @@ fn block(number: usize, value: &Value) -> Result<Block> {
         ),
     };
     Ok(Block { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
+}
+
+/// A tag that says something about what it holds (F-003), which a file may also say under a key.
+struct Meta<'a> {
+    /// The tag of the block.
+    tag: &'a str,
+    /// The key, and its value.
+    said: Option<(&'static str, &'a str)>,
+}
+
+/// Tags of that kind, their one attribute, and the key that says the same.
+const METAS: [(&str, &str, &str); 3] =
+    [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
+
+impl<'a> Meta<'a> {
+    fn of(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<Meta<'a>, String> {
+        let Some((_, attribute, key)) = METAS.iter().find(|(name, ..)| *name == tag) else {
+            return Ok(Meta { tag, said: None });
+        };
+        let given = match fields.get("attributes") {
+            Some(Value::Object(given)) => Some(given),
+            _ => None,
+        };
+        if let Some(other) = given.into_iter().flat_map(Map::keys).find(|name| name != attribute) {
+            return Err(format!("`{tag}` has no attribute `{other}`, only `{attribute}`"));
+        }
+        let said = match given.and_then(|given| given.get(*attribute)) {
+            Some(Value::String(value)) => Some((*key, value.as_str())),
+            Some(_) => return Err(format!("the attribute `{attribute}` is a text")),
+            None if tag == "block" => None,
+            None => return Err(format!("`{tag}` is no tag of a block without its attribute `{attribute}`")),
+        };
+        Ok(Meta { tag: "block", said })
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.said.filter(|(name, _)| *name == key).map(|(_, value)| value)
+    }
 }
 
 fn one_of<T: Copy>(

@@ -15,6 +15,25 @@ fn a_mistake_names_the_block_and_the_key() {
         ("blocks: [{tag: a b, text: x}]", "`a b` is no tag"),
         ("blocks: [{tag: a>, text: x}]", "is no tag"),
         ("blocks: [{tag: priority, text: x}]", "`priority` is no tag"),
+        //
+        (
+            "blocks: [{tag: block, attributes: {role: system, id: x}, text: y}]",
+            "`block` has no attribute `id`, only `role`",
+        ),
+        (
+            "blocks: [{tag: format, attributes: {kind: yaml}, text: y}]",
+            "`format` has no attribute `kind`, only `type`",
+        ),
+        ("blocks: [{tag: format, attributes: {type: xml}, text: y}]", "known: yaml, json, text, markdown"),
+        (
+            "blocks: [{tag: priority, attributes: {level: top}, text: y}]",
+            "known: low, normal, high, critical",
+        ),
+        (
+            "blocks: [{tag: block, role: user, attributes: {role: system}, text: y}]",
+            "`role` is `user`, and `system` in its attributes",
+        ),
+        ("blocks: [{tag: block, attributes: {role: 7}, text: y}]", "the attribute `role` is a text"),
         ("blocks: [{tag: a}]", "block 1 (`a`): `data`, `text` or `slot`"),
         ("blocks: [{tag: a, text: x, data: 1}]", "more than one"),
         ("blocks: [{tag: a, text: 7}]", "`text` is a text"),
@@ -36,6 +55,24 @@ fn a_mistake_names_the_block_and_the_key() {
         let error = Skein::from_yaml("the prompt", yaml).expect_err(yaml).to_string();
         // F-003
         assert!(error.contains(words), "{yaml}: {error}");
+    }
+}
+
+#[test]
+fn tags_of_metadata_with_attributes_are_keys() {
+    // R-98, F-003
+    for (written, meant) in [
+        ("{tag: block, attributes: {role: user}, text: x}", "{tag: block, role: user, text: x}"),
+        ("{tag: format, attributes: {type: markdown}, text: x}", "{tag: block, format: markdown, text: x}"),
+        (
+            "{tag: format, role: user, attributes: {type: json}, data: {a: 1}}",
+            "{tag: block, role: user, format: json, data: {a: 1}}",
+        ),
+        ("{tag: priority, attributes: {level: low}, text: x}", "{tag: block, priority: low, text: x}"),
+    ] {
+        let read = skein(&format!("blocks: [{written}]"));
+        assert_eq!(read, skein(&format!("blocks: [{meant}]")), "{written}");
+        assert_eq!(skein(&read.to_yaml()), read, "{written}");
     }
 }
 
