@@ -19,6 +19,7 @@ mod opening;
 mod pieces;
 mod plain;
 mod preface;
+mod said;
 mod thinkingml;
 mod thoughts;
 mod toolcall;

@@ -8,6 +8,7 @@ use super::phases::lenient_id;
 use super::told::Told;
 use super::{rules, streamed};
 use crate::dialect::Output;
+use crate::dialect::said::{is_whole, text_in};
 use crate::event::{CONTRACT, EventKind, kind_of};
 use crate::finding::{Rule, clip};
 use crate::limits::Limits;
@@ -64,7 +65,13 @@ pub(super) fn is_id(id: &Value) -> bool {
 }
 
 /// Other names of `text`.
-const TEXTS: [&str; 2] = ["content", "delta"];
+const TEXTS: [&str; 3] = ["content", "delta", "message"];
+
+/// The event that a name means which is written in other letters or with other signs.
+fn spelled(name: &str) -> Option<&'static str> {
+    let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
+    CONTRACT.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain)
+}
 
 /// Whether an object that was cut may have become an event: it has at most the beginning of the first key or of the name.
 pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
@@ -87,7 +94,14 @@ pub(super) fn read(
 ) {
     let framed = frame.is_some();
     let Some(name) = frame.or_else(|| name_of(&mut whole, order)) else { return };
-    let (name, at) = (name.trim(), whole.line.at);
+    let (mut name, at) = (name.trim(), whole.line.at);
+    if kind_of(name).is_none()
+        && let Some(known) = spelled(name)
+    {
+        let message = format!("the event is written `{}`", clip(name, 40));
+        order.reports.found(rules::FIELD_RENAMED, at, message, &format!("read as `{known}`"));
+        name = known;
+    }
     match kind_of(name) {
         Some(EventKind::Contract) => {}
         kind => {
@@ -113,11 +127,16 @@ pub(super) fn read(
     let (own, beside) = if framed { (object, Map::new()) } else { (Map::new(), object) };
     let (members, text, gathered) = (whole.members, false, Vec::new());
     let mut fields = Fields { own, beside, at, members, framed, text, gathered };
-    fields.open_data(limits, order);
+    fields.open_data(name, limits, order);
     fields.rename(name, at, order);
     fields.gather(name, at, order);
+    let meant = fields.meant(name, order);
     fields.unexpected(name, order);
+    let before = meant.as_deref().filter(|_| name != "phase_start");
+    before.into_iter().for_each(|text| order.meant(name, text, at, out));
     apply(name, &fields.own, at, whole.end, order, out);
+    let behind = meant.as_deref().filter(|_| name == "phase_start");
+    behind.into_iter().for_each(|text| order.meant(name, text, at, out));
 }
 
 /// An event of which only the name came.
@@ -173,12 +192,26 @@ fn apply(
             }
             order.delta(target, text, at, out);
         }
-        Some(_) => {
+        Some(value) => {
             let (row, message) = (row_of(name), "`text` is not a string");
-            order.reports.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
+            let Some(text) = text_in(value) else {
+                return order.reports.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
+            };
+            let repair = read_as(value);
+            order.reports.found_on(rules::FIELD_TYPE, row, at, message, repair);
+            let target = match name {
+                "final_delta" => order.final_delta(at, out),
+                _ => order.phase_delta(fields.get("id"), at, out),
+            };
+            order.delta(target, &text, at, out);
         }
         None => order.delta_empty(name, at, "the delta has no `text`"),
     }
+}
+
+/// What becomes of a value that stands where a text is expected, and has one.
+pub(super) fn read_as(value: &Value) -> &'static str {
+    if is_whole(value) { "its text is taken" } else { "its text is taken, the rest not used" }
 }
 
 /// The name that the object gives.
@@ -232,14 +265,21 @@ impl Fields<'_> {
     }
 
     /// Takes the fields out of `data`.
-    fn open_data(&mut self, limits: &Limits, order: &mut Order) {
+    fn open_data(&mut self, name: &str, limits: &Limits, order: &mut Order) {
         self.own = match self.beside.shift_remove("data") {
             Some(Value::Object(data)) => data,
             Some(Value::Null) | None => return,
             Some(data) => {
                 let whole = data.as_str().map_or(0, |text| text.trim().len());
-                let (data, repair) = match find_in_string(&data, limits) {
-                    Some(Found { value: Some(Value::Object(data)), reports, span, .. }) => {
+                // A text that has an object in it is text all the same, if that has no field of the event.
+                let is_event =
+                    |data: &Map<String, Value>| known(name).iter().any(|key| data.contains_key(*key));
+                let has_text = known(name).contains(&"text");
+                let text = Some(&data).filter(|_| has_text).filter(|data| text_in(data).is_some());
+                let (data, repair) = match (find_in_string(&data, limits), text) {
+                    (Some(Found { value: Some(Value::Object(data)), reports, span, .. }), text)
+                        if text.is_none() || is_event(&data) =>
+                    {
                         let all = reports.is_empty() && span.end - span.start == whole;
                         (
                             data,
@@ -249,6 +289,10 @@ impl Fields<'_> {
                                 "read as the object, the rest is not used"
                             },
                         )
+                    }
+                    (_, Some(text)) => {
+                        let data = Map::from_iter([("text".to_owned(), text.clone())]);
+                        (data, "read as its text")
                     }
                     _ => (Map::new(), "left out"),
                 };
@@ -284,13 +328,15 @@ impl Fields<'_> {
         if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
             return;
         }
-        let is_text = |fields: &Map<String, Value>, key: &str| fields.get(key).is_some_and(Value::is_string);
+        let is_text = |fields: &Map<String, Value>, key: &str| {
+            fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
+        };
         let mut texts: Vec<(bool, &str)> = Vec::new();
         for key in TEXTS {
             texts.extend(is_text(&self.own, key).then_some((true, key)));
             texts.extend(is_text(&self.beside, key).then_some((false, key)));
         }
-        let [(own, key)] = texts[..] else { return };
+        let [(own, key)] = texts[..] else { return self.rename_only(name, at, order) };
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
@@ -301,6 +347,45 @@ impl Fields<'_> {
                 "read as `text`",
             );
         }
+    }
+
+    /// Reads the only text of `data` as the text, whatever it is called.
+    fn rename_only(&mut self, name: &str, at: Place, order: &mut Order) {
+        let known = known(name);
+        let other = |key: &&String| !known.contains(&key.as_str()) && !of_envelope(key);
+        let mut others = self.own.iter().filter(|(key, _)| other(key));
+        let (Some((key, value)), None) = (others.next(), others.next()) else { return };
+        if TEXTS.contains(&key.as_str()) || value.is_number() || text_in(value).is_none() {
+            return;
+        }
+        let key = key.clone();
+        if let Some(text) = self.own.shift_remove(&key) {
+            self.own.insert("text".to_owned(), text);
+            let message = format!("the text is called `{}`", clip(&key, 40));
+            order.reports.found(rules::FIELD_RENAMED, at, message, "read as `text`");
+        }
+    }
+
+    /// Text of an event that has none: that of the delta that was meant, if it is the only one of its kind.
+    fn meant(&mut self, name: &str, order: &mut Order) -> Option<String> {
+        if !order.takes(name) {
+            return None;
+        }
+        let own = self.own.get("text").is_some_and(|text| text_in(text).is_some());
+        let from = if own { &self.own } else { &self.beside };
+        let text = from.get("text").and_then(text_in)?;
+        let stand = self.stand(own, "text");
+        let from = if own { &mut self.own } else { &mut self.beside };
+        from.shift_remove("text");
+        let message = format!("`{name}` has no field `text`");
+        order.reports.found_in(
+            rules::FIELD_EXTRA,
+            "J-051",
+            stand,
+            message,
+            "read as the delta that was meant",
+        );
+        Some(text)
     }
 
     /// Fields of a phase whose value says something and cannot be used.

@@ -17,6 +17,8 @@ pub(super) struct Line {
     pub(super) framed: bool,
     top: String,
     sub: String,
+    /// Keys of the object so far.
+    keys: usize,
     pub(super) name: String,
     /// Whether the string under way is the event's name, and whether the last value under `event` is a string.
     naming: bool,
@@ -36,6 +38,9 @@ pub(super) struct Line {
     /// Bytes of text that wait for the end of the object.
     pub(super) waiting: usize,
 }
+
+/// Keys under which a list of events may stand.
+const WRAPPERS: [&str; 6] = ["events", "stream", "output", "response", "reply", "result"];
 
 /// Keys that are looked at for what came too late.
 const LATE: usize = 16;
@@ -62,12 +67,13 @@ impl Line {
         (self.at, self.start, self.depth, self.framed) = (Place::START, Place::START, 0, false);
         (self.naming, self.named, self.id_string) = (false, false, false);
         (self.id, self.target, self.streaming, self.filled) = (None, None, false, false);
-        (self.text_depth, self.text_at, self.waiting) = (0, 0, 0);
+        (self.text_depth, self.text_at, self.waiting, self.keys) = (0, 0, 0, 0);
     }
 
     pub(super) fn key(&mut self, text: &str, depth: usize, place: KeyPlace<'_>) {
         let key = match depth {
             1 => {
+                self.keys += 1;
                 self.sub.clear();
                 &mut self.top
             }
@@ -84,6 +90,11 @@ impl Line {
         {
             self.late.push(place.offset());
         }
+    }
+
+    /// Whether a list that begins now holds the events: it stands under the first key of the object, which says so.
+    pub(super) fn wraps(&self) -> bool {
+        self.depth == 1 && self.keys == 1 && !self.framed && WRAPPERS.contains(&self.top.as_str())
     }
 
     /// An event that may be the beginning of a value.

@@ -3,9 +3,11 @@
 
 use serde_json::{Map, Value};
 
+use super::event::read_as;
 use super::phases::Phases;
 use super::rules;
 use super::told::Reports;
+use crate::dialect::said::text_in;
 use crate::dialect::{Intent, Output, Written};
 use crate::finding::Report;
 use crate::lex::markup::{Markup, Token};
@@ -37,6 +39,8 @@ pub(super) struct Order {
     started: bool,
     ended: bool,
     phases: Phases,
+    /// Whether text of a phase came.
+    thought: bool,
     summary: bool,
     answered: bool,
     held: String,
@@ -57,6 +61,7 @@ impl Order {
             started: false,
             ended: false,
             phases: Phases::default(),
+            thought: false,
             summary: false,
             answered: false,
             held: String::new(),
@@ -71,6 +76,27 @@ impl Order {
 
     pub(super) fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Whether text of an event called `name`, which has none, stands for a delta: the only one of its kind.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        let thinking = self.thinking < Thinking::Over && !self.final_end;
+        match name {
+            "phase_start" => thinking,
+            "thinking_end" => thinking && !self.thought && self.phases.is_open(),
+            "final_end" => !self.answered && !self.final_end,
+            _ => false,
+        }
+    }
+
+    /// Such text.
+    pub(super) fn meant(&mut self, name: &str, text: &str, at: Place, out: &mut dyn Output) {
+        let target = match name {
+            "final_end" => self.final_delta(at, out),
+            _ => Target::Phase,
+        };
+        self.thought |= target == Target::Phase;
+        self.delta(target, text, at, out);
     }
 
     /// A whole event that is no delta.
@@ -133,9 +159,11 @@ impl Order {
     fn text(&mut self, data: &Map<String, Value>, at: Place) -> Option<String> {
         match data.get("text") {
             Some(Value::String(text)) => Some(text.clone()),
-            Some(_) => {
-                self.reports.found(rules::FIELD_TYPE, at, "`text` is not a string", "event left out");
-                None
+            Some(value) => {
+                let text = text_in(value);
+                let repair = if text.is_some() { read_as(value) } else { "event left out" };
+                self.reports.found(rules::FIELD_TYPE, at, "`text` is not a string", repair);
+                text
             }
             None => {
                 self.reports.found(rules::FIELD_MISSING, at, "`text` is missing", "event left out");
@@ -201,6 +229,7 @@ impl Order {
         };
         self.thinking = Thinking::Open;
         self.phases.delta(id, at, &mut self.reports, out);
+        self.thought = true;
         Target::Phase
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Outer {
     others: bool,
     gap: Place,
     pub(super) array: bool,
+    /// Whether the array stands under a key of an object.
+    wrapped: bool,
 }
 
 impl Outer {
@@ -31,6 +33,13 @@ impl Outer {
             self.gap = self.at;
         }
         self.arrays += 1;
+    }
+
+    /// The object under way holds an array of events, which begins.
+    pub(super) fn wrapper_begins(&mut self) {
+        self.array_begins();
+        self.array_begins();
+        self.wrapped = true;
     }
 
     pub(super) fn array_ends(&mut self) {
@@ -71,7 +80,11 @@ impl Outer {
         let whole = match (self.objects, self.array) {
             (false, _) => whole(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out"),
             (true, true) => {
-                whole(rules::LINES_IN_ARRAY, "events as items of an array", "read one after the other")
+                let message = match self.wrapped {
+                    true => "events in an array under a key",
+                    false => "events as items of an array",
+                };
+                whole(rules::LINES_IN_ARRAY, message, "read one after the other")
             }
             (true, false) => None,
         };

@@ -196,7 +196,8 @@ impl Lines {
                 self.item_ends(false, out);
                 self.outer.array_begins();
             }
-            JsonEvent::ArrayEnd => self.outer.array_ends(),
+            // The end of an object is that of one around the array.
+            JsonEvent::ArrayEnd | JsonEvent::ObjectEnd => self.outer.array_ends(),
             JsonEvent::StringStart | JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
                 self.outer.other();
             }
@@ -206,6 +207,11 @@ impl Lines {
 
     /// What stands inside of an object.
     fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+        if matches!(event, JsonEvent::ArrayStart) && self.line.wraps() {
+            // The object is no event.
+            self.line.clear();
+            return self.outer.wrapper_begins();
+        }
         self.line.value_begins(event);
         match event {
             JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,

@@ -30,6 +30,11 @@ impl Phases {
         self.real
     }
 
+    /// Whether one has begun.
+    pub(super) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
     /// A phase begins with this id.
     pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut Reports) {
         self.real += 1;

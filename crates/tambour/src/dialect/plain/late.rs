@@ -2,6 +2,7 @@
 
 use super::rules;
 use crate::dialect::Output;
+use crate::event::{EventKind, kind_of};
 use crate::finding::Report;
 use crate::span::Place;
 
@@ -12,19 +13,24 @@ pub(super) struct Late {
     lines: Option<Lines>,
 }
 
-/// Looks for a line that begins with an object naming an event.
+/// Looks for a line that begins with an object naming an event of the contract.
 #[derive(Clone, Debug)]
 struct Lines {
     /// Characters of `PATTERN` that the line has matched; `None` when it cannot match any more.
     matched: Option<usize>,
+    /// What came of the name behind it.
+    name: String,
 }
 
 /// White space between the characters does not count.
-const PATTERN: &[u8] = b"{\"event\"";
+const PATTERN: &[u8] = b"{\"event\":\"";
+
+/// Bytes of a name, at most.
+const NAME: usize = 32;
 
 impl Late {
     pub(super) fn new(detected: bool) -> Late {
-        Late { lines: detected.then_some(Lines { matched: Some(0) }) }
+        Late { lines: detected.then_some(Lines { matched: Some(0), name: String::new() }) }
     }
 
     /// Text of the answer.
@@ -70,9 +76,21 @@ impl Lines {
             };
             match bytes[at] {
                 b'\n' => self.matched = Some(0),
+                b'"' if matched == PATTERN.len() => {
+                    if kind_of(&self.name) == Some(EventKind::Contract) {
+                        return Some(at);
+                    }
+                    self.matched = None;
+                }
+                b if matched == PATTERN.len() => match b.is_ascii_graphic() && self.name.len() < NAME {
+                    true => self.name.push(char::from(b)),
+                    false => self.matched = None,
+                },
                 b if b.is_ascii_whitespace() => {}
-                b if b == PATTERN[matched] && matched + 1 == PATTERN.len() => return Some(at),
-                b if b == PATTERN[matched] => self.matched = Some(matched + 1),
+                b if b == PATTERN[matched] => {
+                    self.name.clear();
+                    self.matched = Some(matched + 1);
+                }
                 _ => self.matched = None,
             }
             at += 1;

@@ -1,0 +1,42 @@
+//! The text in a value that stands where a text is expected.
+
+use serde_json::Value;
+
+/// Members of an object that say what it is, beside its text.
+const ABOUT: [&str; 4] = ["type", "role", "index", "annotations"];
+
+/// The text of a value: a text, a number, a list of texts or of parts of content, joined by blank lines, an object with one
+/// text. `None` if it holds no text at all, or several under different keys.
+pub(super) fn text_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Array(items) => {
+            let texts: Vec<String> = items.iter().filter_map(text_in).collect();
+            (!texts.is_empty()).then(|| texts.join("\n\n"))
+        }
+        Value::Object(fields) => {
+            let mut texts = fields.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()));
+            let text = texts.find_map(|(_, value)| of_member(value))?;
+            texts.all(|(_, value)| of_member(value).is_none()).then_some(text)
+        }
+        Value::Null | Value::Bool(_) => None,
+    }
+}
+
+/// The text of a member of an object: a number there is no text.
+fn of_member(value: &Value) -> Option<String> {
+    if value.is_number() { None } else { text_in(value) }
+}
+
+/// Whether text of a value is lost where it is read so: an item of a list that has none and holds something.
+pub(super) fn is_whole(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(is_whole),
+        Value::Object(fields) => fields.iter().all(|(key, value)| {
+            ABOUT.contains(&key.as_str()) || of_member(value).is_some() && is_whole(value)
+        }),
+        Value::String(_) | Value::Number(_) | Value::Null => true,
+        Value::Bool(_) => false,
+    }
+}
