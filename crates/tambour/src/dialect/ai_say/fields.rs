@@ -271,7 +271,9 @@ impl Fields<'_> {
                     (Value::String(_), Response::Part) => {
                         "read as the answer, fields that stand twice not used"
                     }
-                    (Value::Bool(_) | Value::Number(_), _) => self.left_out(&["response"]),
+                    (Value::Bool(_) | Value::Number(_), _) if !self.whole.message => {
+                        self.left_out(&["response"])
+                    }
                     (value, Response::Text) if is_empty(value) && !self.whole.message => {
                         self.left_out(&["response"])
                     }
@@ -291,15 +293,39 @@ fn is_all(found: &Found, value: &Value) -> bool {
     found.candidates == 1 && found.span.start == start && found.span.end == text.trim_end().len()
 }
 
-/// A number, or one as text, such as `85` or `85%`.
+/// A figure or sign of a number that is written in full width, in half width.
+fn half_width(c: char) -> char {
+    match c {
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
+        '\u{3000}' => ' ',
+        c => c,
+    }
+}
+
+/// The number that a text is.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    // Words such as `inf` are no numbers here.
+    text.bytes().any(|byte| byte.is_ascii_digit()).then_some(number)
+}
+
+/// A number, or one as text, such as `85`, `85%` or `85/100`.
 fn level(value: &Value) -> Option<(f64, bool)> {
     match value {
         Value::Number(number) => Some((number.as_f64()?, true)),
         Value::String(text) => {
-            let text = text.trim().trim_end_matches(['%', '％', '分']).trim_end();
-            let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
-            // Words such as `inf` are no numbers here.
-            text.bytes().any(|byte| byte.is_ascii_digit()).then_some((number, false))
+            let text: String = text.chars().map(half_width).collect();
+            let text = text.trim().trim_end_matches(['%', '分']).trim_end();
+            let number = match text.split_once('/') {
+                // Of so many.
+                Some((part, all)) => {
+                    let (part, all) = (number(part)?, number(all).filter(|all| *all >= 1.0)?);
+                    (0.0..=all).contains(&part).then(|| part * 100.0 / all)?
+                }
+                None => number(text)?,
+            };
+            Some((number, false))
         }
         _ => None,
     }

@@ -35,6 +35,8 @@ pub(super) struct Message {
     sent: Option<(Place, How)>,
     /// Where the keys of texts stand that were not sent.
     lost: Vec<Place>,
+    /// Whether the message was joined of all texts of a value.
+    joined: bool,
     limit: usize,
 }
 
@@ -114,6 +116,7 @@ impl Message {
             at: Place::START,
             sent: None,
             lost: Vec::new(),
+            joined: false,
             limit,
         }
     }
@@ -243,6 +246,18 @@ impl Message {
     pub(super) fn send(&mut self, text: &str, out: &mut dyn Output) {
         self.sent = Some((self.at, How::Own));
         out.intent(Intent::FinalText(text));
+    }
+
+    /// The texts of the value at `at`, which are the message.
+    pub(super) fn send_joined(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+        (self.sent, self.joined) = (Some((at, How::Own)), true);
+        self.lost.clear();
+        out.intent(Intent::FinalText(text));
+    }
+
+    /// Whether all texts of the value where it stands are the message.
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined
     }
 
     fn wait(&mut self, text: &str, out: &mut dyn Output) {

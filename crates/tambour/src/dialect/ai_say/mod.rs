@@ -1,11 +1,12 @@
 //! `ai_say`: the answer of a dialogue round, one JSON object (S-051 to S-055).
 //!
 //! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `response` tells what stands
-//! beside it, `fields` reads the rest, `outside` watches the text outside. What the answer leads to is decided in `dialogue`.
+//! beside it, `fields` reads the rest (`names` their other spellings), `outside` watches the text outside. What the answer leads to is decided in `dialogue`.
 
 mod fields;
 mod mention;
 mod message;
+mod names;
 mod object;
 mod options;
 mod other;
@@ -84,9 +85,33 @@ impl AiSay {
         if let Some(form) = marker::form(text) {
             return rules::MARKER.declare(form, at, end, out);
         }
-        if self.front.body.cut && !text.is_empty() {
-            out.report(report(rules::TRUNCATED, "the answer is cut before its first field", "fallback text"));
-            return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
+        if let Some(cut) = self.front.body.cut.filter(|_| !text.is_empty()) {
+            let message = "the answer is cut before its first field";
+            let rest = end.saturating_sub(cut.offset);
+            let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
+            if before.trim().is_empty() {
+                out.report(report(rules::TRUNCATED, message, "fallback text"));
+                return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
+            }
+            // what stands before it is text.
+            out.report(Report::new(rules::TRUNCATED, cut, end, message).repaired("left out"));
+            out.intent(Intent::FinalText(before));
+            return self.unstructured(out);
+        }
+        if let Some(inner) = other::buried(text, &self.front.body.limits) {
+            // What holds an assessment is never shown as it stands.
+            let message = "the answer stands inside of another value";
+            out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
+            if let Some(response) = inner.get("response") {
+                self.front.body.take(response, other::Standing::at(at), out);
+            }
+            if !self.front.body.is_sent() {
+                out.report(report(rules::MESSAGE_MISSING, "the answer has no message", "fallback text"));
+                if !ending.cut {
+                    out.fall_back("message_missing");
+                }
+            }
+            return;
         }
         let copied = placeholder::is_placeholder(text);
         if copied || placeholder::is_hollow(text) {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::{ASSESSMENT, RESPONSES, Response, TOP};
+use super::names;
 use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
 use crate::span::Place;
 
@@ -14,6 +15,8 @@ pub(super) struct AnswerObject {
     pub(super) depth: usize,
     /// Open brackets of an array around the object.
     pub(super) base: usize,
+    /// Whether the fields of the answer go on in its assessment, which is not closed before them.
+    pub(super) shifted: bool,
     /// Whether it looks like an answer.
     pub(super) known: bool,
     /// Whether a message had been sent before it began.
@@ -24,6 +27,8 @@ pub(super) struct AnswerObject {
     /// The key of `response` under way, and the last key in it at any depth.
     pub(super) sub: String,
     pub(super) last: String,
+    /// Whether the top key is that of the role, outside of `response`.
+    pub(super) spoken: bool,
     pub(super) key_at: Place,
     /// The role under which a text of `response` stood first.
     pub(super) role: String,
@@ -42,7 +47,20 @@ pub(super) struct AnswerObject {
     /// Bytes of text under another name of `response`, and whether they are more than may wait.
     pub(super) waiting: usize,
     pub(super) overlong: bool,
+    /// Keys that mean a field and are written otherwise.
+    pub(super) renamed: Vec<Renamed>,
 }
+
+/// A key that means a field: where it stands, how it is written, and the field.
+#[derive(Debug)]
+pub(super) struct Renamed {
+    pub(super) at: Place,
+    pub(super) written: String,
+    pub(super) name: &'static str,
+}
+
+/// Such keys that are kept.
+const RENAMED: usize = 16;
 
 /// Keys that came again of which the places are kept.
 const KEPT: usize = 16;
@@ -60,6 +78,33 @@ impl AnswerObject {
         }
     }
 
+    /// Brackets above the fields of the answer.
+    pub(super) fn above(&self) -> usize {
+        self.base + usize::from(self.shifted)
+    }
+
+    /// The field that a key at this level means, where it is written otherwise.
+    pub(super) fn field(&mut self, text: &str, level: usize, place: KeyPlace<'_>) -> Option<&'static str> {
+        let name = match level {
+            1 => names::beside(text),
+            2 if self.top == "assessment" => names::assessed(text),
+            _ => None,
+        };
+        let name = name.filter(|name| *name != text)?;
+        if self.renamed.len() < RENAMED {
+            self.renamed.push(Renamed { at: place.get(), written: text.to_owned(), name });
+        }
+        Some(name)
+    }
+
+    /// Whether a key in the assessment is a field of the answer: those go on where it is not closed before them.
+    pub(super) fn shifts(&mut self, text: &str, level: usize) -> bool {
+        let field = || names::top(text).is_some_and(|name| name != "assessment");
+        let shifts = level == 2 && !self.shifted && self.top == "assessment" && field();
+        self.shifted |= shifts;
+        shifts
+    }
+
     /// A bracket has opened.
     #[inline]
     pub(super) fn open(&mut self, object: bool) {
@@ -73,6 +118,10 @@ impl AnswerObject {
 
     /// The object is over, if the bracket that has closed is its own.
     pub(super) fn closed(&mut self) {
+        if self.depth == self.base + 1 {
+            // The assessment is closed after all.
+            self.shifted = false;
+        }
         if self.depth == self.base && self.depth > 0 && !self.over {
             self.over = true;
             self.edges.1 = self.bracket;
@@ -84,7 +133,7 @@ impl AnswerObject {
     pub(super) fn wait(&mut self, event: &JsonEvent<'_>, limit: usize) {
         if let JsonEvent::StringDelta(text) = event
             && !self.overlong
-            && RESPONSES.contains(&self.top.as_str())
+            && (RESPONSES.contains(&self.top.as_str()) || self.spoken)
         {
             self.waiting += text.len();
             if self.waiting > limit {
@@ -105,6 +154,7 @@ impl AnswerObject {
         self.last.clear();
         match level {
             1 => {
+                self.spoken = role;
                 self.top.clear();
                 self.top.push_str(text);
                 self.sub.clear();
@@ -130,6 +180,6 @@ impl AnswerObject {
         }
         // A lone `reasoning` is common in other objects.
         let known = TOP.contains(&text) || ASSESSMENT.contains(&text) && text != "reasoning";
-        !self.known && level == 1 && known
+        !self.known && level == 1 && (known || role)
     }
 }

@@ -43,10 +43,14 @@ pub(super) fn keys(options: &Options) -> &'static [&'static str] {
     options.of::<RoundOptions>().keys
 }
 
-/// Keys under which the message is looked for: where none is given, those of all languages.
+/// Keys under which the message is looked for, its own first: where none is given, those of all languages.
 pub(crate) fn roles(options: &Options) -> Vec<String> {
     match options.of::<RoundOptions>().role {
         Some(role) => vec![role],
-        None => ROLES.iter().map(|(_, role)| (*role).to_owned()).collect(),
+        None => {
+            let own = default_role(options);
+            let others = ROLES.iter().map(|(_, role)| *role).filter(|role| *role != own);
+            std::iter::once(own).chain(others).map(str::to_owned).collect()
+        }
     }
 }

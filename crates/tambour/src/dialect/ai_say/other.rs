@@ -3,10 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{RESPONSES, TOP};
+use super::fields::{ASSESSMENT, RESPONSES, TOP};
 use super::message::{Ended, Message, Stand};
+use super::names;
 use super::stands::Stands;
 use crate::dialect::Output;
+use crate::dialect::said::text_in;
 use crate::limits::Limits;
 use crate::repair::json::{Member, find};
 use crate::span::Place;
@@ -41,17 +43,53 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
 }
 
 /// The key under which the response of an answer stands: its own, or the only other one.
-pub(super) fn response_of(answer: &Map<String, Value>) -> Option<&'static str> {
+pub(super) fn response_of<'a>(answer: &Map<String, Value>, roles: &'a [String]) -> Option<&'a str> {
     let own = answer.get("response");
     if own.is_some_and(|response| !is_empty(response)) {
         return Some("response");
     }
-    let is_response = |name: &&&str| matches!(answer.get(**name), Some(Value::String(_) | Value::Object(_)));
-    let mut names = RESPONSES.iter().filter(is_response);
-    match (names.next(), names.next()) {
+    let is_response = |name: &&str| {
+        let value = answer.get(*name);
+        matches!(value, Some(Value::String(_) | Value::Object(_)))
+            || value.is_some_and(|v| text_in(v).is_some())
+    };
+    // The message itself may stand beside the assessment.
+    let role = roles.iter().map(String::as_str).find(is_response);
+    let mut names = RESPONSES.iter().copied().filter(is_response);
+    match (role.or(names.next()), names.next()) {
+        (Some(name), _) if role.is_some() => Some(name),
         (Some(name), None) => Some(name),
         _ => own.filter(|response| !response.is_null()).map(|_| "response"),
     }
+}
+
+/// The answer somewhere inside of a text that is JSON, and holds an assessment: the first object that has one.
+pub(super) fn buried(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
+    if !text.contains(['{', '｛']) {
+        return None;
+    }
+    fn within(value: &Value) -> Option<&Map<String, Value>> {
+        match value {
+            Value::Object(fields) if fields.keys().any(|key| names::beside(key).is_some_and(assesses)) => {
+                Some(fields)
+            }
+            Value::Object(fields) => fields.values().find_map(within),
+            Value::Array(items) => items.iter().find_map(within),
+            _ => None,
+        }
+    }
+    let value = find(text, limits).value?;
+    let mut answer = Map::new();
+    for (key, value) in within(&value)? {
+        let name = names::beside(key).map_or(key.clone(), str::to_owned);
+        answer.entry(name).or_insert_with(|| value.clone());
+    }
+    Some(answer)
+}
+
+/// Whether a field belongs to an assessment, or is one.
+fn assesses(field: &str) -> bool {
+    field == "assessment" || ASSESSMENT.contains(&field) && field != "reasoning"
 }
 
 /// Whether a response says nothing at all.

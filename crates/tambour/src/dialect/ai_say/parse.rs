@@ -36,8 +36,8 @@ pub(super) struct Answers {
     /// Whether something that looks like an answer has begun.
     pub(super) begun: bool,
     pub(super) thoughts: Thoughts,
-    /// Whether an object was cut before it could look like an answer.
-    pub(super) cut: bool,
+    /// Where an object begins that was cut before it could look like an answer.
+    pub(super) cut: Option<Place>,
     pub(super) message: Message,
     pub(super) object: AnswerObject,
     builder: Builder,
@@ -94,60 +94,19 @@ impl Body for Answers {
         if self.may_be_mentioned(event) || self.thoughts.see(event, self.begun, preface, out) {
             return self.thought(event, out);
         }
-        self.object.wait(event, self.limits.hold);
-        let object = &mut self.object;
-        match event {
-            JsonEvent::Text(text) => return self.text(text),
-            JsonEvent::Comment(text) => return self.comment(text),
-            JsonEvent::ValueStart(start) => {
-                self.outside.end_line();
-                self.quoted = self.surroundings.object();
-                if start.commented {
-                    self.thoughts.found_in_draft(true);
-                }
-                self.object = AnswerObject::new(start, self.message.is_sent());
-                self.pending.clear();
-                self.message.forget();
+        if let JsonEvent::Key { text, depth, place } = event
+            && !self.object.over
+        {
+            let object = &mut self.object;
+            let mut level = depth - object.above();
+            if object.shifts(text, level) {
+                level -= 1;
             }
-            JsonEvent::ObjectStart => object.open(true),
-            JsonEvent::ArrayStart => object.open(false),
-            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
-                object.depth = object.depth.saturating_sub(1);
-                let depth = object.depth;
-                if depth == object.base + 1 && object.top == "response" && !object.over {
-                    self.close_response(out);
-                } else {
-                    object.closed();
-                }
+            if let Some(text) = object.field(text, level, *place) {
+                return self.read(&JsonEvent::Key { text, depth: *depth, place: *place }, out);
             }
-            JsonEvent::Key { text, depth, place } if !object.over => {
-                let role = self.roles.iter().any(|role| role == text);
-                let level = depth - object.base;
-                let own = object.key(text, level, *place, self.message.is_sent(), role);
-                if own || (level == 1 && !object.known && self.keys.contains(text)) {
-                    self.recognised(out);
-                }
-            }
-            JsonEvent::StringStart => self.string_begins(),
-            JsonEvent::StringEnd if std::mem::take(&mut object.text) => match self.message.end(out) {
-                Ended::Text => {}
-                Ended::Placeholder => object.placeholders.push(object.key_at),
-                Ended::Whole(text) => self.whole_response(&text, out),
-            },
-            _ => {}
         }
-        match (self.builder.see(event), event) {
-            (Some(built), _) => self.value(built, out),
-            // There is no value of one that was too large.
-            (None, JsonEvent::ValueEnd(end)) => {
-                let start =
-                    Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
-                let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
-                let doubts = Doubts::default();
-                self.value(Built { value: Value::Null, start, end: *end, duplicates, doubts, members }, out);
-            }
-            _ => {}
-        }
+        self.read(event, out);
     }
 
     fn report(&mut self, report: Report, out: &mut dyn Output) {
@@ -191,7 +150,7 @@ impl Answers {
             outside: Outside::default(),
             begun: false,
             thoughts: Thoughts::new(rules::DRAFT, &options.limits),
-            cut: false,
+            cut: None,
             message: Message::new(options.limits.hold),
             object: AnswerObject::default(),
             builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
@@ -210,6 +169,64 @@ impl Answers {
 
     pub(super) fn is_sent(&self) -> bool {
         self.message.is_sent()
+    }
+
+    /// The next event, its keys as they are meant.
+    fn read(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+        self.object.wait(event, self.limits.hold);
+        let object = &mut self.object;
+        match event {
+            JsonEvent::Text(text) => return self.text(text),
+            JsonEvent::Comment(text) => return self.comment(text),
+            JsonEvent::ValueStart(start) => {
+                self.outside.end_line();
+                self.quoted = self.surroundings.object();
+                if start.commented {
+                    self.thoughts.found_in_draft(true);
+                }
+                self.object = AnswerObject::new(start, self.message.is_sent());
+                self.pending.clear();
+                self.message.forget();
+            }
+            JsonEvent::ObjectStart => object.open(true),
+            JsonEvent::ArrayStart => object.open(false),
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
+                object.depth = object.depth.saturating_sub(1);
+                let depth = object.depth;
+                if depth == object.above() + 1 && object.top == "response" && !object.over {
+                    self.close_response(out);
+                } else {
+                    object.closed();
+                }
+            }
+            JsonEvent::Key { text, depth, place } if !object.over => {
+                let role = self.roles.iter().any(|role| role == text);
+                let level = depth - object.above();
+                let own = object.key(text, level, *place, self.message.is_sent(), role);
+                if own || (level == 1 && !object.known && self.keys.contains(text)) {
+                    self.recognised(out);
+                }
+            }
+            JsonEvent::StringStart => self.string_begins(),
+            JsonEvent::StringEnd if std::mem::take(&mut object.text) => match self.message.end(out) {
+                Ended::Text => {}
+                Ended::Placeholder => object.placeholders.push(object.key_at),
+                Ended::Whole(text) => self.whole_response(&text, out),
+            },
+            _ => {}
+        }
+        match (self.builder.see(event), event) {
+            (Some(built), _) => self.value(built, out),
+            // There is no value of one that was too large.
+            (None, JsonEvent::ValueEnd(end)) => {
+                let start =
+                    Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
+                let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
+                let doubts = Doubts::default();
+                self.value(Built { value: Value::Null, start, end: *end, duplicates, doubts, members }, out);
+            }
+            _ => {}
+        }
     }
 
     /// Text outside of the objects.
@@ -356,7 +373,7 @@ impl Answers {
         if !object.known || object.late || object.over || object.top != "response" {
             return;
         }
-        let stand = match object.depth - object.base {
+        let stand = match object.depth - object.above() {
             1 => Stand::Plain,
             2 if self.roles.contains(&object.sub)
                 && (object.role.is_empty() || object.role == object.sub) =>
@@ -398,7 +415,7 @@ impl Answers {
             return self.take(&Value::Object(inner), Standing::at(at), out);
         }
         self.object.response = Response::Answer;
-        if let Some(name) = other::response_of(&inner) {
+        if let Some(name) = other::response_of(&inner, &self.roles) {
             let response = inner.shift_remove(name).unwrap_or_default();
             self.take(&response, Standing::at(at), out);
         }

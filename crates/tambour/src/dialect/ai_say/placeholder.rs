@@ -4,6 +4,7 @@ use serde_json::Value;
 
 /// The placeholders, without the dots that some end with.
 const PLACEHOLDERS: [(&str, bool); 9] = [
+    // Nothing but dots.
     ("", true),
     ("0-100", false),
     ("true|false", false),

@@ -29,6 +29,12 @@ impl Beside<'_> {
             .collect();
         for response in &responses {
             self.message_key(response, reports);
+            let joined =
+                self.message.is_joined() && self.message.sent().is_some_and(|(at, _)| at == response.stand.0);
+            if joined {
+                // All of it is the message.
+                continue;
+            }
             // One that is no object and has no message is left out as a whole.
             if !value.is_array() || self.has_message(response) {
                 self.members(response, value, reports);
@@ -66,6 +72,10 @@ impl Beside<'_> {
         let mut past = 0;
         for member in self.stands.within(response) {
             let (at, end) = member.stand;
+            if self.message.is_joined() && self.has_message(member) {
+                past = end;
+                continue;
+            }
             if at.offset < past || self.has_message(member) || self.stands.is_told(member) {
                 continue;
             }

@@ -13,6 +13,8 @@ pub(super) struct Stands {
     outer: Option<String>,
     /// Where the answer stands as a string: nothing in it has a place of its own.
     text: Option<Stand>,
+    /// Fields of the answer that stand in its assessment.
+    lifted: Vec<&'static str>,
     /// What findings on keys that stand twice cover.
     twice: Vec<(usize, usize)>,
 }
@@ -46,6 +48,17 @@ impl Stands {
         self.twice.iter().any(|(from, to)| (*from..*to).contains(&member.stand.0.offset))
     }
 
+    /// A field of the answer stands in its assessment.
+    pub(super) fn lift(&mut self, name: &'static str) {
+        self.lifted.push(name);
+    }
+
+    /// The key that stands at a place.
+    pub(super) fn key(&self, at: Place) -> Stand {
+        let member = self.members.iter().find(|member| member.stand.0.offset == at.offset);
+        (at, member.map_or(at.offset, |member| member.key_end))
+    }
+
     /// All of the answer, with what is around it.
     pub(super) fn all(&self) -> Stand {
         (self.at, self.end)
@@ -70,12 +83,20 @@ impl Stands {
     /// The path of keys in the value; there is none in a string.
     fn path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
         let outer = self.outer.as_deref().into_iter();
+        let lifted = path.first().is_some_and(|first| self.lifted.contains(first));
+        let outer = outer.chain(lifted.then_some("assessment"));
         self.text.is_none().then(|| outer.chain(path.iter().copied()).collect())
     }
 
     /// The fields of the object with this path, as far as their places are known.
     pub(super) fn of(&self, path: &[&str]) -> Vec<&Member> {
-        self.path(path).map_or(Vec::new(), |path| self.members.of(&path).collect())
+        let of = |path: &[&str]| self.path(path).map_or(Vec::new(), |path| self.members.of(&path).collect());
+        let mut members: Vec<&Member> = of(path);
+        if path.is_empty() && !self.lifted.is_empty() {
+            let lifted = |member: &&Member| self.lifted.iter().any(|name| *name == member.key);
+            members.extend(of(&["assessment"]).into_iter().filter(lifted));
+        }
+        members
     }
 
     /// The members that stand in another one, in the order of their keys.

@@ -4,15 +4,18 @@ use serde_json::{Map, Value};
 
 use super::fields::{self, Response, TOP, Whole};
 use super::mention::{Before, Reading};
+use super::object::{AnswerObject, Renamed};
 use super::other::{self, Standing};
 use super::parse::Answers;
+use super::placeholder::is_placeholder;
 use super::response::Beside;
 use super::rules;
 use super::stands::Stands;
 use crate::dialect::Output;
 use crate::dialect::preface::Preface;
+use crate::dialect::said::{is_whole, text_in};
 use crate::exit::Answer;
-use crate::finding::Report;
+use crate::finding::{Report, clip};
 use crate::repair::json::Built;
 use crate::span::Place;
 
@@ -43,7 +46,9 @@ impl Answers {
             Some(Value::Object(value)) => Some(value),
             _ => None,
         };
-        self.cut |= end.closed_by_us && value.as_ref().is_some_and(may_begin);
+        if end.closed_by_us && value.as_ref().is_some_and(may_begin) {
+            self.cut.get_or_insert(at);
+        }
         let mut stands = Stands::new(members, at, end_at);
         if !self.object.known && !self.begun {
             value = self.unwrapped(value, &mut stands, out);
@@ -71,14 +76,18 @@ impl Answers {
             out.report(if sent { duplicate.first_kept() } else { duplicate.last_kept() });
         }
         stands.told(&duplicates, &self.object.kept);
+        self.canonical(&mut value, &mut stands, end.closed_by_us, out);
         let renamed = self.renamed(&mut value, &stands, out);
         let mut object = std::mem::take(&mut self.object);
         let cut = end.closed_by_us;
+        let response = renamed.as_ref().map(|(_, response)| response).or(value.get("response"));
+        self.joined(response, &stands, &mut object, out);
         let (name, response) = match &renamed {
-            Some((name, response)) => (*name, response),
+            Some((name, response)) => (name.as_str(), response),
             None => ("response", value.get("response").unwrap_or(&Value::Null)),
         };
         let message = self.beside(name, response, &stands, cut, out);
+        self.other_language(&object, &stands, out);
         if object.inner.keys().any(|name| value.contains_key(name)) {
             object.response = Response::Part;
         }
@@ -175,11 +184,12 @@ impl Answers {
         answer: &mut Map<String, Value>,
         stands: &Stands,
         out: &mut dyn Output,
-    ) -> Option<(&'static str, Value)> {
+    ) -> Option<(String, Value)> {
         if self.message.is_sent() {
             return None;
         }
-        let name = other::response_of(answer).filter(|name| *name != "response")?;
+        let name = other::response_of(answer, &self.roles).filter(|name| *name != "response")?.to_owned();
+        let name = name.as_str();
         let (at, end) = stands.near(&[name]);
         let response = answer.shift_remove(name).unwrap_or_default();
         if self.object.overlong {
@@ -191,7 +201,102 @@ impl Answers {
         let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
         out.report(report.repaired("read as `response`"));
         self.take(&response, Standing::under(stands, name), out);
-        Some((name, response))
+        Some((name.to_owned(), response))
+    }
+
+    /// Gives the fields their own places and names: those that stand in the assessment since it is not closed before them,
+    /// and those of other spellings, which have been read as what they mean.
+    fn canonical(
+        &self,
+        answer: &mut Map<String, Value>,
+        stands: &mut Stands,
+        cut: bool,
+        out: &mut dyn Output,
+    ) {
+        for Renamed { at, written, name } in &self.object.renamed {
+            let (at, end) = stands.key(*at);
+            let report = Report::new(
+                rules::FIELD_RENAMED,
+                at,
+                end,
+                format!("`{name}` is called `{}`", clip(written, 40)),
+            );
+            out.report(report.repaired(format!("read as `{name}`")));
+        }
+        let Some(Value::Object(assessment)) = answer.get_mut("assessment") else { return };
+        let mut lifted = Vec::new();
+        // What ends the action is read from its own place only, or of an answer that is cut and does not end it.
+        let lifts = |name: &&&str| **name != "assessment" && (cut || **name != "should_exit");
+        for name in TOP.iter().filter(lifts) {
+            lifted.extend(assessment.shift_remove(*name).map(|value| (*name, value)));
+        }
+        for (name, value) in lifted {
+            let (at, end) = stands.near(&["assessment", name]);
+            let report =
+                Report::new(rules::FIELD_MISPLACED, at, end, format!("`{name}` stands in `assessment`"));
+            if answer.contains_key(name) {
+                out.report(report.repaired("left out"));
+            } else {
+                out.report(report.repaired("read all the same"));
+                answer.insert(name.to_owned(), value);
+                stands.lift(name);
+            }
+        }
+    }
+
+    /// The message of a response that is no text: its texts, joined.
+    fn joined(
+        &mut self,
+        response: Option<&Value>,
+        stands: &Stands,
+        object: &mut AnswerObject,
+        out: &mut dyn Output,
+    ) {
+        let Some(response) = response.filter(|_| !self.message.is_sent() && object.placeholders.is_empty())
+        else {
+            return;
+        };
+        let role = self.roles.iter().find(|role| response.get(role.as_str()).is_some());
+        let (path, value) = match role {
+            Some(role) => (vec!["response", role.as_str()], &response[role.as_str()]),
+            None => (vec!["response"], response),
+        };
+        if value.is_string() {
+            return;
+        }
+        let Some(text) = text_in(value).filter(|text| !is_placeholder(text)) else { return };
+        let (at, end) = stands.near(&path);
+        let repair = match is_whole(value) {
+            true => "its text is taken",
+            false => "its text is taken, the rest not used",
+        };
+        let (rule, message) = match (role, response) {
+            (Some(_), _) => (Some(rules::FIELD_TYPE), "the message is not a text"),
+            (None, Value::Object(_)) => {
+                (Some(rules::ROLE_KEY_UNEXPECTED), "the message stands under another key than the role")
+            }
+            // That it is no object is told by itself.
+            (None, _) => (None, ""),
+        };
+        if let Some(rule) = rule {
+            out.report(Report::new(rule, at, end, message).repaired(repair));
+        }
+        object.response = Response::Text;
+        self.message.send_joined(&text, at, out);
+    }
+
+    /// Tells of a message under the key of another language.
+    fn other_language(&self, object: &AnswerObject, stands: &Stands, out: &mut dyn Output) {
+        let [own, ..] = &self.roles[..] else { return };
+        let Some((sent, _)) = self.message.sent().filter(|_| !object.role.is_empty() && object.role != *own)
+        else {
+            return;
+        };
+        if let Some(member) = stands.around(sent.offset).filter(|member| member.key == object.role) {
+            let message = format!("the role is called `{}`", object.role);
+            let report = Report::new(rules::FIELD_RENAMED, member.stand.0, member.key_end, message);
+            out.report(report.repaired(format!("read as `{own}`")));
+        }
     }
 
     /// The end of the input: the answer.
