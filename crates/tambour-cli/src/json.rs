@@ -70,7 +70,7 @@ pub(crate) fn find(text: &str, strict: bool) -> Found {
             Err(report) => Found { value: None, findings: vec![report.judge(Profile::Strict)] },
         };
     }
-    let found = json::find_text(text, &limits);
+    let found = json::find_shown(text, &limits);
     let lenient = |report: Report| report.judge(Profile::Lenient);
     Found { value: found.value, findings: found.reports.into_iter().map(lenient).collect() }
 }

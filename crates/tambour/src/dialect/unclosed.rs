@@ -187,6 +187,8 @@ impl Finder {
             self.end_run();
         } else {
             self.run.get_or_insert(self.fence.unwrap_or(at));
+            // Where no fields are asked for, any value is the structure.
+            self.known |= self.fields.is_empty();
         }
         self.fence = None;
     }

@@ -9,7 +9,7 @@ use super::options::JsonOptions;
 use super::rules;
 use crate::finding::{Report, Rule, clip};
 use crate::options::Options;
-use crate::repair::json::{self, find_text};
+use crate::repair::json::{self, find_shown, find_text};
 use crate::repair::rules as json_rules;
 use crate::schema::Schema;
 use crate::span::Place;
@@ -52,7 +52,7 @@ impl Wanted {
     }
 
     pub(super) fn find(&self, text: &str) -> Found {
-        find_text(text, &self.options.limits)
+        find_shown(text, &self.options.limits)
     }
 
     /// The value that is complete and fits, of all that stand in the text from `from` on; before it stands reasoning. Reports are on what
@@ -64,7 +64,29 @@ impl Wanted {
         first: Found,
         cut: bool,
     ) -> (Vec<Report>, Result<String, Fault>) {
-        let all = self.all(text, from, first);
+        let (all, list) = match self.lines(text, &first) {
+            Some(lines) => (lines, Some(first)),
+            None => (self.all(text, from, first), None),
+        };
+        let (reports, value) = self.choose(text, from, &all, cut);
+        // All of them together, where that is what is wanted.
+        match list {
+            Some(list) if value.is_err() => {
+                let (reports_of_list, whole) = self.choose(text, from, &[list], cut);
+                if whole.is_ok() { (reports_of_list, whole) } else { (reports, value) }
+            }
+            _ => (reports, value),
+        }
+    }
+
+    /// The value of `all` that is complete and fits.
+    fn choose(
+        &self,
+        text: &str,
+        from: usize,
+        all: &[Found],
+        cut: bool,
+    ) -> (Vec<Report>, Result<String, Fault>) {
         let mut good: Option<usize> = None;
         let mut wrong: Option<Fault> = None;
         for (at, found) in all.iter().enumerate() {
@@ -116,20 +138,44 @@ impl Wanted {
         )
     }
 
+    /// Values that stand one after the other, each by itself, where they were read as one list; `None` if they were not, or are
+    /// more than are looked at.
+    fn lines(&self, text: &str, list: &Found) -> Option<Vec<Found>> {
+        let (mut all, mut from, mut second) = (Vec::new(), list.span.start, Some(second_of(list)?));
+        while let Some(next) = second {
+            if all.len() + 2 > SEVERAL {
+                return None;
+            }
+            all.push(self.part(text, from..next));
+            from = next;
+            let rest = self.part(text, from..list.span.end);
+            second = second_of(&rest);
+            if second.is_none() {
+                all.push(rest);
+            }
+        }
+        Some(all)
+    }
+
+    /// The value of a part of a text, with its places in all of the text.
+    fn part(&self, text: &str, range: Range<usize>) -> Found {
+        let mut found = find_text(&text[range.clone()], &self.options.limits);
+        let place = Place::START.after(&text[..range.start]);
+        found.reports = found.reports.into_iter().map(|report| moved(report, place)).collect();
+        (found.span.start, found.span.end) = (found.span.start + range.start, found.span.end + range.start);
+        found
+    }
+
     /// The values of a text, the likeliest first; of many some.
     fn all(&self, text: &str, from: usize, first: Found) -> Vec<Found> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
         let mut all = vec![first];
         while let Some(region) = regions.pop().filter(|_| all.len() < SEVERAL && all[0].candidates > 1) {
-            let mut found = self.find(&text[region.clone()]);
+            let found = self.part(text, region.clone());
             // A word between values is none.
             if found.value.as_ref().is_none_or(|value| !value.starts_with(['{', '['])) {
                 continue;
             }
-            let place = Place::START.after(&text[..region.start]);
-            found.reports = found.reports.into_iter().map(|report| moved(report, place)).collect();
-            (found.span.start, found.span.end) =
-                (found.span.start + region.start, found.span.end + region.start);
             regions.extend([region.start..found.span.start, found.span.end..region.end]);
             all.push(found);
         }
@@ -174,6 +220,12 @@ impl Wanted {
         });
         Err(mismatch(format!("the value breaks its schema: {}", wrong.collect::<Vec<_>>().join("; "))))
     }
+}
+
+/// Where the second value of a list begins that was made of several.
+fn second_of(list: &Found) -> Option<usize> {
+    let several = |report: &&Report| report.rule.code == json_rules::SEVERAL_VALUES.code;
+    list.reports.iter().find(several).map(|report| report.place.offset)
 }
 
 /// Whether what stands between these texts is a part of something larger that could not be read.

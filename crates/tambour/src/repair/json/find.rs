@@ -95,6 +95,22 @@ pub fn find_text(text: &str, limits: &Limits) -> Found<String> {
     choose::<Printer>(text, limits)
 }
 
+/// As [`find_text`], and what a person would take for a value beside that: the members of an object without its brackets, if
+/// they are the whole text, and a value in a quotation of Markdown.
+///
+/// ```
+/// use tambour::limits::Limits;
+/// use tambour::repair::json::find_shown;
+///
+/// let found = find_shown("> {\n>   \"a\": 1\n> }", &Limits::default());
+/// assert_eq!(found.value.unwrap(), r#"{"a":1}"#);
+/// ```
+#[must_use]
+pub fn find_shown(text: &str, limits: &Limits) -> Found<String> {
+    let found = members(text, limits).or_else(|| quoted(text, limits));
+    found.unwrap_or_else(|| find_text(text, limits))
+}
+
 fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     // A string that is the whole text is not looked into.
     let whole = text.trim_matches(is_margin);
@@ -116,6 +132,80 @@ fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
         return scalar::<M>(text, limits);
     }
     candidates.choose(text)
+}
+
+/// Members without the brackets of their object: `"a": 1, "b": 2` and nothing else.
+fn members(text: &str, limits: &Limits) -> Option<Found<String>> {
+    let whole = text.trim_matches(is_margin);
+    let key = whole.strip_prefix('"')?;
+    // A key is short, and holds no second quote.
+    let end = key[..key.floor_char_boundary(KEY)].find('"')?;
+    if !key[end + 1..].trim_start().starts_with(':') {
+        return None;
+    }
+    let start = whole.as_ptr() as usize - text.as_ptr() as usize;
+    let wrapped = format!("{}{{{whole}\n}}", &text[..start]);
+    let found = choose::<Printer>(&wrapped, limits);
+    let certain = |report: &Report| report.rule.code != rules::UNQUOTED_VALUE.code;
+    let all = found.span.start == start && found.span.end == wrapped.len() && found.candidates == 1;
+    if !all || found.closed_by_us || !found.reports.iter().all(certain) {
+        return None;
+    }
+    let place = Place::START.after(&text[..start]);
+    let back = |mut report: Report| {
+        // A bracket stood before it.
+        report.place.offset = report.place.offset.saturating_sub(1);
+        report.end = report.end.saturating_sub(1);
+        if report.place.line == place.line {
+            report.place.column = report.place.column.saturating_sub(1).max(1);
+        }
+        report
+    };
+    let message = "the members of an object without its brackets";
+    let added = Report::new(&rules::MISSING_BRACKET, place, place.offset, message);
+    let mut reports = vec![added.repaired("added them")];
+    reports.extend(found.reports.into_iter().map(back));
+    let span = Span { start, end: start + whole.len() };
+    Some(Found { reports, span, repaired: true, closed_by_us: true, ..found })
+}
+
+/// Bytes of a key.
+const KEY: usize = 256;
+
+/// A value in a quotation of Markdown, with a `>` before each of its lines.
+fn quoted(text: &str, limits: &Limits) -> Option<Found<String>> {
+    let inside = |line: &str| line.trim_start_matches([' ', '\t']).strip_prefix('>').map(|_| ());
+    let begins = |line: &str| {
+        let body = line.trim_start_matches([' ', '\t']).strip_prefix('>').map(str::trim_start);
+        body.is_some_and(|body| body.starts_with(['{', '[']))
+    };
+    let mut lines = text.split_inclusive('\n');
+    if !lines.any(begins) {
+        return None;
+    }
+    // A blank for each mark, so that all places stay.
+    let mut plain = String::with_capacity(text.len());
+    let mut marked = false;
+    for line in text.split_inclusive('\n') {
+        match line.find('>').filter(|_| inside(line).is_some()) {
+            Some(at) => {
+                marked = true;
+                plain.extend([&line[..at], " ", &line[at + 1..]]);
+            }
+            None => plain.push_str(line),
+        }
+    }
+    let found = choose::<Printer>(&plain, limits);
+    let lines = &text[found.span.start..found.span.end];
+    let spans = lines.split('\n').skip(1).all(|line| line.trim().is_empty() || inside(line).is_some());
+    let several = lines.contains('\n');
+    (marked && several && spans && found.value.is_some() && !found.closed_by_us).then(|| {
+        let place = Place::START.after(&text[..found.span.start]);
+        let report = Report::new(&rules::STRAY_TEXT, place, found.span.end, "a value in a quotation");
+        let mut reports = vec![report.repaired("left its marks out")];
+        reports.extend(found.reports);
+        Found { reports, repaired: true, ..found }
+    })
 }
 
 fn exact<M: Make>(reader: Reader) -> Reader {

@@ -47,7 +47,7 @@ mod word;
 pub use build::{Builder, Built, Values};
 pub use doubt::{Doubts, PathStep, ValueDoubt};
 pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark, TopKey};
-pub use find::{Found, find, find_in_string, find_text, strict, strict_found, strict_text};
+pub use find::{Found, find, find_in_string, find_shown, find_text, strict, strict_found, strict_text};
 pub use keys::Duplicate;
 pub use members::{Member, Members, Stand};
 pub use reader::{HELD, Reader};

@@ -16,8 +16,8 @@ pub(super) enum Decision {
     Drop,
     /// The start of what comes next: the string ended before the punctuation in front of the quote.
     EndedBefore,
-    /// The start of the value: the key ended before the colon in front of the quote.
-    KeyEndedBefore,
+    /// The start of the value: the key ended before the colon in front of the quote, which stands there.
+    KeyEndedBefore(usize),
     /// The end of a part: after a `+`, the text goes on at `next`.
     Joined { quote: Quote, next: usize },
 }
@@ -100,14 +100,16 @@ impl Reader {
             return Ok(close);
         }
         // `{"key:"value"}`
+        let blanks = bytes[from..at].iter().rev().take_while(|byte| **byte == b' ').count();
+        let colon = at - blanks;
         if self.string.in_key
-            && bytes[from..at].ends_with(b":")
+            && bytes[from..colon].ends_with(b":")
             && self.string.quote == Quote::Double
             && let StringEnd::After(end) = p.string_end(after, Quote::Double)?
         {
             let (then, _) = p.space(end)?;
             if p.byte(then)?.is_none() || matches!(p.mark(then)?, Some(b',' | b'}')) {
-                return Ok(Decision::KeyEndedBefore);
+                return Ok(Decision::KeyEndedBefore(colon - 1));
             }
         }
         if tail < at && self.begins_next(&p, &bytes[tail..at], at, after)? {
@@ -121,7 +123,19 @@ impl Reader {
         if let Some(mark) = p.mark(next)? {
             return Ok(mark != b')');
         }
+        if p.byte(next)? == Some(b'=') {
+            return self.equals(p, next);
+        }
         Ok(p.quote(next)?.is_some() || self.is_value_word(p, next)?)
+    }
+
+    /// Whether a `=` or `=>` at `at` stands for a colon: a value follows.
+    pub(super) fn equals(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
+        let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
+        let (value, _) = p.space(at + width)?;
+        Ok(p.quote(value)?.is_some()
+            || matches!(p.mark(value)?, Some(b'{' | b'['))
+            || self.is_value_word(p, value)?)
     }
 
     /// After the value of a key.
@@ -132,6 +146,12 @@ impl Reader {
             Some(b'{' | b'[') => return Ok(newline),
             Some(b',') => {}
             Some(_) => return Ok(false),
+            None if p.byte(next)? == Some(b';') => {
+                let (key, _) = p.space(next + 1)?;
+                return Ok(p.byte(key)?.is_none()
+                    || p.mark(key)? == Some(b'}')
+                    || p.key(key, 1)? == Key::Yes);
+            }
             None if p.quote(next)?.is_some() => return Ok(p.key(next, 1)? == Key::Yes),
             None => return Ok(newline && p.key(next, 3)? == Key::Yes),
         }
@@ -171,6 +191,10 @@ impl Reader {
                 return Ok(self.calls > 0 || self.stack.last() == Some(&Frame::Tuple));
             }
             Some(b',') => {}
+            None if p.byte(next)? == Some(b';') => {
+                let (item, _) = p.space(next + 1)?;
+                return Ok(!inner && (p.quote(item)?.is_some() || p.mark(item)?.is_some()));
+            }
             Some(_) => return Ok(!inner),
             None if p.quote(next)?.is_some() => return Ok(!inner || newline),
             None => return Ok(!inner && self.is_value_word(p, next)?),
@@ -220,6 +244,24 @@ impl Reader {
 
     /// Whether a number or literal stands at `at`, as a word of its own.
     pub(super) fn is_value_word(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
+        let mut at = at;
+        // Further ones may follow, as in `[1 2 3]`.
+        loop {
+            let Some(end) = Reader::value_word(p, at)? else { return Ok(false) };
+            let (next, newline) = p.space(end)?;
+            let Some(byte) = p.byte(next)? else { return Ok(true) };
+            if newline || p.mark(next)?.is_some() || byte == b'"' || byte == b';' || p.comment(next)? {
+                return Ok(true);
+            }
+            if next == end {
+                return Ok(false);
+            }
+            at = next;
+        }
+    }
+
+    /// The end of a number or literal at `at`.
+    fn value_word(p: &Peek<'_>, at: usize) -> Result<Option<usize>, More> {
         let word = p.word(at)?;
         let end = at + word.len();
         let literal = matches!(
@@ -228,12 +270,7 @@ impl Reader {
         );
         let number = word.iter().any(u8::is_ascii_digit)
             && word.iter().all(|&byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-        if !literal && !number {
-            return Ok(false);
-        }
-        let (next, newline) = p.space(end)?;
-        let Some(byte) = p.byte(next)? else { return Ok(true) };
-        Ok(newline || p.mark(next)?.is_some() || byte == b'"' || p.comment(next)?)
+        Ok((literal || number).then_some(end))
     }
 
     /// Whether the quote at `at` opens the next item: `tail` stands before it, its text begins at `after`.

@@ -66,7 +66,10 @@ impl Reader {
             b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' => {
                 let word = p.word(at)?;
                 let (next, newline) = p.space(at + word.len())?;
-                let ends = newline || matches!(p.mark(next)?, Some(b',' | b']')) || p.comment(next)?;
+                let ends = newline
+                    || matches!(p.mark(next)?, Some(b',' | b']'))
+                    || fresh && p.byte(next)? == Some(b';')
+                    || p.comment(next)?;
                 let plain = !byte.is_ascii_alphabetic()
                     || matches!(word, b"true" | b"false" | b"null" | b"True" | b"False" | b"None");
                 match p.byte(next)? {

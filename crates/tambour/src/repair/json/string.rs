@@ -168,10 +168,10 @@ impl Reader {
                     self.string_done(c, c.at, sink);
                     return Flow::Go;
                 }
-                Decision::KeyEndedBefore => {
-                    self.close_string(c, (from, at - 1), control, sink);
+                Decision::KeyEndedBefore(colon) => {
+                    self.close_string(c, (from, colon), control, sink);
                     let what = ("a key without its closing quote", "added the quote");
-                    self.mend(c, (at - 1, at - 1), &rules::MISSING_QUOTE, what, sink);
+                    self.mend(c, (colon, colon), &rules::MISSING_QUOTE, what, sink);
                     self.string_done(c, at, sink);
                     self.expect = Expect::Value;
                     c.at = at;
@@ -293,8 +293,10 @@ impl Reader {
     /// Where the commas, closing brackets and white space before `to` begin.
     fn tail(&self, bytes: &[u8], from: usize, to: usize) -> usize {
         if self.string.in_key {
-            // A colon may turn out to stand after the key.
-            return to - usize::from(to > from && bytes[to - 1] == b':');
+            // A colon may turn out to stand after the key, with blanks behind it.
+            let blanks = bytes[from..to].iter().rev().take(TAIL).take_while(|byte| **byte == b' ').count();
+            let colon = to - blanks;
+            return if colon > from && bytes[colon - 1] == b':' { colon - 1 } else { to };
         }
         let least = to.saturating_sub(TAIL).max(from);
         let mut at = to;

@@ -127,6 +127,15 @@ impl Reader {
                 }
                 _ => return self.skip(c, 1, "a backslash between tokens", sink),
             },
+            b'=' if self.expect == Expect::Colon && self.equals(&p, at)? => {
+                let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
+                let what = ("an equals sign after a key", "read as a colon");
+                self.mend(c, (at, at + width), &rules::MISSING_COLON, what, sink);
+                self.expect = Expect::Value;
+                self.newline = false;
+                c.at += width;
+                return Ok(());
+            }
             b';' => return self.skip(c, 1, "a semicolon between tokens", sink),
             0..=0x1F | 0x7F => return self.skip(c, 1, "a control character between tokens", sink),
             b'+' if !p.byte(at + 1)?.is_some_and(|next| next.is_ascii_digit() || b".I".contains(&next)) => {

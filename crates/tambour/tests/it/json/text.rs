@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::limits::Limits;
-use tambour::repair::json::{JsonEvent, JsonSink, Reader, Values, find, find_text, strict, strict_text};
+use tambour::repair::json::{
+    JsonEvent, JsonSink, Reader, Values, find, find_shown, find_text, strict, strict_text,
+};
 
 use super::codes;
 
@@ -280,4 +282,28 @@ fn digits_are_the_same_however_cut() {
     reader.push(&text, &mut values);
     reader.finish(&mut values);
     assert_eq!(values.values[0].value[2], json!("8".repeat(3000)));
+}
+
+#[test]
+fn what_a_person_takes_for_a_value_is_found() {
+    //
+    for (text, value, codes) in [
+        ("\"a\": 1, \"b\": 2", "{\"a\":1,\"b\":2}", "missing_bracket"),
+        (" \"a\": 1,\n\"b\": {\"c\": 2},\n", "{\"a\":1,\"b\":{\"c\":2}}", "missing_bracket trailing_comma"),
+        ("> {\n>   \"a\": 1,\n>   \"b\": [1, 2]\n> }", "{\"a\":1,\"b\":[1,2]}", "stray_text"),
+        (
+            "Here:\n> {\n> \"a\": \"x > y\"\n> }\ndone",
+            "{\"a\":\"x > y\"}",
+            "stray_text text_around text_around",
+        ),
+        ("\"Note\": this is no member", "", ""),
+        ("> a quotation of [1]", "[1]", "text_around"),
+    ] {
+        let found = find_shown(text, &Limits::default());
+        assert_eq!(found.value.unwrap_or_default(), value, "{text}");
+        let told: Vec<&str> =
+            found.reports.iter().map(|report| report.rule.code.trim_start_matches("json_")).collect();
+        assert_eq!(told.join(" "), codes, "{text}");
+        assert!(found.reports.iter().all(|report| report.end <= text.len()), "{text}: {:?}", found.reports);
+    }
 }
