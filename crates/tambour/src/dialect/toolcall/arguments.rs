@@ -3,13 +3,14 @@
 use crate::lex::scan;
 
 /// The marks of one way to write arguments.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Marks {
-    open: &'static str,
-    close: &'static str,
+    pub(super) open: &'static str,
+    pub(super) close: &'static str,
     /// What may follow an argument that is closed, besides the next one; nothing may too.
-    follow: &'static [&'static str],
+    pub(super) follow: &'static [&'static str],
     /// Other marks of the format.
-    others: &'static [&'static str],
+    pub(super) others: &'static [&'static str],
 }
 
 /// `<parameter=key>value</parameter>`.
@@ -34,6 +35,8 @@ pub(super) struct Arguments<'m> {
     length: usize,
     opens: Vec<usize>,
     closes: Vec<usize>,
+    /// Those behind which text goes on: they end no argument.
+    inner: Vec<usize>,
     /// Those that may end an argument.
     ends: Vec<usize>,
     /// Marks that end an argument which is not closed.
@@ -52,8 +55,9 @@ pub(super) struct Argument {
 impl<'m> Arguments<'m> {
     /// Finds the marks of a text, looking at each byte once.
     pub(super) fn new(text: &str, marks: &'m Marks) -> Arguments<'m> {
-        let (opens, closes, ends, all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut found = Arguments { marks, length: text.len(), opens, closes, ends, all };
+        let (opens, closes, inner) = (Vec::new(), Vec::new(), Vec::new());
+        let (ends, all) = (Vec::new(), Vec::new());
+        let mut found = Arguments { marks, length: text.len(), opens, closes, inner, ends, all };
         let mut at = 0;
         while let Some(next) = scan::find(b'<', &text.as_bytes()[at..]) {
             at += next;
@@ -68,6 +72,8 @@ impl<'m> Arguments<'m> {
                 let behind = behind.trim_start();
                 if behind.is_empty() || marks.follow.iter().any(|mark| behind.starts_with(mark)) {
                     found.ends.push(at);
+                } else if !behind.starts_with('<') {
+                    found.inner.push(at);
                 }
             } else if marks.others.iter().any(|mark| rest.starts_with(mark)) {
                 found.all.push(at);
@@ -84,7 +90,11 @@ impl<'m> Arguments<'m> {
             let within = |list: &[usize]| first(list)..list.partition_point(|&at| at < end);
             let (opens, closes) = (&self.opens[within(&self.opens)], &self.closes[within(&self.closes)]);
             // Those in it are its own if each that opens is closed in it. Only from one place before an end are they as many.
-            if opens.len() == closes.len() && opens.iter().zip(closes).all(|(open, close)| open < close) {
+            let own =
+                opens.len() == closes.len() && opens.iter().zip(closes).all(|(open, close)| open < close);
+            // Closing ones alone are, if text goes on behind each.
+            let spoken = opens.is_empty() && self.inner[within(&self.inner)].len() == closes.len();
+            if own || spoken {
                 return Argument { end, next: end + self.marks.close.len(), closed: true };
             }
         }

@@ -4,6 +4,7 @@
 use self::Body::*;
 use self::Format::*;
 use self::Step::*;
+use super::arguments::Marks;
 
 /// A family of models that write calls in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +17,13 @@ pub(super) enum Format {
     Kimi,
     Glm,
     Harmony,
+    MiniMax,
 }
 
 impl Format {
     /// All of them, in the order of the option's words.
-    pub(super) const ALL: [Format; 8] = [Hermes, Qwen3Coder, Llama, Mistral, DeepSeek, Kimi, Glm, Harmony];
+    pub(super) const ALL: [Format; 9] =
+        [Hermes, Qwen3Coder, Llama, Mistral, DeepSeek, Kimi, Glm, Harmony, MiniMax];
 }
 
 /// One step of what stands between the mark of a form and its arguments.
@@ -55,6 +58,8 @@ pub(super) enum Body {
     Parameters,
     /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
     Pairs,
+    /// Calls as elements: their tools, and parameters in them, have their names in an attribute.
+    Elements(&'static Invokes),
     /// A call as Python writes it, or a list of such.
     Python,
     /// Nothing: the mark belongs to the structure around calls and texts.
@@ -62,6 +67,56 @@ pub(super) enum Body {
     /// Reasoning.
     Reasoning,
 }
+
+impl Body {
+    /// Whether arguments are values between marks.
+    pub(super) fn has_values(self) -> bool {
+        matches!(self, Parameters | Pairs | Elements(_))
+    }
+}
+
+/// Marks of calls that are elements.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Invokes {
+    /// What stands before the name of a tool, and what ends the call.
+    pub(super) open: &'static str,
+    pub(super) close: &'static str,
+    /// Its parameters, up to their names, and what ends one.
+    pub(super) values: Marks,
+    /// Whether a parameter says if its value is a text, so that white space in it counts.
+    pub(super) typed: bool,
+}
+
+/// `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key" string="true">value</｜DSML｜parameter></｜DSML｜invoke>`.
+pub(super) static DSML: Invokes = Invokes {
+    open: "<｜DSML｜invoke name=\"",
+    close: "</｜DSML｜invoke>",
+    values: Marks {
+        open: "<｜DSML｜parameter name=\"",
+        close: "</｜DSML｜parameter>",
+        follow: &["<｜DSML｜parameter name=\"", "</｜DSML｜invoke>"],
+        others: &[
+            "</｜DSML｜invoke>",
+            "<｜DSML｜invoke name=\"",
+            "<｜DSML｜function_calls>",
+            "</｜DSML｜function_calls>",
+        ],
+    },
+    typed: true,
+};
+
+/// `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
+pub(super) static INVOKE: Invokes = Invokes {
+    open: "<invoke name=\"",
+    close: "</invoke>",
+    values: Marks {
+        open: "<parameter name=\"",
+        close: "</parameter>",
+        follow: &["<parameter name=\"", "</invoke>"],
+        others: &["</invoke>", "<invoke name=\"", "<minimax:tool_call>", "</minimax:tool_call>"],
+    },
+    typed: false,
+};
 
 /// One written form.
 #[derive(Debug)]
@@ -130,6 +185,15 @@ pub(super) static FORMS: &[Form] = &[
         head: &[Space, Text("<function="), Name, Text(">")],
         body: Parameters,
         close: CALL_END,
+        ..FORM
+    },
+    // Llama writes JSON into such an element.
+    Form {
+        format: Llama,
+        open: "<function=",
+        head: &[Name, Text(">"), Space, OBJECT],
+        body: Args,
+        close: &["</function>"],
         ..FORM
     },
     // Its template has calls without the outer mark too.
@@ -229,6 +293,23 @@ pub(super) static FORMS: &[Form] = &[
         head: &[Name, Text(SEP), Space, OBJECT],
         body: Args,
         close: DEEPSEEK_END,
+        ..FORM
+    },
+    // V3.2
+    Form {
+        format: DeepSeek,
+        open: "<｜DSML｜function_calls>",
+        head: &[Space, Here, Text("<｜DSML｜invoke name=\""), Name, Text("\">")],
+        body: Elements(&DSML),
+        close: &["</｜DSML｜function_calls>"],
+        ..FORM
+    },
+    Form {
+        format: MiniMax,
+        open: "<minimax:tool_call>",
+        head: &[Space, Here, Text("<invoke name=\""), Name, Text("\">")],
+        body: Elements(&INVOKE),
+        close: &["</minimax:tool_call>"],
         ..FORM
     },
     structure(DeepSeek, "<｜tool▁calls▁begin｜>", false),

@@ -7,6 +7,7 @@
 mod arguments;
 mod formats;
 mod head;
+mod invokes;
 mod options;
 mod parse;
 mod python;

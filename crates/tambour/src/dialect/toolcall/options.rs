@@ -15,7 +15,18 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
     about: "the form that calls are written in; `auto`: the first call tells it",
     default: "auto",
     set: Set::Word(
-        &["auto", "hermes", "qwen3_coder", "llama", "mistral", "deepseek", "kimi", "glm", "harmony"],
+        &[
+            "auto",
+            "hermes",
+            "qwen3_coder",
+            "llama",
+            "mistral",
+            "deepseek",
+            "kimi",
+            "glm",
+            "harmony",
+            "minimax",
+        ],
         |options, at| {
             let format = at.checked_sub(1).map(|at| Format::ALL[at]);
             options.change(|own: &mut CallOptions| own.format = format);

@@ -45,6 +45,18 @@ pub(super) struct Reader {
     in_final: bool,
     /// Whether marks within strings end calls.
     hasty: bool,
+    /// The marks around calls that are under way.
+    section: Section,
+}
+
+/// Marks of the structure around calls, and what became of the calls.
+#[derive(Default)]
+struct Section {
+    /// Where they stand, and their ends.
+    marks: Vec<(Place, usize)>,
+    /// Whether one of the calls may run, and whether one is shown as text.
+    runs: bool,
+    shown: bool,
 }
 
 /// A form that is open.
@@ -85,6 +97,7 @@ impl Reader {
             trailing: None,
             in_final: false,
             hasty: false,
+            section: Section::default(),
         }
     }
 
@@ -225,6 +238,7 @@ impl Reader {
                     let message = format!("`{}` begins no call", &self.raw[..mark]);
                     let report = Report::new(rules::CALL_STRAY, at, at.offset + mark, message);
                     out.report(report.repaired("read as text"));
+                    self.section.shown = true;
                     return text(self, mark, out);
                 }
                 Begun::Form(head) => {
@@ -232,6 +246,7 @@ impl Reader {
                     match head.form.body {
                         Body::Nothing => {
                             self.channel(head.body);
+                            self.around(&head, out);
                             self.plain.pass_over(&self.raw[..head.body], out);
                             return Some(head.body);
                         }
@@ -269,6 +284,33 @@ impl Reader {
         self.in_final &= !matches!(mark, "<|end|>" | "<|return|>");
     }
 
+    /// A mark around calls, which is no text. Around calls that are shown it is told of.
+    fn around(&mut self, head: &Head, out: &mut dyn Output) {
+        if head.form.format == Format::Harmony {
+            return;
+        }
+        let at = self.plain.place();
+        let begins = head.form.open.contains("begin");
+        if begins {
+            self.section_ends(out);
+        }
+        self.section.marks.push((at, at.offset + head.body));
+        if !begins {
+            self.section_ends(out);
+        }
+    }
+
+    fn section_ends(&mut self, out: &mut dyn Output) {
+        let Section { marks, runs, shown } = std::mem::take(&mut self.section);
+        if runs || !shown {
+            return;
+        }
+        for (at, end) in marks {
+            let report = Report::new(rules::CALL_STRAY, at, end, "the mark stands around no call that runs");
+            out.report(report.repaired("left out"));
+        }
+    }
+
     /// A form ends before `end`. Gives the bytes that belong to it.
     fn ends(&mut self, end: usize, ended: Ended, out: &mut dyn Output) -> usize {
         let Some(Open { head, mut scan, line, in_final, .. }) = self.open.take() else { return end };
@@ -288,10 +330,7 @@ impl Reader {
         let mut told = Vec::new();
         let read = match ended {
             // Values without their ends are arguments all the same where the call itself is closed.
-            Ended::Early
-                if head.form.body == Body::Python
-                    || matches!(head.form.body, Body::Parameters | Body::Pairs) && used == end =>
-            {
+            Ended::Early if head.form.body == Body::Python || head.form.body.has_values() && used == end => {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
             _ => whole.calls(&self.options, &mut told),
@@ -364,6 +403,8 @@ impl Reader {
             out.report(rules::CALLS.report(fault, at, end, message));
             notice(called::REFUSED, Some(&call.name), out);
         }
+        self.section.runs |= some;
+        self.section.shown |= !some;
         if some {
             self.plain.pass_over(raw, out);
             let watched = self.plain.watch();
@@ -375,6 +416,7 @@ impl Reader {
 
     /// What is no call is text, and the user is told.
     fn refuse(&mut self, raw: &str, (rule, message): Wrong, name: Option<&str>, out: &mut dyn Output) {
+        self.section.shown = true;
         let at = self.plain.place();
         out.report(Report::new(rule, at, at.offset + raw.len(), message));
         notice(called::REFUSED, name, out);
@@ -400,6 +442,7 @@ impl Reader {
         let message = format!("the call is longer than `limits.value`, {} bytes", self.options.limits.value);
         let at = self.plain.place();
         let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
+        self.section.shown = true;
         out.report(report.repaired("read as text"));
         let name = named(&open.head, &raw);
         notice(called::REFUSED, name.as_deref(), out);
@@ -432,6 +475,7 @@ impl Reader {
                 self.read(&held[used..], out);
             }
         }
+        self.section_ends(out);
         let calls = std::mem::take(&mut self.calls);
         let acting = calls.iter().filter(|call| !call.aside).map(|call| (call.place.offset, call.watched));
         self.plain.end(ending, &acting.collect::<Vec<_>>(), out);
@@ -465,6 +509,7 @@ impl Reader {
         let at = self.plain.place();
         let report =
             Report::new(rules::CALL_INCOMPLETE, at, at.offset + raw.len(), "the reply ends within a call");
+        self.section.shown = true;
         out.report(report.repaired("nothing of it runs; shown as text"));
         notice(called::REFUSED, name.as_deref(), out);
         self.plain.verbatim(&raw, out);
@@ -474,6 +519,7 @@ impl Reader {
         let at = self.plain.place();
         let report =
             Report::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
+        self.section.shown = true;
         out.report(report.repaired("nothing of it runs; shown as text"));
         notice(called::CUT, name, out);
         self.plain.verbatim(raw, out);

@@ -94,6 +94,7 @@ impl Whole<'_> {
                 }
                 Body::Parameters => calls.push(self.parameters(text, at, options, told)?),
                 Body::Pairs => calls.push(self.pairs(text, at, options, told)?),
+                Body::Elements(marks) => calls.append(&mut self.invokes(marks, text, at, options, told)?),
                 Body::Nothing | Body::Reasoning => {}
             }
         }
@@ -184,7 +185,13 @@ impl Whole<'_> {
             from = next;
         }
         let rest = text[from..].trim_start();
-        call.end(rest.strip_prefix("</function>").unwrap_or(rest))
+        let behind = rest.strip_prefix("</function>");
+        if behind.is_none() && rest.is_empty() && self.head.form.close.last() != Some(&"</function>") {
+            let end = at.after(text);
+            let report = Report::new(rules::CALL_UNCLOSED, end, end.offset, "`</function>` is missing");
+            tell(report.repaired("closed where its arguments end"), options.limits.findings, told);
+        }
+        call.end(behind.unwrap_or(rest))
     }
 
     /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
@@ -233,13 +240,13 @@ fn named_tag<'t>(
 }
 
 /// The report on an argument without its closing mark.
-fn unclosed(key: &str, place: Place, end: usize) -> Report {
+pub(super) fn unclosed(key: &str, place: Place, end: usize) -> Report {
     let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
     Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
 }
 
 /// Adds a report on an argument. What would not be listed is told by the last one together.
-fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
+pub(super) fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
     if told.len() <= limit {
         return told.push(report);
     }
@@ -249,12 +256,12 @@ fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
     }
 }
 
-fn invalid(message: &str) -> Wrong {
+pub(super) fn invalid(message: &str) -> Wrong {
     (rules::CALL_INVALID, message.to_owned())
 }
 
 /// A call whose arguments are bare text.
-struct Typed<'a> {
+pub(super) struct Typed<'a> {
     name: &'a str,
     options: &'a Options,
     args: Map<String, Value>,
@@ -262,12 +269,20 @@ struct Typed<'a> {
 }
 
 impl<'a> Typed<'a> {
-    fn new(name: Option<&'a str>, options: &'a Options) -> Typed<'a> {
+    pub(super) fn new(name: Option<&'a str>, options: &'a Options) -> Typed<'a> {
         Typed { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
-    fn add(&mut self, key: &str, text: &str) -> Result<(), Wrong> {
+    pub(super) fn add(&mut self, key: &str, text: &str) -> Result<(), Wrong> {
         let Options { tools, limits, .. } = self.options;
+        let (value, doubt) = typed::value(text, tools.as_ref(), self.name, key, limits);
+        self.doubt = self.doubt.take().or(doubt);
+        self.put(key, value)
+    }
+
+    /// An argument whose value is known.
+    pub(super) fn put(&mut self, key: &str, value: Value) -> Result<(), Wrong> {
+        let limits = &self.options.limits;
         if key.is_empty() {
             return Err(invalid("an argument has no name"));
         }
@@ -277,15 +292,13 @@ impl<'a> Typed<'a> {
                 "the call has more arguments than `limits.items`".to_owned(),
             ));
         }
-        let (value, doubt) = typed::value(text, tools.as_ref(), self.name, key, limits);
-        self.doubt = self.doubt.take().or(doubt);
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
             Some(_) => Err(invalid(&format!("the argument `{}` is there twice", clip(key, 60)))),
         }
     }
 
-    fn end(self, rest: &str) -> Result<WrittenCall, Wrong> {
+    pub(super) fn end(self, rest: &str) -> Result<WrittenCall, Wrong> {
         if !trim(rest).is_empty() {
             return Err(invalid("other text stands between the arguments"));
         }

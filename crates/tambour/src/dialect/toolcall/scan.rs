@@ -114,6 +114,7 @@ impl Scan {
                 Body::Python => self.python(raw),
                 Body::Parameters => self.values(raw, "<parameter=", "</parameter>"),
                 Body::Pairs => self.values(raw, "<arg_value>", "</arg_value>"),
+                Body::Elements(marks) => self.values(raw, marks.values.open, marks.values.close),
                 Body::Nothing | Body::Reasoning => Some(Found::End(self.at, Ended::Well)),
             };
             match found {
@@ -159,7 +160,7 @@ impl Scan {
                 Sees::All(len) => {
                     // One that begins the next call belongs to that.
                     let behind = if begins { at } else { at + len };
-                    let values = matches!(form.body, Body::Parameters | Body::Pairs);
+                    let values = form.body.has_values();
                     if let Some((early, closed)) = self.early
                         && values
                         && begins
