@@ -207,6 +207,43 @@ await check("responses, connection lost", async () => {
   same("end", seen.at(-1).type, "response.completed");
 });
 
+await check("responses, results of calls", async () => {
+  const tools = [{ type: "function", name: "add", strict: false, parameters: { type: "object", properties: { a: { type: "integer" } } } }];
+  replies.set("calls", { text: '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>' });
+  replies.set("tells", { text: "It is 2." });
+  const first = await openai.responses.create({ model: "openai/calls@3", input: "1 + 1?", tools });
+  const call = first.output.find(({ type }) => type === "function_call");
+  same("arguments", JSON.parse(call.arguments), { a: 1 });
+  const result = { type: "function_call_output", call_id: call.call_id, output: "2" };
+  const second = await openai.responses.create({ model: "openai/tells@3", previous_response_id: first.id, input: [result], tools });
+  same("answer", second.output_text, "It is 2.");
+  const items = [];
+  for await (const item of openai.responses.inputItems.list(second.id, { order: "asc", limit: 1 })) items.push(item.type);
+  same("items", items, ["message", "function_call", "function_call_output"]);
+  await openai.responses.delete(second.id);
+  const gone = await openai.responses.retrieve(second.id).catch(({ status }) => status);
+  same("status of a deleted one", gone, 404);
+});
+
+await check("responses, in the background", async () => {
+  let whole = await openai.responses.create({ model: "openai/tells@3", input: "1 + 1?", background: true });
+  for (let tries = 0; whole.status === "in_progress" && tries < 500; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    whole = await openai.responses.retrieve(whole.id);
+  }
+  same("answer", [whole.status, whole.output_text], ["completed", "It is 2."]);
+});
+
+await check("anthropic, tokens", async () => {
+  const { input_tokens } = await anthropic.messages.countTokens({ model: "openai/tells@0", messages: [{ role: "user", content: "1 + 1?" }] });
+  if (!(input_tokens > 0)) throw new Error(`${input_tokens} tokens`);
+});
+
+await check("errors of the upstream", async () => {
+  const error = await openai.chat.completions.create({ model: "openai/none@0", messages: [{ role: "user", content: "x" }] }).catch((error) => error);
+  same("status", error.status, 404);
+});
+
 await check("ai sdk, connection lost", async () => {
   hold(long.key);
   const ask = asking(long, 1);

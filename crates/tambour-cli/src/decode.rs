@@ -143,7 +143,7 @@ impl<W: Write> Decoder<W> {
                 Err(error) if begun => {
                     let message = format!("{error:#}");
                     output::complain(&message);
-                    return Ok(Some(Failure { code: "input_failed".into(), message, retryable: false }));
+                    return Ok(Some(Failure::new("input_failed", message, false)));
                 }
                 Err(error) => return Err(error),
             };

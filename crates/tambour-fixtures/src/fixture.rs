@@ -317,11 +317,8 @@ pub fn end(finish: &str) -> Result<End, String> {
         "tool_calls" => End::Finished(FinishReason::ToolCalls),
         "cancelled" => End::Finished(FinishReason::Cancelled),
         "unknown" => End::Unknown,
-        "failed" => End::Failed(Failure {
-            code: "upstream_failed".into(),
-            message: "the connection broke".to_owned(),
-            retryable: true,
-        }),
+        "incomplete" => End::Incomplete(FinishReason::Stop),
+        "failed" => End::Failed(Failure::new("upstream_failed", "the connection broke", true)),
         _ => return Err(format!("unknown `finish` `{finish}`")),
     })
 }

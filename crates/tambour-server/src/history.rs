@@ -28,8 +28,6 @@ impl Again {
         options.profile = Profile::Lenient;
         options.first_only = false;
         let looping = std::mem::take(&mut options.tool_loop);
-        // Repeating an example changes nothing of what a reply is.
-        let _ = options.set("examples", "[]");
         Again { dialect: dialect.to_owned(), options, looping }
     }
 
@@ -113,7 +111,7 @@ impl Sink for Read {
 }
 
 /// The replies of a message as its record has them, and between those of a tool loop what the model was told.
-fn replies(record: &Value) -> Vec<Message> {
+pub(crate) fn replies(record: &Value) -> Vec<Message> {
     let one = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))

@@ -80,6 +80,12 @@ impl Live {
         self.over.cancelled().await;
     }
 
+    /// Waits until nobody reads it.
+    pub(crate) async fn unread(&self) {
+        // The sender lives as long as this.
+        let _ = self.readers.subscribe().wait_for(|readers| readers.now == 0).await;
+    }
+
     /// A new reader.
     pub(crate) fn read(self: &Arc<Live>) -> Reading {
         self.readers.send_modify(|readers| readers.now += 1);

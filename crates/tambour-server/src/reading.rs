@@ -77,6 +77,7 @@ impl Own {
         // It was taken once.
         let _ = skeins::apply(skein, views.as_deref(), contract.as_ref(), &mut options);
         options.tool_loop = request["tools"].is_array();
+        options.own_examples |= request["instructions"] == true;
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)
     }
 }

@@ -160,6 +160,11 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
 pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, StoreError> {
     let rows = store.abandoned().await?;
     let count = rows.len();
+    let not_kept = |row: &&MessageRow| {
+        let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+        request["as_response"]["store"] == false
+    };
+    let forgotten: Vec<String> = rows.iter().filter(not_kept).map(|row| row.id.clone()).collect();
     for row in rows {
         let Some(mut lease) = store.claim(&row.id).await? else { continue };
         match close(&mut *lease, interrupted(), Counts::default(), own).await {
@@ -174,6 +179,9 @@ pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, Store
                 return Err(StoreError::Closed);
             }
         }
+    }
+    if !forgotten.is_empty() {
+        store.delete_messages(&forgotten).await?;
     }
     Ok(count)
 }

@@ -42,6 +42,8 @@ use stages::{Stages, ToSink};
 pub enum End {
     /// The model gave a reason, or the user cancelled.
     Finished(FinishReason),
+    /// The model gave a reason, but a part of what it said was lost on the way: the reply ended like that, and is not whole.
+    Incomplete(FinishReason),
     /// The stream ended cleanly without a reason: the reply counts as cut.
     Unknown,
     /// The connection broke, or an error came in the stream.
@@ -215,7 +217,7 @@ impl Pipeline {
         stages.reporter.finish(sink, stages.findings);
         let failed = match end {
             End::Failed(failure) => Some(failure.clone()),
-            End::Finished(_) | End::Unknown => stages.failure.take(),
+            End::Finished(_) | End::Incomplete(_) | End::Unknown => stages.failure.take(),
         };
         if let Some(failure) = failed {
             if stages.sequencer.begun() {
@@ -231,7 +233,7 @@ impl Pipeline {
         let (fallback_reason, unused_reason) =
             if replaced { (stages.unused.or(Some(missing)), None) } else { (None, stages.unused) };
         let finish_reason = match end {
-            End::Finished(reason) => *reason,
+            End::Finished(reason) | End::Incomplete(reason) => *reason,
             End::Unknown | End::Failed(_) => FinishReason::Length,
         };
         let Metadata { notices, exit_decision, .. } = std::mem::take(&mut stages.outcome.metadata);
@@ -296,11 +298,8 @@ impl Pipeline {
     }
 
     fn over_limit(&mut self, sink: &mut dyn Sink) {
-        let failure = Failure {
-            code: "input_too_large".into(),
-            message: format!("the reply is longer than `limits.input`, {} bytes", self.limit),
-            retryable: false,
-        };
+        let message = format!("the reply is longer than `limits.input`, {} bytes", self.limit);
+        let failure = Failure::new("input_too_large", message, false);
         let place = self.dialect.place();
         let report = Report::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);
         ToSink { stages: &mut self.stages, sink }.report(report);

@@ -191,11 +191,7 @@ impl Outlet {
         if !self.over && self.lost.is_none() {
             let failure = match problem.code() {
                 "closing" => interrupted(),
-                code => Failure {
-                    code: code.into(),
-                    message: problem.detail().to_owned(),
-                    retryable: problem.passes(),
-                },
+                code => Failure::new(code, problem.detail(), problem.passes()),
             };
             self.fail(&failure);
         }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, Extension, FinishReason, ToolCall};
+use tambour::event::{Appraisal, Completed, EventKind, Extension, FinishReason, ToolCall, Worth};
 use tambour::options::{Hold, Language};
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
@@ -22,8 +22,9 @@ pub(super) struct Attempt {
     pipeline: Pipeline,
     pub(super) gather: Gather,
     hold: Hold,
-    /// Whether something of it is on the log.
-    pub(super) sent: bool,
+    /// Whether something of it may be delivered before its end. It depends on what has come and on `hold` alone, never on when it
+    /// came: a reply is asked for again or not, whatever the pace of the model and of this server.
+    pub(super) shown: bool,
     pub(super) usage: Option<Value>,
     /// Calls that came beside the text.
     native: Vec<NativeCall>,
@@ -32,12 +33,27 @@ pub(super) struct Attempt {
     /// Whether the reply is held against a schema at its end, and whether what it does to the state is as it comes.
     has_schema: bool,
     checks_state: bool,
+    /// What has come, where it may have to be read once more.
+    heard: Option<Vec<Item>>,
     /// Position in the conversation of what the message applies first to its state, and how much of it is gathered.
     start: i64,
     applied: usize,
     /// When something was put on the log last, and whether more waits for the pause after that to be over.
     last: Option<Instant>,
     waits: bool,
+}
+
+/// How a model is asked for the same once more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Repeat {
+    /// How often it was asked again.
+    pub(super) reasks: u32,
+    /// Whether the reply is kept where it is thrown away.
+    pub(super) keeps: bool,
+    /// Whether it may stand after all when nothing better comes.
+    pub(super) hears: bool,
+    /// Whether it waits to its end, since it has to be better than one that came before.
+    pub(super) waits: bool,
 }
 
 /// From one entry on the log to the next, at least: of a flood what comes meanwhile goes together.
@@ -53,10 +69,7 @@ pub(super) struct Gather {
     /// Whether an event has come, and whether one of the answer has.
     begun: bool,
     answering: bool,
-    /// The reply was replaced by the fallback, or broke a rule that could not be repaired.
-    pub(super) unusable: bool,
-    /// It calls tools, so that it need not have text.
-    called: bool,
+    appraisal: Appraisal,
     /// The reply, where the model may have to be told of it.
     pub(super) raw: String,
     /// What was wrong with it, where it may be thrown away.
@@ -74,7 +87,7 @@ impl Attempt {
         attached: Option<&State>,
         dialect: &str,
         before: Option<&Pipeline>,
-        (reasks, keeps): (u32, bool),
+        Repeat { reasks, keeps, hears, waits }: Repeat,
         (next, seq): (u64, u64),
     ) -> Attempt {
         let options = match attached {
@@ -100,8 +113,7 @@ impl Attempt {
                 reasks,
                 begun: false,
                 answering: false,
-                unusable: false,
-                called: false,
+                appraisal: Appraisal::default(),
                 raw: String::new(),
                 findings: keeps.then(Vec::new),
                 ended: false,
@@ -111,8 +123,9 @@ impl Attempt {
             checks_state: attached.is_some_and(|state| state.attached.schema.is_some()),
             start: attached.map_or(0, |state| state.start),
             applied: 0,
-            hold: choice.options.hold,
-            sent: false,
+            heard: hears.then(Vec::new),
+            hold: if waits { Hold::All } else { choice.options.hold },
+            shown: false,
             usage: None,
             native: Vec::new(),
             room: choice.options.limits.input,
@@ -159,36 +172,11 @@ impl Attempt {
                 timings.first_byte_ms = Some(millis(started));
             }
             for item in items.drain(..) {
-                match item {
-                    Item::Text(text) => self.gather_text(&text, run),
-                    Item::Reasoning(text) if text.len() > self.room => {
-                        let limit = choice.options.limits.input;
-                        let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
-                        return Ok(End::Failed(failure("input_too_large", message, false)));
-                    }
-                    Item::Reasoning(text) => {
-                        self.room -= text.len();
-                        self.gather.batch.reasoning(&text);
-                        self.pipeline.reasoning(&text, &mut self.gather);
-                        self.keep();
-                    }
-                    Item::Call(mut call) => {
-                        self.pipeline.call(&call.function.name, &call.function.arguments, &mut self.gather);
-                        if call.id.is_empty() {
-                            call.id = format!("call_{}", self.native.len() + 1);
-                        }
-                        self.native.push(call);
-                        self.keep();
-                    }
-                    Item::Usage(usage) => self.usage = Some(usage),
-                    Item::End(end) => return Ok(end),
-                }
-                if self.gather.ended {
-                    // The reply was too long. The end is made; the model is not listened to any more.
-                    return Ok(End::Finished(FinishReason::Length));
+                if let Some(end) = self.hear(item, choice, run) {
+                    return Ok(end);
                 }
             }
-            if self.may_go(run) {
+            if self.shown && !self.gather.batch.is_empty() {
                 let rested = self.last.is_none_or(|last| last.elapsed() >= PAUSE);
                 if rested || self.gather.batch.body().len() >= FULL {
                     self.send(log).await?;
@@ -198,6 +186,62 @@ impl Attempt {
                 }
             }
         }
+    }
+
+    /// Takes what came next; gives the end of the reply.
+    fn hear(&mut self, item: Item, choice: &Choice, run: &Run) -> Option<End> {
+        if let (Some(heard), false) = (&mut self.heard, matches!(item, Item::Usage(_) | Item::End(_))) {
+            match (heard.last_mut(), &item) {
+                (Some(Item::Text(all)), Item::Text(text))
+                | (Some(Item::Reasoning(all)), Item::Reasoning(text)) => all.push_str(text),
+                _ => heard.push(item.clone()),
+            }
+        }
+        match item {
+            Item::Text(text) => self.gather_text(&text, run),
+            Item::Reasoning(text) if text.len() > self.room => {
+                let limit = choice.options.limits.input;
+                let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
+                return Some(End::Failed(failure("input_too_large", message, false)));
+            }
+            Item::Reasoning(text) => {
+                self.room -= text.len();
+                self.gather.batch.reasoning(&text);
+                self.pipeline.reasoning(&text, &mut self.gather);
+                self.keep();
+            }
+            Item::Call(mut call) => {
+                self.pipeline.call(&call.function.name, &call.function.arguments, &mut self.gather);
+                if call.id.is_empty() {
+                    call.id = format!("call_{}", self.native.len() + 1);
+                }
+                self.native.push(call);
+                self.keep();
+            }
+            Item::Usage(usage) => self.usage = Some(usage),
+            Item::End(end) => return Some(end),
+        }
+        if self.gather.ended {
+            // The reply was too long. The end is made; the model is not listened to any more.
+            return Some(End::Finished(FinishReason::Length));
+        }
+        if !self.shown && self.may_be_shown(run) {
+            // It is not asked for again, whatever comes.
+            (self.shown, self.heard) = (true, None);
+        }
+        None
+    }
+
+    /// Reads a reply that has come before.
+    pub(super) fn replay(&mut self, heard: Vec<Item>, choice: &Choice, run: &Run) {
+        for item in heard {
+            self.hear(item, choice, run);
+        }
+    }
+
+    /// What has come, to be read once more.
+    pub(super) fn into_heard(self) -> Vec<Item> {
+        self.heard.unwrap_or_default()
     }
 
     fn gather_text(&mut self, text: &str, run: &Run) {
@@ -232,16 +276,15 @@ impl Attempt {
         self.has_schema
     }
 
-    /// Whether what was gathered may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
+    /// Whether what has come may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
     /// be thrown away; readers of the legacy protocol see the raw text itself, and wait for nothing unless the caller
     /// wants unusable replies asked for again.
-    fn may_go(&self, run: &Run) -> bool {
-        let begun = match self.hold {
+    fn may_be_shown(&self, run: &Run) -> bool {
+        match self.hold {
             Hold::None => self.gather.begun || (run.legacy && run.max_reasks == 0),
             Hold::UntilFinal => self.gather.answering,
             Hold::All => false,
-        };
-        !self.gather.batch.is_empty() && (self.sent || begun)
+        }
     }
 
     pub(super) fn finish(&mut self, end: &End, usage: Value) {
@@ -256,7 +299,6 @@ impl Attempt {
         if batch.is_empty() {
             return Ok(());
         }
-        self.sent = true;
         self.last = Some(Instant::now());
         self.waits = false;
         log.append(batch).await
@@ -269,10 +311,25 @@ impl Attempt {
         std::mem::replace(&mut self.gather.batch, Batch::new(next))
     }
 
-    /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired, and none of it was
-    /// delivered.
+    /// Worth of the reply, when its end has come.
+    pub(super) fn worth(&self, end: &End) -> Worth {
+        let worth = self.gather.appraisal.worth();
+        match end {
+            End::Failed(_) => Worth::Nothing,
+            // What is cut is no better than what is broken.
+            _ if end.cut() => worth.min(Worth::Text),
+            _ => worth,
+        }
+    }
+
+    /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired.
+    pub(super) fn unusable(&self) -> bool {
+        self.gather.appraisal.worth() < Worth::Usable
+    }
+
+    /// Whether it cannot be used, and none of it may have been delivered.
     pub(super) fn may_be_asked_again(&self) -> bool {
-        !self.sent && self.gather.unusable
+        !self.shown && self.unusable()
     }
 
     /// The reply and what was wrong with it, for the model to read (P-034).
@@ -306,23 +363,31 @@ impl Attempt {
     }
 
     /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
-    /// Readers are told that the model is asked again.
+    /// Readers are told that the model is asked again, where it is.
     pub(super) async fn throw_away(
         &mut self,
-        finish_reason: FinishReason,
-        reask: u32,
+        end: &End,
+        reask: Option<u32>,
         log: &mut Log,
     ) -> Result<(), Written> {
         let mut batch = Batch::new(log.next());
-        let kept = json!({
-            "raw": self.gather.raw,
-            "findings": self.gather.findings,
-            "finish_reason": finish_reason,
-        });
-        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
-        let status = json!({"state": "reasking", "reask": reask});
-        batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+        self.keep_attempt(json!({}), end, &mut batch);
+        if let Some(reask) = reask {
+            let status = json!({"state": "reasking", "reask": reask});
+            batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
+        }
         log.append(batch).await
+    }
+
+    /// Puts down what came of it, beside other fields.
+    pub(super) fn keep_attempt(&self, mut kept: Value, end: &End, batch: &mut Batch) {
+        (kept["raw"], kept["findings"]) = (json!(self.gather.raw), json!(self.gather.findings));
+        match end {
+            End::Failed(failure) => kept["error"] = json!(failure),
+            End::Finished(reason) | End::Incomplete(reason) => kept["finish_reason"] = json!(reason),
+            _ => {}
+        }
+        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
     }
 
     /// The calls that the reply waits for.
@@ -377,15 +442,11 @@ impl Sink for Gather {
     fn event(&mut self, event: Event<'_>) {
         self.begun |= event.kind() == EventKind::Contract;
         self.answering |= matches!(event, Event::FinalDelta { .. });
-        self.called |= matches!(event.extension(), Some(Extension::ToolCall(_)));
+        self.appraisal.event(&event);
         self.ended |= matches!(event, Event::Completed(_) | Event::Error(_));
         let reasked;
         let event = match event {
             Event::Completed(completed) => {
-                let metadata = &completed.metadata;
-                // Text in the place of what was asked for can be shown, but it is not that (S-054, R-70).
-                let replaced = metadata.fallback_reason.is_some() && !self.called;
-                self.unusable |= replaced || metadata.unused_reason.is_some();
                 reasked = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
                 &reasked
             }
@@ -401,7 +462,7 @@ impl Sink for Gather {
     }
 
     fn finding(&mut self, finding: Finding) {
-        self.unusable |= finding.severity == Severity::Error;
+        self.appraisal.finding(&finding);
         if let Some(findings) = &mut self.findings {
             findings.push(finding);
         }

@@ -17,9 +17,9 @@ impl Attempt {
                 code.starts_with("upstream") || matches!(&**code, "recording_not_found" | "input_too_large")
             }
             End::Finished(FinishReason::Cancelled) => false,
-            _ => self.gather.unusable,
+            _ => self.unusable(),
         };
-        failed && !self.sent
+        failed && !self.shown
     }
 
     /// Keeps what came of one who was asked in the record, and puts down that another one is asked.
@@ -32,18 +32,8 @@ impl Attempt {
     ) -> Result<(), Written> {
         let (upstream, other) = (choice.upstream.name(), next.upstream.name());
         tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
-        let mut kept = json!({
-            "upstream": upstream,
-            "raw": self.gather.raw,
-            "findings": self.gather.findings,
-        });
-        match end {
-            End::Failed(failure) => kept["error"] = json!(failure),
-            End::Finished(reason) => kept["finish_reason"] = json!(reason),
-            _ => {}
-        }
         let mut batch = Batch::new(log.next());
-        batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
+        self.keep_attempt(json!({ "upstream": upstream }), end, &mut batch);
         record::choice(&next.fields(), &mut batch);
         log.append(batch).await
     }

@@ -2,6 +2,7 @@
 //! place that waits for a model.
 
 mod attempt;
+mod best;
 mod given_up;
 mod repeats;
 mod tool_loop;
@@ -32,7 +33,8 @@ use crate::store::{Batch, Lease, MessageRow, StoreError, Written};
 use crate::telemetry::Span;
 use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
-use attempt::Attempt;
+use attempt::{Attempt, Repeat};
+use best::Best;
 use tool_loop::ToolLoop;
 
 /// Everything a run needs.
@@ -256,7 +258,7 @@ async fn read(
     let mut ask = choice.ask(run, others.len());
     // What is thrown away is kept in the record.
     let keeps = run.max_reasks > 0 || others.len() > 0;
-    let (mut reasks, mut before) = (0, None);
+    let (mut reasks, mut before, mut best) = (0, None, None::<Best>);
     let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
     let known = prompt.known;
     // One wait while the model writes: the time of grace goes on meanwhile.
@@ -278,7 +280,9 @@ async fn read(
     loop {
         let place = (log.next(), log.seq);
         let before_it = before.as_deref();
-        let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, (reasks, keeps), place);
+        let may_stand = reasks < run.max_reasks;
+        let repeat = Repeat { reasks, keeps, hears: may_stand, waits: best.is_some() };
+        let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, repeat, place);
         let mut attempt = Box::new(attempt);
         let end = match not_asked.take() {
             Some(end) => end,
@@ -286,13 +290,7 @@ async fn read(
         };
         fail::point("run");
         add_usage(usage, attempt.usage.take());
-        if attempt.has_schema() {
-            // A check may take long: those of one owner take turns, and the other tasks of this thread go on elsewhere.
-            let _turn = app.aside.turn(&run.row.owner).await;
-            aside::in_place(|| attempt.finish(&end, usage.clone()));
-        } else {
-            attempt.finish(&end, usage.clone());
-        }
+        finish(app, run, &mut attempt, &end, usage).await;
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
         if again
@@ -300,11 +298,14 @@ async fn read(
             && !run.live.cancel.is_cancelled()
         {
             reasks += 1;
-            attempt.throw_away(reason, reasks, log).await?;
+            let end = End::Finished(reason);
+            attempt.throw_away(&end, Some(reasks), log).await?;
             ask.messages.extend(attempt.complaint(&choice.options));
+            best = Best::of(*attempt, &end, best);
             continue;
         }
-        let given_up = before.is_none() && attempt.may_be_given_up(&end) && !run.live.cancel.is_cancelled();
+        let cancelled = run.live.cancel.is_cancelled() || end == End::Finished(FinishReason::Cancelled);
+        let given_up = before.is_none() && attempt.may_be_given_up(&end) && !cancelled;
         if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
             attempt.give_up(&end, choice, next, log).await?;
             choice = next;
@@ -318,8 +319,19 @@ async fn read(
             if let Some(tools) = &mut tools {
                 tools.read_as(choice);
             }
-            reasks = 0;
+            (reasks, best) = (0, None);
             continue;
+        }
+        // What came then takes over only if it is better.
+        let mut end = end;
+        if let Some(kept) = best.take().filter(|kept| !cancelled && kept.beats(&attempt, &end)) {
+            attempt.throw_away(&end, None, log).await?;
+            let place = (log.next(), log.seq);
+            let repeat = Repeat { reasks, keeps, hears: false, waits: true };
+            let read = Attempt::new(choice, state.as_ref(), &ask.dialect, before.as_deref(), repeat, place);
+            *attempt = read;
+            end = kept.replay(&mut attempt, choice, run);
+            finish(app, run, &mut attempt, &end, usage).await;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.failed(&end);
@@ -334,6 +346,17 @@ async fn read(
         before = Some(Box::new(attempt.into_pipeline()));
         // Nobody is expected to watch calls run: the time of grace begins anew.
         stop.set(Apart::new(stopped(app, run)));
+    }
+}
+
+/// Ends a reply.
+async fn finish(app: &App, run: &Run, attempt: &mut Attempt, end: &End, usage: &Value) {
+    if attempt.has_schema() {
+        // A check may take long: those of one owner take turns, and the other tasks of this thread go on elsewhere.
+        let _turn = app.aside.turn(&run.row.owner).await;
+        aside::in_place(|| attempt.finish(end, usage.clone()));
+    } else {
+        attempt.finish(end, usage.clone());
     }
 }
 

@@ -254,8 +254,11 @@ const ABOUT: &[About] = about! {
     get "/v1/models/{*name}" "getModel" "openai" [MODEL];
     post "/v1/responses" "createResponse" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
     get "/v1/responses/{id}" "getResponse" "openai" [STREAMED, QUERY];
+    delete "/v1/responses/{id}" "deleteResponse" "openai" [];
+    get "/v1/responses/{id}/input_items" "listInputItems" "openai" [QUERY];
     post "/v1/responses/{id}/cancel" "cancelResponse" "openai" [];
     post "/v1/messages" "createAnthropicMessage" "anthropic" [ASKED, SCHEMA, STREAMED, MODEL];
+    post "/v1/messages/count_tokens" "countTokens" "anthropic" [ASKED, SCHEMA, MODEL];
     post "/api/chat" "chat" "agents" [ASKED, SCHEMA, STREAMED, MODEL];
     get "/api/chat/{id}/stream" "resumeChat" "agents" [STREAMED, &["invalid_field"]];
     post "/api/chat/{id}/stop" "stopChat" "agents" [&["invalid_field"]];

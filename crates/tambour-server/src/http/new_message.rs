@@ -140,12 +140,27 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) named_model: Option<String>,
+    /// What a client of OpenAI Responses said of the response itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub(super) as_response: Option<AsResponse>,
     /// What came by the route of another protocol.
     #[serde(skip)]
     pub(super) foreign: Option<Foreign>,
     /// The same asked of others, one after the other, where nothing that can be used comes.
     #[serde(skip)]
     pub(super) others: Vec<NewMessage>,
+}
+
+/// What a client of OpenAI Responses says of the response itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AsResponse {
+    /// Whether nobody waits for it.
+    pub(super) background: bool,
+    /// Whether it is kept when it has been read.
+    pub(super) store: bool,
+    /// Id of the response that it goes on from.
+    pub(super) previous: Option<String>,
 }
 
 /// What happens while another message of the conversation runs.
@@ -201,6 +216,8 @@ pub(super) struct Foreign {
     pub(super) tool_choice: Option<Value>,
     /// Whether the message is stopped when the client has gone.
     pub(super) ends_with_client: bool,
+    /// Whether it goes on however long nobody reads it.
+    pub(super) stays: bool,
     /// Whether it says itself who is asked, in the place of the model that it names.
     pub(super) elsewhere: bool,
     /// Fields that the alias fixes, and that the object `tambour` has too.
@@ -250,7 +267,7 @@ impl NewMessage {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
         })?;
         new.conversation_id = Some(row.conversation_id.clone());
-        (new.named_model, new.stream, new.wait) = (None, false, false);
+        (new.named_model, new.as_response, new.stream, new.wait) = (None, None, false, false);
         Ok(new)
     }
 
@@ -260,9 +277,10 @@ impl NewMessage {
             let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
             return Err(closing.retry_after(5));
         }
-        if self.named_model.is_some() && self.foreign.is_none() {
-            let problem = Problem::invalid("unknown_field", "unknown field `named_model`");
-            return Err(problem.with("field", "named_model"));
+        let kept = [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
+        if let Some((name, _)) = kept.iter().find(|(_, there)| *there && self.foreign.is_none()) {
+            let problem = Problem::invalid("unknown_field", format!("unknown field `{name}`"));
+            return Err(problem.with("field", *name));
         }
         if self.wait && self.stream {
             let detail = "`stream` gives events, `wait` the record: not both";
@@ -317,7 +335,17 @@ impl NewMessage {
         };
         let prompt = Sent { system: choices[0].system.clone(), ..said };
         let legacy = self.output_protocol.as_deref() == Some(Protocol::Legacy.name());
-        let ends_with_client = self.foreign.as_ref().is_some_and(|foreign| foreign.ends_with_client);
+        let grace = self.foreign.as_ref().and_then(|foreign| match foreign {
+            Foreign { stays: true, .. } => Some(Duration::MAX),
+            Foreign { ends_with_client: true, .. } => Some(Duration::ZERO),
+            _ => None,
+        });
+        let says_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
+        if self.wait && !says_hold && (self.max_reasks.is_some_and(|reasks| reasks > 0) || choices.len() > 1)
+        {
+            // Nobody sees anything before the end: all of it can be asked for again.
+            choices.iter_mut().for_each(|choice| choice.options.hold = Hold::All);
+        }
         Ok(Asked {
             caller: caller.clone(),
             request_id,
@@ -331,7 +359,7 @@ impl NewMessage {
             request: json!(self).to_string(),
             repeat,
             read: self.stream || self.wait,
-            grace: ends_with_client.then_some(Duration::ZERO),
+            grace,
             timed,
             instead: None,
         })

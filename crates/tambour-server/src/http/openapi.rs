@@ -178,6 +178,18 @@ fn described(operation: &Operation) -> Value {
             ];
             for (name, kind, about) in about {
                 parameters.push(
+                    json!({"name": name, "in": "query", "description": about, "schema": {"type": kind}}),
+                );
+            }
+        }
+        "/v1/responses/{id}/input_items" => {
+            let about = [
+                ("limit", "integer", "items, 1 to 100; 20 if absent"),
+                ("order", "string", "`desc`, the newest first, or `asc`"),
+                ("after", "string", "id of the item before the page"),
+            ];
+            for (name, kind, about) in about {
+                parameters.push(
                     json!({"name": name, "in": "query", "schema": {"type": kind}, "description": about}),
                 );
             }
@@ -203,7 +215,9 @@ fn described(operation: &Operation) -> Value {
                 "application/json": {"schema": reference("Record")},
             }});
         }
-        "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/responses/{id}" => {
+        "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/responses/{id}"
+            if operation.method != "delete" =>
+        {
             let events = json!({"schema": {"type": "string", "description": "with `stream`, the events of the protocol"}});
             described["responses"]["200"]["content"]["text/event-stream"] = events;
         }

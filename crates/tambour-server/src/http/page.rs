@@ -81,7 +81,8 @@ fn fault(said: &str) -> Problem {
     }
     match said.split_once(": ") {
         Some((field, what)) if !field.contains(' ') => {
-            let what = if what.contains("digit") { "takes a whole number" } else { what };
+            let number = ["digit", "too large", "too small"].iter().any(|word| what.contains(word));
+            let what = if number { "takes a whole number from 0 to 4294967295" } else { what };
             Problem::invalid("invalid_field", format!("`{field}`: {what}")).with("field", field)
         }
         _ => Problem::invalid("invalid_field", said),

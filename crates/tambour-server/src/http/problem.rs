@@ -133,8 +133,9 @@ where
 
 /// What the reader of JSON says, in words of JSON instead of its own, and without fields that are not for clients.
 fn plain(said: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
+    const WORDS: [(&str, &str); 9] = [
         (", `named_model`", ""),
+        (", `as_response`", ""),
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number"),
         ("expected u32", "expected a whole number"),

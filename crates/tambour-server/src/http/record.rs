@@ -12,6 +12,7 @@ use super::messages::owned;
 use super::problem::Problem;
 use crate::app::App;
 use crate::history::Sent;
+use crate::live::Live;
 use crate::record::{Timings, fold};
 use crate::store::{MessageRow, StoreError};
 
@@ -32,36 +33,68 @@ pub(super) async fn remove(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     owned(&app, &caller, &id).await?;
-    let work = app.clone();
-    app.undisturbed(async move {
-        work.end_all(|row| row.id == id).await?;
-        work.claims.forget(Some(&id));
-        work.store.delete_messages(&[id]).await?;
-        work.deleted.notify_one();
-        Ok(StatusCode::NO_CONTENT)
-    })
-    .await
+    delete(&app, id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-/// The record of a message.
-pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
-    let (status, mut record) = match &row.outcome {
+/// Deletes a message with its log; if it runs, it is cancelled first.
+pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
+    let work = app.clone();
+    app.undisturbed(async move { now_deleted(&work, id).await }).await
+}
+
+/// Deletes a message that is not kept, as soon as it has ended and nobody reads it any more.
+pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<Live>) {
+    let work = app.clone();
+    app.runs.spawn(async move {
+        live.ended().await;
+        live.unread().await;
+        if let Err(problem) = now_deleted(&work, live.id.clone()).await {
+            tracing::error!(
+                message_id = live.id,
+                ?problem,
+                "a message that is not to be kept could not be deleted"
+            );
+        }
+    });
+}
+
+async fn now_deleted(app: &App, id: String) -> Result<(), Problem> {
+    app.end_all(|row| row.id == id).await?;
+    app.claims.forget(Some(&id));
+    app.store.delete_messages(&[id]).await?;
+    app.deleted.notify_one();
+    Ok(())
+}
+
+/// How a message ended, and what is kept of it; its prompt names earlier messages.
+pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value), StoreError> {
+    Ok(match &row.outcome {
         Some(outcome) => {
             let mut record: Value = serde_json::from_str(&outcome.summary).unwrap_or_default();
             let details = outcome.details.as_deref().map(serde_json::from_str::<Value>);
             if let (Value::Object(record), Some(Ok(Value::Object(details)))) = (&mut record, details) {
                 record.extend(details);
             }
-            (row.status.as_str(), record)
+            (row.status.clone(), record)
         }
         // The end may be on the log already: a client that has seen it is told the same here.
-        None => fold(&*app.store, &row.id).await?.into_record(Timings::default(), &row.request, &app.own()),
-    };
+        None => {
+            let fold = fold(&*app.store, &row.id).await?;
+            let (status, record) = fold.into_record(Timings::default(), &row.request, &app.own());
+            (status.to_owned(), record)
+        }
+    })
+}
+
+/// The record of a message.
+pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
+    let (status, mut record) = stored(app, row).await?;
     if let Some(sent) = record.get_mut("prompt") {
         let kept: Sent = serde_json::from_value(sent.take()).unwrap_or_default();
         *sent = json!(kept.messages(app).await?);
     }
-    Ok(joined(row, status, record))
+    Ok(joined(row, &status, record))
 }
 
 /// The row's own fields, then those of the record.

@@ -151,8 +151,11 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/v1/models/{*name}" "OpenAI: one model" None, "200" Json("Object"), models::show;
     post "/v1/responses" "OpenAI Responses" Some("Object"), "200" Json("Object"), responses::create;
     get "/v1/responses/{id}" "OpenAI: a response, or its events from a number on" None, "200" Json("Object"), responses::show;
+    delete "/v1/responses/{id}" "OpenAI: delete a response" None, "200" Json("Object"), responses::remove;
+    get "/v1/responses/{id}/input_items" "OpenAI: what the model was told for a response" None, "200" Json("Object"), responses::input_items;
     post "/v1/responses/{id}/cancel" "OpenAI: stop a response" None, "200" Json("Object"), responses::cancel;
     post "/v1/messages" "Anthropic Messages" Some("Object"), "200" Json("Object"), anthropic::create;
+    post "/v1/messages/count_tokens" "Anthropic: how many tokens a request has, estimated" Some("Object"), "200" Json("Object"), anthropic::count;
     post "/api/chat" "Vercel AI SDK: a UI message stream" Some("Object"), "200" Events, ai_sdk::chat;
     get "/api/chat/{id}/stream" "Vercel AI SDK: the stream of the message that runs" None, "200" Events, ai_sdk::again;
     post "/api/chat/{id}/stop" "Vercel AI SDK: stop the message that runs" None, "200" Json("Object"), ai_sdk::stop;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::keys::Caller;
-use super::page;
+use super::page::{self, Params};
 use super::problem::{Problem, body};
 use crate::app::App;
 use crate::dialogues::hash;
@@ -226,7 +226,7 @@ macro_rules! handlers {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(id): Path<String>,
-            Query(query): Query<page::Query>,
+            Params(query): Params<page::Query>,
         ) -> Result<Json<Value>, Problem> {
             list(&app, &caller.owner, DocumentKind::$kind, &id, &query).await
         }
@@ -235,7 +235,7 @@ macro_rules! handlers {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(id): Path<String>,
-            Query(pair): Query<Pair>,
+            Params(pair): Params<Pair>,
         ) -> Result<Json<Value>, Problem> {
             compare(&app, &caller.owner, DocumentKind::$kind, &id, &pair).await
         }

@@ -251,7 +251,8 @@ impl Fold {
             Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
             _ => "",
         };
-        let cut = !matches!(reason, "stop" | "tool_calls");
+        let truncated = self.end.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
+        let cut = truncated || !matches!(reason, "stop" | "tool_calls");
         // Calls that the model was not told of are nothing to go on with.
         let untold = again.looping && !self.calls.is_empty();
         let reply = if untold { None } else { again.reply(self.last(), &self.calls, cut) };

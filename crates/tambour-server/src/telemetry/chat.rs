@@ -72,7 +72,7 @@ impl ChatSpan {
                     }
                 }
                 Item::Usage(usage) => self.usage = Some(usage.clone()),
-                Item::End(End::Finished(reason)) => self.finish = Some(*reason),
+                Item::End(End::Finished(reason) | End::Incomplete(reason)) => self.finish = Some(*reason),
                 // Told by `failed`.
                 Item::End(_) => {}
             }

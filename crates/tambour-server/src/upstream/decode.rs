@@ -129,8 +129,11 @@ impl Progress {
             (None, true) => End::stop(),
             (None, false) => End::Unknown,
         };
-        // A reply with a hole in it is not whole, whatever the service says: nothing of it may act.
-        if self.lost && !end.cut() { End::Unknown } else { end }
+        match end {
+            // It ended as the service says, and is not whole: nothing of it may act.
+            End::Finished(reason) if self.lost => End::Incomplete(reason),
+            end => end,
+        }
     }
 }
 

@@ -253,5 +253,5 @@ impl Reply {
 
 /// A failure with its stable code.
 pub(crate) fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
-    Failure { code: code.into(), message: message.into(), retryable }
+    Failure::new(code, message, retryable)
 }

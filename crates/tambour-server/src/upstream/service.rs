@@ -8,7 +8,7 @@ use axum::http::{self, HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::Value;
-use tambour::event::Failure;
+use tambour::event::{Failure, Refusal};
 use tokio::time::Instant;
 
 use super::client::{Client, Failed};
@@ -123,7 +123,8 @@ impl Service {
 /// The failure behind an error status. The service's own words are kept, shortened and without secrets.
 async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
     let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
-    let said = serde_json::from_slice::<Value>(&body).ok().and_then(|body| error_text(&body));
+    let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let said = error_text(&body);
     let (code, retryable) = match status.as_u16() {
         401 | 403 => ("upstream_unauthorized", false),
         429 => ("upstream_rate_limited", true),
@@ -131,7 +132,11 @@ async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
         _ => ("upstream_refused", false),
     };
     let said = said.map_or_else(String::new, |said| format!(": {said}"));
-    failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable)
+    let mut failure = failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
+    if code == "upstream_refused" && status.is_client_error() {
+        failure.upstream = Some(Box::new(Refusal { status: status.as_u16(), code: error_code(&body) }));
+    }
+    failure
 }
 
 /// At most 16 KiB of an error body, and what the chunk has that goes over it.
@@ -152,4 +157,14 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
     let error = body.get("error")?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
     Some(redacted(text))
+}
+
+/// The word for the error in such a body, such as `context_length_exceeded`; nothing that may be a secret.
+fn error_code(body: &Value) -> Option<String> {
+    let body = body.get(0).unwrap_or(body);
+    let error = body.get("error")?;
+    let word = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let fits = (1..=64).contains(&word.len()) && word.chars().all(plain) && redacted(word) == word;
+    fits.then(|| word.to_owned())
 }

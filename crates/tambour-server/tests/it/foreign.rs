@@ -516,3 +516,140 @@ async fn a_run_of_ag_ui_reads_calls_in_text_and_says_what_was_cut() {
     // X-014
     assert_eq!(events.last().unwrap()["result"], json!({"truncated": true, "finish_reason": "length"}));
 }
+
+#[tokio::test]
+async fn what_a_service_finds_wrong_with_a_request_stays_the_clients_error() {
+    let said = |code: &str| json!({"error": {"message": "too long, sk-secret12345", "type": "invalid_request_error", "code": code}});
+    for (status, body, given, code) in [
+        (400, said("context_length_exceeded").to_string(), 400, "context_length_exceeded"),
+        (404, said("model_not_found").to_string(), 404, "model_not_found"),
+        (413, "<html>413 Request Entity Too Large</html>".to_owned(), 413, "upstream_refused"),
+        (
+            422,
+            json!({"error": {"message": "no", "type": "invalid_request_error"}}).to_string(),
+            422,
+            "invalid_request_error",
+        ),
+        // Nothing that may be a key is a word for an error.
+        (400, said("sk-secret1234567890").to_string(), 400, "upstream_refused"),
+        // The key and the account are the operator's.
+        (401, said("invalid_api_key").to_string(), 502, "upstream_unauthorized"),
+        (402, said("insufficient_quota").to_string(), 502, "insufficient_quota"),
+        (307, String::new(), 502, "upstream_refused"),
+    ] {
+        let script = vec![Step::Head(status, vec![]), Step::Send(body.into_bytes()), Step::End];
+        let mock = Mock::start(vec![script]).await;
+        let server = Tambour::with(&mock).await;
+        let answers = [
+            server.post("/v1/chat/completions", &ask(&json!({}))).await,
+            server.post("/v1/responses", &json!({"model": "openai/m", "input": "x"})).await,
+        ];
+        for answer in answers {
+            assert_eq!(
+                (answer.status, &answer.json["error"]["code"]),
+                (given, &json!(code)),
+                "{}",
+                answer.text
+            );
+            assert!(!answer.text.contains("secret"), "{}", answer.text);
+            assert_eq!(answer.headers["x-should-retry"], "false");
+            let kind = if given < 500 {
+                "invalid_request_error"
+            } else {
+                answer.json["error"]["type"].as_str().unwrap()
+            };
+            assert_eq!(answer.json["error"]["type"], kind);
+        }
+        let message =
+            json!({"model": "openai/m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]});
+        let answer = server.post("/v1/messages", &message).await;
+        let kind = match given {
+            404 => "not_found_error",
+            413 => "request_too_large",
+            400 | 422 => "invalid_request_error",
+            _ => answer.json["error"]["type"].as_str().unwrap(),
+        };
+        assert_eq!((answer.status, &answer.json["error"]["type"]), (given, &json!(kind)), "{}", answer.text);
+        // Our own stream says it too.
+        let events = server.stream(&json!({"text": "x"})).await.whole().await;
+        let told = &events.last().unwrap().data;
+        assert_eq!(
+            told["upstream"]["status"].as_u64(),
+            (status / 100 == 4 && status != 401).then_some(status.into())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_broken_frame_does_not_change_why_a_reply_ended() {
+    let broken = || Step::Send(b"data: {\"choices\": [{\"delta\": {\"content\": \" and\n\n".to_vec());
+    for (end, reason) in [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter")] {
+        let script: Vec<Step> =
+            [delta("Two"), broken(), delta(" two")].into_iter().chain(finish(end)).collect();
+        let mock = Mock::start(vec![script]).await;
+        let server = Tambour::with(&mock).await;
+        for stream in [false, true] {
+            let answer = server.post("/v1/chat/completions", &ask(&json!({"stream": stream}))).await;
+            assert!(answer.text.contains(&format!("\"finish_reason\":\"{reason}\"")), "{}", answer.text);
+        }
+        let events = server.stream(&json!({"text": "x", "dialect": "plain"})).await.whole().await;
+        let completed = &events.last().unwrap().data;
+        assert_eq!(completed["finish_reason"], reason);
+        // X-014: it is not whole all the same.
+        assert_eq!(completed["metadata"]["truncated"], true, "{completed}");
+    }
+    // Nothing of it acts.
+    let mut script = calling("I add.");
+    script.insert(1, broken());
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::with(&mock).await;
+    let tools = json!([{"type": "function", "function": function()}]);
+    let answer = server.post("/v1/chat/completions", &ask(&json!({"tools": tools}))).await;
+    assert_eq!(answer.json["choices"][0]["message"].get("tool_calls"), None, "{}", answer.text); // R-68
+    assert_eq!(answer.json["choices"][0]["finish_reason"], "stop", "{}", answer.text);
+}
+
+#[tokio::test]
+async fn tokens_of_a_request_of_anthropic_are_estimated() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let count = async |more: Value| {
+        let mut body = json!({"model": "openai/m", "messages": [{"role": "user", "content": "2 + 2?"}]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = server.post("/v1/messages/count_tokens", &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json["input_tokens"].as_u64().unwrap()
+    };
+    let bare = count(json!({})).await;
+    assert!((4..=12).contains(&bare), "{bare}");
+    let system = count(json!({"system": "Be brief. ".repeat(100)})).await;
+    assert!((bare + 200..bare + 300).contains(&system), "{system}");
+    let tools = count(json!({"tools": [{"name": "add", "input_schema": function()["parameters"]}]})).await;
+    assert!(tools > bare + 10, "{tools}");
+    let image = json!([{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aaaa"}}]}]);
+    assert!(count(json!({"messages": image})).await > 1000);
+    // What a message could not be is refused in the same words, and no model is asked.
+    let wrong = server.post("/v1/messages/count_tokens", &json!({"model": "none", "messages": []})).await;
+    assert_eq!(
+        (wrong.status, &wrong.json["error"]["type"]),
+        (404, &json!("not_found_error")),
+        "{}",
+        wrong.text
+    );
+    assert_eq!(mock.calls().begun, 0);
+    assert_eq!(server.get("/api/v1/conversations").await.json["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_that_only_calls_has_no_reasoning() {
+    let mock = Mock::start(vec![calling("")]).await;
+    let server = Tambour::with(&mock).await;
+    let body = json!({
+        "threadId": "t", "runId": "r", "state": {}, "context": [], "forwardedProps": {},
+        "tools": [{"name": "add", "description": "Adds.", "parameters": function()["parameters"]}],
+        "messages": [{"id": "1", "role": "user", "content": "x"}],
+    });
+    let events = chunks(&server.post("/ag-ui", &body).await);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]);
+}

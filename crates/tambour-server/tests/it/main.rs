@@ -48,6 +48,7 @@ mod promises;
 mod quotas;
 mod readme;
 mod reask;
+mod responses;
 mod runs;
 mod schemas;
 mod scripts;

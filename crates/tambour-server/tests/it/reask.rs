@@ -269,3 +269,148 @@ async fn an_unreadable_answer_of_a_round_is_asked_for_again_once() {
         (&json!(0.2), &json!(50))
     );
 }
+
+/// A reply in pieces of a few bytes, all at once or with so many milliseconds between them.
+fn paced(text: &str, pause: u64) -> Vec<Step> {
+    let chars: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> =
+        chars.chunks(chars.len().div_ceil(12)).map(|piece| piece.iter().collect()).collect();
+    let step = |piece: &String| match (delta(piece), pause) {
+        (step, 0) => step,
+        (step, pause) => Step::Tick(pause, Box::new(step)),
+    };
+    pieces.iter().map(step).chain(finish("stop")).collect()
+}
+
+#[tokio::test]
+async fn whether_a_reply_is_asked_for_again_does_not_depend_on_its_pace() {
+    let thought = "<thinking><phase id=\"1\"><title>T</title>seen</phase></thinking><final></final>";
+    let prose = "It is 4, I think, and I am quite sure of it.";
+    let broken = "<thinking><phase id=\"1\"><title>T</title>seen</phase></thinking><final>It is 4";
+    for text in [thought, prose, broken, MARKER, " \n"] {
+        for hold in ["none", "until_final", "all"] {
+            for protocol in ["jsonseq_v1", "legacy"] {
+                let mut seen = Vec::new();
+                for pause in [0, 3, 20] {
+                    let mock = Mock::start(vec![paced(text, pause), reply(GOOD, 9)]).await;
+                    let server = Tambour::with(&mock).await;
+                    let contract = json!({"options": {"hold": hold}});
+                    let more = json!({"max_reasks": 1, "contract": contract, "output_protocol": protocol});
+                    let events = server.stream(&ask(&more)).await.whole().await;
+                    let record = server.ended(&message(&events)).await;
+                    seen.push((mock.calls().begun, record["answer"].clone(), metadata(&events)));
+                }
+                // R-66: what `hold` lets out decides, whatever comes when.
+                let same = seen.windows(2).all(|two| two[0] == two[1]);
+                assert!(same, "{text} {hold} {protocol}: {seen:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_wants_no_stream_has_all_of_it_asked_for_again() {
+    let empty = "<thinking><phase id=\"1\"><title>T</title>seen</phase></thinking><final></final>";
+    for pause in [0, 20] {
+        let mock = Mock::start(vec![paced(empty, pause), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        let mut body = ask(&json!({"max_reasks": 1, "wait": true}));
+        let record = server.post("/api/v1/messages", &body).await.json;
+        assert_eq!((mock.calls().begun, &record["answer"]), (2, &json!("The answer is 4."))); // R-66
+        // Unless it says what is held.
+        body["contract"] = json!({"options": {"hold": "none"}});
+        let mock = Mock::start(vec![paced(empty, pause), reply(GOOD, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        server.post("/api/v1/messages", &body).await;
+        assert_eq!(mock.calls().begun, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_for_again_takes_over_only_if_it_is_better() {
+    let plan = crate::tool_kit::answer("The answer is 4.");
+    let prose = "It is 4, I think.";
+    let invalid = r#"{"thought":"t","response_mode":"NO_MODE","direct_response":null,"tool_calls":[]}"#;
+    let apology = "抱歉，我的响应格式有问题，请重新尝试您的请求。";
+    for hold in ["none", "all"] {
+        for (replies, calls, answer, reason) in [
+            // Usable beats broken.
+            (vec![prose, &plan], 2, "The answer is 4.", None),
+            // Text beats the apology, in whatever order.
+            (vec![prose, MARKER], 2, prose, Some("plan_missing")),
+            (vec![prose, ""], 2, prose, Some("plan_missing")),
+            (vec![prose, invalid], 2, prose, Some("plan_missing")),
+            (vec![MARKER, prose], 2, prose, Some("plan_missing")),
+            // What is no better changes nothing.
+            (vec![prose, "It may be 5."], 2, prose, Some("plan_missing")),
+            (vec![MARKER, invalid], 2, apology, Some("plan_invalid")),
+            // The best of all that came.
+            (vec![MARKER, prose, MARKER], 3, prose, Some("plan_missing")),
+            (vec![prose, MARKER, &plan], 3, "The answer is 4.", None),
+        ] {
+            let mock = Mock::start(replies.iter().map(|text| reply(text, 3)).collect()).await;
+            let server = Tambour::with(&mock).await;
+            let contract = json!({"options": {"hold": hold}});
+            let more = json!({"dialect": "aiplan", "max_reasks": calls - 1, "contract": contract, "extensions": true});
+            let events = server.stream(&ask(&more)).await.whole().await;
+            let place = format!("{hold}: {replies:?}");
+            assert_eq!(text(&events, "final_delta"), answer, "{place}"); // X-009, R-66
+            let metadata = metadata(&events);
+            let because = metadata["unused_reason"].as_str().or(metadata["fallback_reason"].as_str());
+            assert_eq!(because, reason, "{place}");
+            assert_eq!((mock.calls().begun, &metadata["reasks"]), (calls, &json!(calls - 1)), "{place}");
+            assert_eq!(names(&events).iter().filter(|name| **name == "plan").count(), 1, "{place}");
+            let record = server.ended(&message(&events)).await;
+            assert_eq!(record["answer"], answer, "{place}");
+            // All that came is in the record (P-034): the reply, and what was thrown away.
+            let kept: Vec<&str> =
+                record["attempts"].as_array().unwrap().iter().filter_map(|one| one["raw"].as_str()).collect();
+            assert!(replies.iter().all(|text| kept.contains(text) || record["reply"] == **text), "{record}");
+            // The log is a stream without a fault, and the same for who reads it later.
+            let again = server.follow(&message(&events), &[]).await.whole().await;
+            assert_eq!(text(&again, "final_delta"), answer, "{place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_does_not_take_the_place_of_text() {
+    let refusal = vec![Step::Head(400, vec![]), Step::End];
+    let mock = Mock::start(vec![reply("It is 4.", 3), refusal]).await;
+    let server = Tambour::with(&mock).await;
+    let events = server.stream(&ask(&json!({"max_reasks": 1}))).await.whole().await;
+    assert_eq!((text(&events, "final_delta"), mock.calls().begun), ("It is 4.".to_owned(), 2)); // X-009
+    let record = server.ended(&message(&events)).await;
+    assert_eq!(record["attempts"][1]["error"]["code"], "upstream_refused"); // P-034
+}
+
+#[tokio::test]
+async fn a_repeated_example_is_no_answer() {
+    for dialect in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"] {
+        let entry = tambour::dialect::entry(dialect).unwrap();
+        let example = (entry.prompt.unwrap())(&tambour::Options::default()).example.into_owned();
+        for (second, reasks) in [(Some("It is 4, I think."), 1), (None, 0)] {
+            let replies = [Some(example.as_str()), second].into_iter().flatten();
+            let mock = Mock::start(replies.map(|text| reply(text, 9)).collect()).await;
+            let server = Tambour::with(&mock).await;
+            let more = json!({"dialect": dialect, "instructions": true, "max_reasks": reasks, "contract": {"options": {"hold": "all"}}});
+            let events = server.stream(&ask(&more)).await.whole().await;
+            let shown = text(&events, "final_delta");
+            match second {
+                Some(second) => assert_eq!(shown, second, "{dialect}"), // X-011, X-009
+                None => {
+                    assert_eq!(metadata(&events)["fallback_reason"], "example_echo", "{dialect}"); // X-011
+                    assert!(shown.starts_with("抱歉"), "{dialect}: {shown}"); // R-07
+                }
+            }
+            // What the next message of the conversation tells the model is not the example either.
+            let id = server.ended(&message(&events)).await["conversation_id"].clone();
+            let next = json!({"text": "y", "conversation_id": id, "dialect": "plain", "wait": true});
+            server.post("/api/v1/messages", &next).await;
+            let asked = mock.asked().last().unwrap().body["messages"].to_string();
+            let words: String = example.chars().filter(|c| c.is_alphanumeric()).skip(60).take(24).collect();
+            let asked: String = asked.chars().filter(|c| c.is_alphanumeric()).collect();
+            assert!(!asked.contains(&words), "{dialect}: {asked}"); // R-73
+        }
+    }
+}

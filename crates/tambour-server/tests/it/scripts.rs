@@ -59,6 +59,23 @@ async fn scripts_have_versions() {
         let answer = server.call(method, &format!("{place}/{path}"), sent.as_deref()).await;
         assert_eq!((answer.status, answer.problem()), (404, "not_found"), "{path}");
     }
+    // A query is refused by the field that is wrong, as a body is.
+    for (path, field, code) in [
+        ("diff?from=-1", "from", "invalid_field"),
+        ("diff?from=1&to=x", "to", "invalid_field"),
+        ("diff?to=99999999999", "to", "invalid_field"),
+        ("diff?form=1", "form", "unknown_field"),
+        ("versions?limit=-1", "limit", "invalid_field"),
+    ] {
+        let answer = server.get(&format!("{place}/{path}")).await;
+        assert_eq!(
+            (answer.status, answer.problem(), &answer.json["field"]),
+            (422, code, &json!(field)),
+            "{path}"
+        );
+        let detail = answer.json["detail"].as_str().unwrap();
+        assert!(code == "unknown_field" || detail.contains("a whole number"), "{detail}");
+    }
     let all = server.get("/api/v1/scripts").await.json;
     assert_eq!((&all["data"][0]["name"], &all["data"][0]["latest"]), (&json!("first"), &json!(2)));
     assert_eq!(server.call("delete", &place, None).await.status, 204);

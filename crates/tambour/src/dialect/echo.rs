@@ -1,166 +1,339 @@
-//! Replies that repeat an example of the instructions, as small models do.
+//! Replies that repeat an example of the instructions, as small models do: they are no answer.
+//!
+//! Text of the answer, and what the reply wants done, wait as long as the answer is the beginning of an example, which few words
+//! decide; a reply that goes on to its end like that counts as an empty one, under the reason `example_echo`.
+
+mod example;
 
 use std::sync::Arc;
 
+use self::example::{Example, Words};
 use super::{Action, Dialect, Ending, Intent, Output, Prompt, Written};
-use crate::event::Event;
+use crate::event::{AsideKind, Event};
 use crate::finding::{Report, Rule};
 use crate::options::{Language, Options, Texts};
 use crate::span::Place;
 
-/// The reader that `reader` makes, watched for what `options.examples` say when they are read by the same; and for what
+/// The word for a reply that repeats an example.
+const REASON: &str = "example_echo";
+
+type Make = fn(&Arc<Options>) -> Box<dyn Dialect>;
+
+/// The reader that `make` makes, watched for what `options.examples` say when they are read by the same; and for what
 /// the examples of the dialect's own instructions say, in each language, if they were given.
 pub(super) fn watch(
     options: &Arc<Options>,
     rule: &'static Rule,
     prompt: fn(&Options) -> Prompt,
-    reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
+    make: Make,
 ) -> Box<dyn Dialect> {
-    let inner = reader(options);
+    watched(options, rule, prompt, make, true)
+}
+
+/// The same where a repeated example is told and no more: it may be the value that was asked for.
+pub(super) fn tell(
+    options: &Arc<Options>,
+    rule: &'static Rule,
+    prompt: fn(&Options) -> Prompt,
+    make: Make,
+) -> Box<dyn Dialect> {
+    watched(options, rule, prompt, make, false)
+}
+
+fn watched(
+    options: &Arc<Options>,
+    rule: &'static Rule,
+    prompt: fn(&Options) -> Prompt,
+    make: Make,
+    refuses: bool,
+) -> Box<dyn Dialect> {
+    let inner = make(options);
     let languages: &[Language] = if options.own_examples { &[Language::Zh, Language::En] } else { &[] };
     let own = languages.iter().map(|language| {
         let options = Options { texts: Texts::of(*language), ..Options::clone(options) };
         prompt(&options).example.into_owned()
     });
     let given = options.examples.iter().cloned();
-    let examples = given.chain(own).map(|example| Example::new(&texts(&example, options, reader)));
-    let examples: Vec<Example> = examples.filter(|example| !example.text.is_empty()).collect();
-    if examples.is_empty() { inner } else { Box::new(Echo { inner, rule, examples }) }
-}
-
-/// Texts and queries of an example, one after the other.
-fn texts(example: &str, options: &Arc<Options>, reader: fn(&Arc<Options>) -> Box<dyn Dialect>) -> String {
-    #[derive(Default)]
-    struct Texts(String);
-    impl Output for Texts {
-        fn intent(&mut self, intent: Intent<'_>) {
-            each_text(&intent, &mut |text| self.0.push_str(text));
-        }
-        fn queries(&mut self, written: Written<'_>, _: Place, _: usize) -> Option<usize> {
-            each_query(written, &mut |text| self.0.push_str(text));
-            None
-        }
-        fn act(&mut self, _: Action) {}
-        fn report(&mut self, _: Report) {}
-        fn fall_back(&mut self, _: &'static str) {}
-        fn fail(&mut self, _: &'static str, _: &str) {}
+    let words = given.chain(own).map(|example| words_of(&example, options, make));
+    let examples: Vec<Example> = words.filter_map(|words| Example::new(&words, &options.texts)).collect();
+    if examples.is_empty() {
+        return inner;
     }
-    let mut texts = Texts::default();
-    let mut reader = reader(options);
-    reader.text(example, &mut texts);
-    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut texts);
-    texts.0
+    let suspense = Suspense { refuses, examples, most: options.limits.hold, ..Suspense::default() };
+    Box::new(Echo { inner, make, options: Arc::clone(options), rule, suspense, end: None })
 }
 
-/// An example, and how far the reply is the same.
-struct Example {
-    /// Without white space.
-    text: String,
-    at: usize,
-    same: bool,
-}
-
-impl Example {
-    fn new(text: &str) -> Example {
-        Example { text: text.chars().filter(|c| !c.is_whitespace()).collect(), at: 0, same: true }
+impl Output for Words {
+    fn intent(&mut self, intent: Intent<'_>) {
+        Words::intent(self, &intent);
     }
-
-    fn see(&mut self, text: &str) {
-        for c in text.chars().filter(|c| self.same && !c.is_whitespace()) {
-            if self.text[self.at..].starts_with(c) {
-                self.at += c.len_utf8();
-            } else {
-                self.same = false;
-                // Nobody looks at it any more, and a reply is long.
-                (self.text, self.at) = (String::new(), 0);
-                return;
-            }
-        }
+    fn queries(&mut self, written: Written<'_>, _: Place, _: usize) -> Option<usize> {
+        Words::queries(self, written);
+        None
     }
+    fn act(&mut self, action: Action) {
+        Words::act(self, &action);
+    }
+    fn report(&mut self, _: Report) {}
+    fn fall_back(&mut self, _: &'static str) {}
+    fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
-/// A reader whose texts are compared with those of examples.
+/// What an example says.
+fn words_of(example: &str, options: &Arc<Options>, make: Make) -> Words {
+    let mut words = Words::default();
+    let mut reader = make(options);
+    reader.text(example, &mut words);
+    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut words);
+    words
+}
+
+/// A reader whose replies are compared with examples.
 struct Echo {
     inner: Box<dyn Dialect>,
+    make: Make,
+    options: Arc<Options>,
     rule: &'static Rule,
-    examples: Vec<Example>,
+    suspense: Suspense,
+    /// The end of a reply that counts as none.
+    end: Option<Place>,
 }
 
-/// Hands on what a reader says, with a look at its texts.
+/// What waits as long as the reply may repeat an example.
+#[derive(Default)]
+struct Suspense {
+    /// Whether a reply that does is no answer.
+    refuses: bool,
+    examples: Vec<Example>,
+    waiting: Vec<Held>,
+    /// Bytes of text that wait, and how many may.
+    bytes: usize,
+    most: usize,
+    /// Whether queries have gone on.
+    queried: bool,
+}
+
+/// What a reader has said.
+enum Held {
+    Text(Kind, String),
+    Intent(Intent<'static>),
+    Act(Action),
+    Report(Report),
+    FallBack(&'static str),
+    Fail(&'static str, String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Phase,
+    Answer,
+    Draft,
+    Aside(AsideKind),
+}
+
+impl Held {
+    fn of(intent: Intent<'_>) -> Held {
+        let text = |kind, text: &str| Held::Text(kind, text.to_owned());
+        Held::Intent(match intent {
+            Intent::PhaseText(said) => return text(Kind::Phase, said),
+            Intent::FinalText(said) => return text(Kind::Answer, said),
+            Intent::Draft(said) => return text(Kind::Draft, said),
+            Intent::Aside { kind, text: said } => return text(Kind::Aside(kind), said),
+            Intent::SkipThinking => Intent::SkipThinking,
+            Intent::Summary(text) => Intent::Summary(text.into_owned().into()),
+            Intent::ThinkingStart => Intent::ThinkingStart,
+            Intent::Phase(title, place) => Intent::Phase(title.into_owned().into(), place),
+            Intent::ThinkingEnd => Intent::ThinkingEnd,
+            Intent::Queries(queries) => Intent::Queries(queries),
+        })
+    }
+
+    fn say(self, out: &mut dyn Output) {
+        match self {
+            Held::Text(kind, text) => out.intent(match kind {
+                Kind::Phase => Intent::PhaseText(&text),
+                Kind::Answer => Intent::FinalText(&text),
+                Kind::Draft => Intent::Draft(&text),
+                Kind::Aside(kind) => Intent::Aside { kind, text: &text },
+            }),
+            Held::Intent(intent) => out.intent(intent),
+            Held::Act(action) => out.act(action),
+            Held::Report(report) => out.report(report),
+            Held::FallBack(reason) => out.fall_back(reason),
+            Held::Fail(code, message) => out.fail(code, &message),
+        }
+    }
+}
+
+impl Suspense {
+    /// Whether the reply may still be no answer.
+    fn lasts(&self) -> bool {
+        self.refuses && self.examples.iter().any(Example::may_be_repeated)
+    }
+
+    /// Keeps what was said until it is known what the reply is, in the order in which it was said.
+    fn keep(&mut self, held: Held, out: &mut dyn Output) {
+        match (self.waiting.last_mut(), held) {
+            (Some(Held::Text(before, all)), Held::Text(kind, text)) if *before == kind => {
+                self.bytes += text.len();
+                all.push_str(&text);
+            }
+            (_, held) => {
+                if let Held::Text(_, text) = &held {
+                    self.bytes += text.len();
+                }
+                self.waiting.push(held);
+            }
+        }
+        if self.bytes > self.most {
+            self.examples.iter_mut().for_each(Example::give_up);
+        }
+        if !self.lasts() {
+            self.go_on(out);
+        }
+    }
+
+    /// Says what has waited.
+    fn go_on(&mut self, out: &mut dyn Output) {
+        self.bytes = 0;
+        for held in std::mem::take(&mut self.waiting) {
+            held.say(out);
+        }
+    }
+
+    /// Leaves out the answer that has waited and all that it wants done, and says the rest: its thoughts, and what was wrong.
+    fn refuse(&mut self, out: &mut dyn Output) {
+        self.bytes = 0;
+        for held in std::mem::take(&mut self.waiting) {
+            match held {
+                Held::Text(Kind::Answer, _) | Held::Act(_) | Held::FallBack(_) | Held::Fail(..) => {}
+                Held::Intent(Intent::Queries(_)) => self.queried = true,
+                held => held.say(out),
+            }
+        }
+        if std::mem::take(&mut self.queried) {
+            out.intent(Intent::Queries(Vec::new()));
+        }
+    }
+}
+
+/// Hands on what a reader says, with a look at it.
 struct Watched<'a> {
-    examples: &'a mut [Example],
+    suspense: &'a mut Suspense,
     out: &'a mut dyn Output,
+}
+
+impl Watched<'_> {
+    /// Whether something that begins to wait here has to.
+    fn holds(&self, begins: bool) -> bool {
+        !self.suspense.waiting.is_empty() || begins && self.suspense.lasts()
+    }
 }
 
 impl Output for Watched<'_> {
     fn intent(&mut self, intent: Intent<'_>) {
-        each_text(&intent, &mut |text| self.examples.iter_mut().for_each(|example| example.see(text)));
-        self.out.intent(intent);
+        self.suspense.examples.iter_mut().for_each(|example| example.intent(&intent));
+        if self.holds(matches!(intent, Intent::FinalText(_) | Intent::Queries(_))) {
+            self.suspense.keep(Held::of(intent), self.out);
+        } else {
+            self.out.intent(intent);
+        }
     }
 
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
-        each_query(written, &mut |text| self.examples.iter_mut().for_each(|example| example.see(text)));
-        self.out.queries(written, place, end)
+        self.suspense.examples.iter_mut().for_each(|example| example.queries(written));
+        // They are sent behind the answer, whenever they are known.
+        let used = self.out.queries(written, place, end);
+        self.suspense.queried |= used.is_some();
+        used
     }
 
     fn act(&mut self, action: Action) {
-        self.out.act(action);
+        self.suspense.examples.iter_mut().for_each(|example| example.act(&action));
+        if self.holds(true) {
+            self.suspense.keep(Held::Act(action), self.out);
+        } else {
+            self.out.act(action);
+        }
     }
 
     fn report(&mut self, report: Report) {
-        self.out.report(report);
+        if self.holds(false) {
+            self.suspense.keep(Held::Report(report), self.out);
+        } else {
+            self.out.report(report);
+        }
     }
 
     fn fall_back(&mut self, reason: &'static str) {
-        self.out.fall_back(reason);
+        if self.holds(true) {
+            self.suspense.keep(Held::FallBack(reason), self.out);
+        } else {
+            self.out.fall_back(reason);
+        }
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {
-        self.out.fail(code, message);
-    }
-}
-
-fn each_text(intent: &Intent<'_>, see: &mut dyn FnMut(&str)) {
-    match intent {
-        Intent::PhaseText(text) | Intent::FinalText(text) => see(text),
-        Intent::Summary(text) | Intent::Phase(text, _) => see(text),
-        Intent::Queries(queries) => queries.iter().for_each(|query| see(query)),
-        _ => {}
-    }
-}
-
-fn each_query(written: Written<'_>, see: &mut dyn FnMut(&str)) {
-    match written {
-        Written::Text(text) => see(text),
-        Written::Value(value) => {
-            value.as_array().into_iter().flatten().filter_map(|query| query.as_str()).for_each(see);
+        if self.holds(true) {
+            self.suspense.keep(Held::Fail(code, message.to_owned()), self.out);
+        } else {
+            self.out.fail(code, message);
         }
     }
+}
+
+/// Takes of an empty reply what it comes to, such as the safe fallback of a plan.
+struct Empty<'a>(&'a mut dyn Output);
+
+impl Output for Empty<'_> {
+    fn intent(&mut self, _: Intent<'_>) {}
+    fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
+        None
+    }
+    fn act(&mut self, action: Action) {
+        self.0.act(action);
+    }
+    fn report(&mut self, _: Report) {}
+    fn fall_back(&mut self, _: &'static str) {}
+    fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
 impl Dialect for Echo {
     fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.inner.text(text, &mut Watched { examples: &mut self.examples, out });
+        self.inner.text(text, &mut Watched { suspense: &mut self.suspense, out });
     }
 
     fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        self.inner.reasoning(text, out);
+        self.inner.reasoning(text, &mut Watched { suspense: &mut self.suspense, out });
     }
 
     fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        self.inner.finish(ending, &mut Watched { examples: &mut self.examples, out });
-        if self.examples.iter().any(|example| example.same && example.at == example.text.len()) {
-            let message = "the reply repeats an example of the instructions";
-            out.report(Report::new(self.rule, Place::START, self.inner.place().offset, message));
+        let Echo { inner, suspense, .. } = self;
+        inner.finish(ending, &mut Watched { suspense, out });
+        if !suspense.examples.iter().any(Example::is_repeated) {
+            return suspense.go_on(out);
         }
+        let message = "the reply repeats an example of the instructions";
+        let end = inner.place();
+        let report = Report::new(self.rule, Place::START, end.offset, message);
+        if !suspense.refuses {
+            suspense.go_on(out);
+            return out.report(report);
+        }
+        out.fall_back(REASON);
+        suspense.refuse(out);
+        out.report(report.repaired("not used"));
+        let mut empty = (self.make)(&self.options);
+        empty.finish(ending, &mut Empty(out));
+        (self.inner, self.end) = (empty, Some(end));
     }
 
     fn place(&self) -> Place {
-        self.inner.place()
+        self.end.unwrap_or_else(|| self.inner.place())
     }
 
     fn held(&self) -> usize {
-        self.inner.held()
+        self.inner.held() + self.suspense.bytes
     }
 
     fn name(&self) -> &'static str {

@@ -128,16 +128,15 @@ pub(super) fn call(
         _ => (0, None),
     };
     let variables = dialogue.scopes.visible();
-    let incomplete = |name: &str| Failure {
-        code: "action_incomplete".into(),
-        message: bilingual!(
+    let incomplete = |name: &str| {
+        let message = bilingual!(
             env.settings.texts.language,
             "`{}` 没有 `{}`，无法执行",
             "`{}` has no `{}`, so it cannot be carried out",
             action.path,
             name
-        ),
-        retryable: false,
+        );
+        Failure::new("action_incomplete", message, false)
     };
     let (mut kind, content, max_rounds, own) = match &action.kind {
         ActionKind::Say(say) => {
@@ -222,7 +221,7 @@ fn template_of(
         Err(error) => {
             let code = error.code().unwrap_or(template::NOT_FOUND);
             let message = words::no_template(&id, &error, env.settings.texts.language);
-            Err(Failure { code: code.into(), message, retryable: false })
+            Err(Failure::new(code, message, false))
         }
     }
 }

@@ -233,7 +233,7 @@ impl Dialogue {
 
     /// Nothing came of the reply, after the last try.
     fn unanswered(&mut self, code: &'static str, message: String, env: &Env<'_>) -> Replied {
-        let failure = Failure { code: code.into(), message, retryable: true };
+        let failure = Failure::new(code, message, true);
         self.fail(failure.clone(), env);
         Replied { failure: Some(failure), ..Replied::default() }
     }

@@ -152,7 +152,7 @@ impl Reader {
         if self.over {
             let limit = self.options.limits.input;
             let message = format!("the reply is longer than `limits.input`, {limit} bytes");
-            return Err(Failure { code: "input_too_large".into(), message, retryable: false });
+            return Err(Failure::new("input_too_large", message, false));
         }
         let cut = end.cut();
         let said = match &self.kind {

@@ -25,7 +25,11 @@ pub struct Run {
 pub struct AgUi {
     about: About,
     run: Run,
+    /// Whether the reasoning is open. It opens with its first phase: of a reply that has none nothing is told.
     thinking: bool,
+    /// The first phase, until it has text: one without any, alone, says nothing.
+    waiting: Option<(u64, String)>,
+    phases: usize,
     /// The phase that is open: its id, and the name of its step.
     phase: Option<(u64, String)>,
     text: bool,
@@ -48,6 +52,8 @@ impl AgUi {
             about,
             run,
             thinking: false,
+            waiting: None,
+            phases: 0,
             phase: None,
             text: false,
             pending: Vec::new(),
@@ -62,6 +68,22 @@ impl AgUi {
         format!("{}:{part}", self.about.message)
     }
 
+    /// A phase is told.
+    fn open_phase(&mut self, (id, title): (u64, String), out: &mut Vec<u8>) {
+        self.close_phase(out);
+        if !std::mem::replace(&mut self.thinking, true) {
+            event(&json!({"type": "REASONING_START", "messageId": self.id("thinking")}), out);
+        }
+        let step = format!("{id} {title}");
+        event(&json!({"type": "STEP_STARTED", "stepName": step}), out);
+        let start = json!({
+            "type": "REASONING_MESSAGE_START", "messageId": self.id(&format!("phase-{id}")),
+            "role": "reasoning", "metadata": {"tambour": {"phase": id, "title": title}},
+        });
+        event(&start, out);
+        self.phase = Some((id, step));
+    }
+
     fn close_phase(&mut self, out: &mut Vec<u8>) {
         if let Some((id, step)) = self.phase.take() {
             let message = self.id(&format!("phase-{id}"));
@@ -71,6 +93,7 @@ impl AgUi {
     }
 
     fn close_thinking(&mut self, out: &mut Vec<u8>) {
+        self.waiting = None;
         self.close_phase(out);
         if std::mem::take(&mut self.thinking) {
             event(&json!({"type": "REASONING_END", "messageId": self.id("thinking")}), out);
@@ -230,22 +253,23 @@ impl Encoder for AgUi {
 
     fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
         match Seen::new(entry) {
-            Some(Seen::ThinkingStart) => {
-                event(&json!({"type": "REASONING_START", "messageId": self.id("thinking")}), out);
-                self.thinking = true;
-            }
             Some(Seen::Phase { id, title }) => {
-                self.close_phase(out);
-                let step = format!("{id} {title}");
-                event(&json!({"type": "STEP_STARTED", "stepName": step}), out);
-                let start = json!({
-                    "type": "REASONING_MESSAGE_START", "messageId": self.id(&format!("phase-{id}")),
-                    "role": "reasoning", "metadata": {"tambour": {"phase": id, "title": title}},
-                });
-                event(&start, out);
-                self.phase = Some((id, step));
+                self.phases += 1;
+                let phase = (id, title.into_owned());
+                if self.phases == 1 {
+                    self.waiting = Some(phase);
+                } else {
+                    for phase in self.waiting.take().into_iter().chain([phase]) {
+                        self.open_phase(phase, out);
+                    }
+                }
             }
             Some(Seen::PhaseText(text)) => {
+                if text != "\"\""
+                    && let Some(phase) = self.waiting.take()
+                {
+                    self.open_phase(phase, out);
+                }
                 // An empty delta is refused.
                 if let Some((id, _)) = self.phase.as_ref().filter(|_| text != "\"\"") {
                     delta("REASONING_MESSAGE_CONTENT", &self.id(&format!("phase-{id}")), text, out);
@@ -274,7 +298,7 @@ impl Encoder for AgUi {
                 event(&json!({"type": "RUN_ERROR", "message": failure.message, "code": failure.code}), out);
                 self.over = true;
             }
-            Some(Seen::FinalEnd) | None => {}
+            Some(Seen::ThinkingStart | Seen::FinalEnd) | None => {}
         }
     }
 

@@ -168,7 +168,11 @@ impl Encoder for Anthropic {
 /// A failure in the form of this protocol.
 #[must_use]
 pub fn error(failure: &Failure) -> Value {
+    let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
     let kind = match &*failure.code {
+        _ if refused == Some(404) => "not_found_error",
+        _ if refused == Some(413) => "request_too_large",
+        _ if refused.is_some() => "invalid_request_error",
         "upstream_rate_limited" => "rate_limit_error",
         "upstream_timeout" => "timeout_error",
         "input_too_large" => "invalid_request_error",

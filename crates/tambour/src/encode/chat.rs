@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Titles, Tokens, call_id, data, finish_reason, title, value};
+use super::foreign::{About, Answer, Titles, Tokens, call_id, code, data, finish_reason, title, value};
 use super::seen::{Seen, Whole};
 use super::{json, sse};
 use crate::event::{Completed, Failure, ToolCall};
@@ -199,8 +199,12 @@ impl Encoder for Chat {
 /// A failure in the form of this protocol.
 #[must_use]
 pub fn error(failure: &Failure) -> Value {
-    let kind = if failure.code.starts_with("upstream") { "upstream_error" } else { "server_error" };
-    json!({"error": {"message": failure.message, "type": kind, "param": null, "code": failure.code}})
+    let kind = match &failure.upstream {
+        Some(_) => "invalid_request_error",
+        None if failure.code.starts_with("upstream") => "upstream_error",
+        None => "server_error",
+    };
+    json!({"error": {"message": failure.message, "type": kind, "param": null, "code": code(failure)}})
 }
 
 /// The answer of one who wants no stream.

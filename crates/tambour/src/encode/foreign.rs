@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::json;
-use crate::event::FinishReason;
+use crate::event::{Failure, FinishReason};
 
 /// What a stream is about.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,12 @@ pub struct About {
     /// Whether the answer is sent whole, and nothing of it where the message fails: half a JSON value is none, and no other text may
     /// stand in for it.
     pub whole: bool,
+    /// Id of the response that it goes on from, as the client named it.
+    pub previous: Option<String>,
+    /// Whether nobody waits for it.
+    pub background: bool,
+    /// Whether it goes when it has been read.
+    pub unstored: bool,
 }
 
 /// Token counts by their plain names.
@@ -131,6 +137,11 @@ impl Titles {
 pub(super) fn call_id(about: &About, call: &str) -> String {
     let message = about.message.rsplit_once('_').map_or(&*about.message, |(_, id)| id);
     format!("{call}_{message}")
+}
+
+/// The word for a failure: that of the service which found the request wrong, since clients act on it, else our own.
+pub(super) fn code(failure: &Failure) -> &str {
+    failure.upstream.as_ref().and_then(|refusal| refusal.code.as_deref()).unwrap_or(&failure.code)
 }
 
 /// Appends a frame without a name.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Titles, Tokens, call_id, named, title, value};
+use super::foreign::{About, Answer, Titles, Tokens, call_id, code, named, title, value};
 use super::json::{number, string};
 use super::seen::{Seen, Whole, plain};
 use super::sse;
@@ -326,8 +326,9 @@ fn response(
     json!({
         "id": format!("resp_{}", about.message), "object": "response", "created_at": about.created,
         "model": about.model, "status": status, "output": output,
-        "error": failure.map(|failure| json!({"code": failure.code, "message": failure.message})),
+        "error": failure.map(|failure| json!({"code": code(failure), "message": failure.message})),
         "incomplete_details": reason.map(|reason| json!({ "reason": reason })),
+        "background": about.background, "store": !about.unstored, "previous_response_id": about.previous,
         "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": null,
         "tool_choice": "auto", "tools": [], "top_p": null, "usage": usage,
     })

@@ -6,6 +6,7 @@
 mod extension;
 mod joined;
 mod sink;
+mod worth;
 
 use std::borrow::Cow;
 
@@ -21,6 +22,7 @@ pub use extension::{
 };
 pub use joined::Joined;
 pub use sink::{Collected, Sink, push_joined};
+pub use worth::{Appraisal, Worth};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +104,27 @@ pub struct Failure {
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// Refusal of the service that was asked, where the request itself was at fault.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub upstream: Option<Box<Refusal>>,
+}
+
+impl Failure {
+    /// A failure of ours.
+    #[must_use]
+    pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>, retryable: bool) -> Failure {
+        Failure { code: code.into(), message: message.into(), retryable, upstream: None }
+    }
+}
+
+/// Refusal of a service, as it told it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// HTTP status, such as 404.
+    pub status: u16,
+    /// Its own word for the error, such as `context_length_exceeded`; absent when it has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub code: Option<String>,
 }
 
 /// Why a reply ended.

@@ -173,10 +173,6 @@ impl Output for ToSink<'_> {
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {
-        self.stages.failure.get_or_insert_with(|| Failure {
-            code: code.into(),
-            message: message.to_owned(),
-            retryable: false,
-        });
+        self.stages.failure.get_or_insert_with(|| Failure::new(code, message, false));
     }
 }

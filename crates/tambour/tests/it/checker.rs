@@ -492,7 +492,7 @@ fn typed_events_are_checked_alike() {
         Event::FinalDelta { text: "x".into() },
         Event::SerpQueries { queries: vec!["q".to_owned()] },
         Event::FinalEnd,
-        Event::Error(Failure { code: "x".into(), message: "y".into(), retryable: true }),
+        Event::Error(Failure::new("x", "y", true)),
     ];
     assert_eq!(check_events(&events), vec![]);
     assert_eq!(

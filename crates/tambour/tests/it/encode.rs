@@ -46,7 +46,7 @@ fn completed() -> Completed {
 
 fn failure() -> Event<'static> {
     let message = "the connection\nbroke".to_owned();
-    Event::Error(Failure { code: "upstream_failed".into(), message, retryable: true })
+    Event::Error(Failure::new("upstream_failed", message, true))
 }
 
 /// Lines of a frame by field name, and the text after them.

@@ -50,7 +50,7 @@ fn the_answer_of_a_round_is_known_whole() {
 #[test]
 fn a_failed_reply_decides_nothing() {
     // S-065, X-014.
-    let failure = tambour::event::Failure { code: "x".into(), message: "y".into(), retryable: true };
+    let failure = tambour::event::Failure::new("x", "y", true);
     let round = Round { round: 5, max_rounds: 5, criteria: Criteria::default() };
     let options = options(|options| options.round = Some(round));
     let (pipeline, sink) = read("ai_say", &options, ANSWER, &End::Failed(failure.clone()));

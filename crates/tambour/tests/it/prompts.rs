@@ -169,6 +169,93 @@ fn replies_that_repeat_our_own_example_are_told() {
     }
 }
 
+/// What a reply gives, with the examples of our own instructions: its answer, why it was replaced, and what it wanted done.
+fn given(name: &str, reply: &str, options: &Options) -> (String, Option<String>, Vec<String>) {
+    let mut events = Collected::default();
+    let mut pipeline = Pipeline::new(name, options).expect("a dialect").with_extensions(true);
+    reply.chars().for_each(|c| pipeline.push_str(c.encode_utf8(&mut [0; 4]), &mut events));
+    pipeline.finish(&End::stop(), &mut events);
+    let mut answer = String::new();
+    let mut wanted = Vec::new();
+    for event in &events.events {
+        match event {
+            tambour::Event::FinalDelta { text } => answer.push_str(text),
+            tambour::Event::SerpQueries { queries } => wanted.extend(queries.iter().cloned()),
+            tambour::Event::Extension(extension) => match &**extension {
+                tambour::event::Extension::Plan(plan) if plan.is_fallback => {}
+                tambour::event::Extension::ExitDecision(decision) => assert!(!decision.should_exit),
+                other => wanted.push(other.name().to_owned()),
+            },
+            _ => {}
+        }
+    }
+    let reason = pipeline.outcome().metadata.fallback_reason.clone();
+    (answer, reason.map(|reason| reason.into_owned()), wanted)
+}
+
+#[test]
+fn replies_that_repeat_our_own_example_are_no_answer() {
+    // X-011: as it is, in other marks and capitals, in a fence, cut, with thoughts of its own
+    for (name, prompt) in prompts().filter(|(name, _)| *name != "json_value") {
+        for language in ["zh", "en"] {
+            let mut options = Options::default();
+            options.set("text_language", language).expect("an option");
+            options.set("examples", "own").expect("an option");
+            let example = &*prompt.example;
+            let bare = example.trim().trim_start_matches("```json\n").trim_end_matches("\n```");
+            let shouted = match name {
+                // Where the words are between marks of their own.
+                "thinkingml" | "filament" => bare.replace(". ", "! ").replace("**", "").replace('，', ","),
+                _ => bare.replace(". ", "!  ").replace("**", "").replace('，', ", "),
+            };
+            let mut replies = vec![
+                example.to_owned(),
+                bare.to_owned(),
+                shouted,
+                format!("```\n{bare}\n```\n"),
+                format!("```json\n{bare}\n```"),
+            ];
+            let end = answer_end(name, bare);
+            replies.extend([end - 4, end - 10].map(|at| bare[..bare.floor_char_boundary(at)].to_owned()));
+            for reply in replies {
+                let (answer, reason, wanted) = given(name, &reply, &options);
+                assert_eq!(reason.as_deref(), Some("example_echo"), "{name}: {reply}\n{answer}");
+                assert_eq!(answer, options.texts.fallback, "{name}: {reply}");
+                assert_eq!(wanted, [""; 0], "{name}: {reply}");
+            }
+        }
+    }
+}
+
+/// Where the answer of an example ends.
+fn answer_end(name: &str, example: &str) -> usize {
+    let mark = match name {
+        "thinkingml" => "\n\n<!--",
+        "jsonseq" => "\"}}\n{\"event\":\"serp_queries\"",
+        "aiplan" => "\",\n  \"tool_calls\"",
+        "ai_say" => "\"\n  },\n  \"should_exit\"",
+        _ => "</content>",
+    };
+    example.find(mark).unwrap_or_else(|| panic!("{name}: {example}"))
+}
+
+#[test]
+fn replies_that_begin_like_our_own_example_are_answers() {
+    // X-011: what goes on in its own words is delivered whole, and what it wants done is done
+    for (name, prompt) in prompts().filter(|(name, _)| *name != "json_value") {
+        let mut options = Options::default();
+        options.set("examples", "own").expect("an option");
+        let example = &*prompt.example;
+        let end = answer_end(name, example);
+        let reply = format!("{} Other words{}", &example[..end], &example[end..]);
+        let ((with, reason, wanted), (without, ..)) =
+            (given(name, &reply, &options), given(name, &reply, &Options::default()));
+        assert_eq!((with.as_str(), reason), (without.as_str(), None), "{name}: {reply}");
+        assert!(with.contains("Other words"), "{name}: {with}");
+        assert_eq!(wanted, given(name, &reply, &Options::default()).2, "{name}");
+    }
+}
+
 #[test]
 fn own_examples_go_with_others() {
     let mut options = Options::default();

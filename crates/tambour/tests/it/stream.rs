@@ -56,7 +56,7 @@ fn judged(profile: Profile) -> Options {
 
 #[test]
 fn every_way_to_end_has_one_end() {
-    let failure = Failure { code: "upstream_closed".into(), message: "reset".into(), retryable: true };
+    let failure = Failure::new("upstream_closed", "reset", true);
     // each finish reason, a clean end without one, a broken connection, a cancel.
     let ends = [
         (End::stop(), Some((FinishReason::Stop, false))),
@@ -89,7 +89,7 @@ fn every_way_to_end_has_one_end() {
 
 #[test]
 fn a_failure_before_the_first_event_is_only_an_error() {
-    let failure = Failure { code: "upstream_closed".into(), message: "reset".into(), retryable: true };
+    let failure = Failure::new("upstream_closed", "reset", true);
     let sink = read("thinkingml", &Options::default(), b"  ", &End::Failed(failure), false);
     assert_eq!(sink.events.len(), 1);
     assert_valid(&sink);

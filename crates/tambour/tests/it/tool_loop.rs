@@ -169,7 +169,7 @@ fn calls_are_numbered_through_the_replies() {
 
 #[test]
 fn a_stream_can_end_after_its_calls() {
-    let failure = Failure { code: "tool_loop".into(), message: "x".into(), retryable: false };
+    let failure = Failure::new("tool_loop", "x", false);
     for (end, last) in
         [(End::Failed(failure), "error"), (End::Finished(FinishReason::Cancelled), "completed")]
     {

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, anthropic};
+use tambour::prompt::tokens::estimate;
 
 use super::{Wanted, failed, stream, whole};
 use crate::app::App;
@@ -15,6 +16,7 @@ use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
 use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
+use crate::upstream::{Content, Message};
 
 /// `POST /v1/messages`
 pub(in crate::http) async fn create(
@@ -33,6 +35,38 @@ pub(in crate::http) async fn create(
         Some(failure) => Ok(failed(failure, &anthropic::error(failure))),
         None => Ok(Json(anthropic::whole(&about, &whole)).into_response()),
     }
+}
+
+/// `POST /v1/messages/count_tokens`: an estimate of what a model would be sent, since no tokenizer is at hand.
+pub(in crate::http) async fn count(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request)): Extension<RequestId>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let mut body: Map<String, Value> = body(&bytes)?;
+    body.entry("max_tokens").or_insert(1.into());
+    let (mut new, _) = read(&app, body)?;
+    new.settle(&app)?;
+    let asked = new.asked(&app, &caller, request, None).await?;
+    let tools: usize = asked.choices[0].ask.tools.iter().map(|tool| estimate(&tool.to_string())).sum();
+    let said: usize = asked.prompt.messages(&app).await?.iter().map(tokens).sum();
+    Ok(Json(json!({ "input_tokens": said + tools })))
+}
+
+/// Tokens that stand around each message.
+const AROUND: usize = 4;
+/// Tokens of an image of usual size.
+const IMAGE: usize = 1500;
+
+fn tokens(message: &Message) -> usize {
+    let parts = match &message.content {
+        Some(Content::Parts(parts)) => parts.iter().filter(|part| part["type"] != "text").count(),
+        _ => 0,
+    };
+    let calls = message.tool_calls.iter();
+    let calls = calls.map(|call| estimate(&call.function.name) + estimate(&call.function.arguments));
+    AROUND + estimate(&message.text()) + parts * IMAGE + calls.sum::<usize>()
 }
 
 fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {

@@ -27,10 +27,12 @@ use super::events::{self, Reader};
 use super::keys::Caller;
 use super::new_message::{Foreign, NewMessage};
 use super::problem::Problem;
+use super::record;
 use super::tools::ToolChoice;
 use crate::app::App;
 use crate::ask::{self, Started};
 use crate::config::{AliasConfig, CHOICE};
+use crate::live::Reading;
 use crate::store::MessageRow;
 
 /// A request on its way to a message.
@@ -59,8 +61,17 @@ const CALLS: &str = "toolcall";
 pub(in crate::http) const JSON: &str = "json_value";
 
 /// Fields that the object `tambour` cannot have: the protocol has its own for them.
-const NOT_HERE: [&str; 8] =
-    ["messages", "text", "stream", "wait", "conversation_id", "output_protocol", "if_busy", "named_model"];
+const NOT_HERE: [&str; 9] = [
+    "messages",
+    "text",
+    "stream",
+    "wait",
+    "conversation_id",
+    "output_protocol",
+    "if_busy",
+    "named_model",
+    "as_response",
+];
 
 impl Wanted {
     /// What the name of a model stands for: an alias, else an upstream with one of its models.
@@ -285,6 +296,7 @@ pub(super) async fn stream(
     let opened = events::open(&app, caller)?;
     let asked = new.asked(&app, caller, request, None).await?;
     let Started { row, reading, .. } = ask::start(&app, asked).await?;
+    keep_or_not(&app, &new, reading.as_ref());
     let encoder = encoder(about(&row));
     Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
 }
@@ -299,11 +311,22 @@ pub(super) async fn whole(
     new.settle(app)?;
     let asked = new.asked(app, caller, request, None).await?;
     let Started { row, reading, .. } = ask::start(app, asked).await?;
-    if let Some(reading) = reading {
+    keep_or_not(app, &new, reading.as_ref());
+    if let Some(reading) = &reading {
         // Who goes away meanwhile takes the reading along, which ends the message.
         reading.live().ended().await;
     }
-    Ok((about(&row), fold(app, &row.id).await?))
+    let whole = fold(app, &row.id).await?;
+    drop(reading);
+    Ok((about(&row), whole))
+}
+
+/// Has a message go when it has been read, where the client wants it not to be kept.
+fn keep_or_not(app: &Arc<App>, new: &NewMessage, reading: Option<&Reading>) {
+    let kept = new.as_response.as_ref().is_none_or(|of| of.store);
+    if let Some(reading) = reading.filter(|_| !kept) {
+        record::delete_when_read(app, reading.live().clone());
+    }
 }
 
 /// The log of a message that has ended, folded.
@@ -330,13 +353,26 @@ pub(super) fn about(row: &MessageRow) -> About {
     let created = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
     let model = request["named_model"].as_str().unwrap_or_default().to_owned();
     let whole = request["dialect"] == JSON;
-    About { message: row.id.clone(), request: row.request_id.clone(), created, model, whole }
+    let of = &request["as_response"];
+    About {
+        message: row.id.clone(),
+        request: row.request_id.clone(),
+        created,
+        model,
+        whole,
+        previous: of["previous"].as_str().map(str::to_owned),
+        background: of["background"] == true,
+        unstored: of["store"] == false,
+    }
 }
 
 /// The answer when a message failed before anybody saw anything of it. Clients repeat by themselves what may be repeated; what a
 /// model has been paid for may not.
 pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
-    let status = match &*failure.code {
+    // What the service says is wrong with the request is the client's to mend, but for the operator's key and account.
+    let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
+    let refused = refused.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
+    let own = match &*failure.code {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
@@ -347,6 +383,7 @@ pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
+    let status = refused.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(own);
     let again = failure.retryable
         && matches!(&*failure.code, "upstream_rate_limited" | "upstream_unreachable" | "interrupted");
     let retry = HeaderValue::from_static(if again { "true" } else { "false" });

@@ -1,4 +1,7 @@
-//! OpenAI Responses: `POST /v1/responses`, and reading one again.
+//! OpenAI Responses: `POST /v1/responses`, and reading, listing, stopping and deleting what is stored of them.
+
+mod earlier;
+mod items;
 
 use std::sync::Arc;
 
@@ -10,14 +13,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, responses};
 
+use self::items::messages;
 use super::{Wanted, about, failed, fold, stream, whole};
 use crate::app::App;
+use crate::ask::{self, Started};
 use crate::http::events::{self, Reader};
 use crate::http::keys::Caller;
 use crate::http::messages::owned;
 use crate::http::new_message::NewMessage;
 use crate::http::page::Params;
 use crate::http::problem::{Problem, body};
+use crate::http::record;
 use crate::http::request::RequestId;
 use crate::store::MessageRow;
 
@@ -31,10 +37,17 @@ pub(in crate::http) async fn create(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (wanted, streams) = read(&app, &caller, body(&bytes)?).await?;
+    let (mut wanted, streams) = read(&app, &caller, body(&bytes)?).await?;
     if streams {
         let encoder = |about| Box::new(responses::Responses::new(about, 0)) as Box<dyn Encoder>;
         return stream(app, &caller, request, wanted, encoder).await;
+    }
+    if wanted.as_response.as_ref().is_some_and(|of| of.background) {
+        wanted.wait = false;
+        wanted.settle(&app)?;
+        let asked = wanted.asked(&app, &caller, request, None).await?;
+        let Started { row, .. } = ask::start(&app, asked).await?;
+        return Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)).into_response());
     }
     let (about, whole) = whole(&app, &caller, request, wanted).await?;
     let response = responses::whole(&about, &whole);
@@ -86,6 +99,62 @@ pub(in crate::http) async fn cancel(
     Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)))
 }
 
+/// `DELETE /v1/responses/{id}`: gone; if it runs, it is stopped first.
+pub(in crate::http) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let row = response_of(&app, &caller, &id).await?;
+    record::delete(&app, row.id).await?;
+    Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct Listed {
+    #[serde(default)]
+    limit: Option<usize>,
+    #[serde(default)]
+    order: Option<String>,
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// `GET /v1/responses/{id}/input_items`: what the model was told for it, but for the instructions; newest first.
+pub(in crate::http) async fn input_items(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Params(Listed { limit, order, after }): Params<Listed>,
+) -> Result<Json<Value>, Problem> {
+    let wrong =
+        |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
+    let row = response_of(&app, &caller, &id).await?;
+    let limit = limit.unwrap_or(20);
+    if !(1..=100).contains(&limit) {
+        return Err(wrong("limit", "`limit` is 1 to 100"));
+    }
+    let mut items = items::of(&earlier::told(&app, &row).await?, &row.id);
+    match order.as_deref() {
+        None | Some("desc") => items.reverse(),
+        Some("asc") => {}
+        Some(_) => return Err(wrong("order", "`order` is `asc` or `desc`")),
+    }
+    let from = match after {
+        None => 0,
+        Some(after) => match items.iter().position(|item| item["id"] == *after) {
+            Some(at) => at + 1,
+            None => return Err(wrong("after", "no item of the response has this id")),
+        },
+    };
+    let more = items.len() > from + limit;
+    let page: Vec<Value> = items.into_iter().skip(from).take(limit).collect();
+    let end = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    Ok(Json(json!({
+        "object": "list", "first_id": end(page.first()), "last_id": end(page.last()), "has_more": more, "data": page,
+    })))
+}
+
 fn message(id: &str) -> &str {
     id.strip_prefix(PREFIX).unwrap_or(id)
 }
@@ -105,21 +174,29 @@ async fn read(
     let mut wanted = Wanted::of_model(app, &mut body)?;
     let streams = body.remove("stream") == Some(Value::Bool(true));
     let input = body.remove("input").unwrap_or_default();
-    match body.remove("previous_response_id").filter(|id| !id.is_null()) {
+    let flag = |body: &mut Map<String, Value>, name: &'static str, usual: bool| match body.remove(name) {
+        None | Some(Value::Null) => Ok(usual),
+        Some(Value::Bool(on)) => Ok(on),
+        Some(_) => Err(wrong(name, &format!("`{name}` is true or false"))),
+    };
+    let (background, store) = (flag(&mut body, "background", false)?, flag(&mut body, "store", true)?);
+    if background && !store {
+        return Err(wrong("store", "a response that runs in the background is stored, to be fetched"));
+    }
+    let previous = match body.remove("previous_response_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id),
+        Some(_) => return Err(wrong("previous_response_id", "`previous_response_id` is an id")),
+    };
+    match &previous {
         None => wanted.set("messages", messages(input)?),
         Some(id) => {
-            let row = response_of(app, caller, id.as_str().unwrap_or_default()).await?;
-            wanted.set("conversation_id", row.conversation_id);
-            let said = messages(input)?;
-            let of_user = said.as_array().is_some_and(|said| said.iter().all(|one| one["role"] == "user"));
-            if !of_user {
-                let detail = "with `previous_response_id` the input is words of the user; send the whole input without it";
-                return Err(wrong("input", detail));
-            }
-            let texts = said.as_array().into_iter().flatten().map(|one| text(&one["content"]));
-            wanted.set("text", texts.collect::<Vec<String>>().join("\n\n"));
+            let row = response_of(app, caller, id).await?;
+            earlier::go_on(app, &row, messages(input)?, &mut wanted).await?;
         }
     }
+    wanted.set("as_response", json!({"background": background, "store": store, "previous": previous}));
+    wanted.foreign.stays = background;
     match body.remove("instructions") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => wanted.set_system(&text),
@@ -160,67 +237,4 @@ async fn read(
     wanted.reads_json(more.as_ref())?;
     wanted.reads_calls();
     Ok((wanted.message(more, streams)?, streams))
-}
-
-/// The items of an input as messages of the chat completions interface.
-fn messages(input: Value) -> Result<Value, Problem> {
-    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
-    let items = match input {
-        Value::String(text) => return Ok(json!([{"role": "user", "content": text}])),
-        Value::Array(items) => items,
-        _ => return Err(wrong("`input` is a text or a list of items".to_owned())),
-    };
-    let mut messages: Vec<Value> = Vec::new();
-    for (at, item) in items.into_iter().enumerate() {
-        match item["type"].as_str().unwrap_or("message") {
-            "message" => messages.push(json!({"role": item["role"], "content": content(&item["content"])})),
-            "function_call" => {
-                let function = json!({"name": item["name"], "arguments": item["arguments"]});
-                let call = json!({"id": item["call_id"], "type": "function", "function": function});
-                match messages.last_mut() {
-                    // Calls of one reply are one message.
-                    Some(last) if last["tool_calls"].is_array() => {
-                        last["tool_calls"]
-                            .as_array_mut()
-                            .into_iter()
-                            .for_each(|calls| calls.push(call.clone()));
-                    }
-                    _ => messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]})),
-                }
-            }
-            "function_call_output" => {
-                let output = match &item["output"] {
-                    Value::String(text) => text.clone(),
-                    other => text(&content(other)),
-                };
-                messages.push(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}));
-            }
-            // Reasoning does not go back.
-            "reasoning" => {}
-            other => {
-                return Err(wrong(format!("`input[{at}]` is of the type `{other}`, which is not taken")));
-            }
-        }
-    }
-    Ok(messages.into())
-}
-
-/// Parts of a message under the names of the chat completions interface.
-fn content(content: &Value) -> Value {
-    let Value::Array(parts) = content else { return content.clone() };
-    let part = |part: &Value| match part["type"].as_str() {
-        Some("input_text" | "output_text" | "text") => json!({"type": "text", "text": part["text"]}),
-        Some("refusal") => json!({"type": "text", "text": part["refusal"]}),
-        Some("input_image") => json!({"type": "image_url", "image_url": {"url": part["image_url"]}}),
-        _ => part.clone(),
-    };
-    parts.iter().map(part).collect()
-}
-
-fn text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
-        _ => String::new(),
-    }
 }

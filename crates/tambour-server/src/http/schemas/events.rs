@@ -46,7 +46,15 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
         ),
         ("heartbeat", vec![("ts", text.clone())]),
         ("content_delta", vec![("seq", number.clone()), ("delta", text.clone())]),
-        ("error", vec![("code", text.clone()), ("message", text.clone()), ("retryable", flag.clone())]),
+        (
+            "error",
+            vec![
+                ("code", text.clone()),
+                ("message", text.clone()),
+                ("retryable", flag.clone()),
+                ("upstream?", object(&[("status", number.clone()), ("code?", text.clone())])),
+            ],
+        ),
         (
             "completed",
             vec![

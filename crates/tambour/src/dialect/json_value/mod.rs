@@ -27,7 +27,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "json_value",
     summary: "one JSON value, held against a schema; a reply without a valid one is an error",
     reader: |options: &Arc<Options>| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(Json::new(options)))
+        echo::tell(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(Json::new(options)))
     },
     opening: Opening::NONE,
     settings: options::SETTINGS,

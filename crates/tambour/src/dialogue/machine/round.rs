@@ -63,7 +63,7 @@ impl Dialogue {
                 action.path,
                 ask.max_rounds
             );
-            self.fails(Failure { code: "answer_missing".into(), message, retryable: false });
+            self.fails(Failure::new("answer_missing", message, false));
             return came;
         }
         if let Some(variable) = &ask.variable {

@@ -117,8 +117,7 @@ impl<'a> Talk<'a> {
     fn replied(&mut self, call: &Call, reply: &Model) {
         match reply {
             Model::Fails => self.change(|dialogue, env| {
-                let failure =
-                    Failure { code: "upstream_failed".into(), message: "gone".into(), retryable: true };
+                let failure = Failure::new("upstream_failed", "gone", true);
                 dialogue.fail(failure, env);
             }),
             Model::Says(text) | Model::Cut(text) => {

@@ -1,0 +1,84 @@
+//! What a response goes on from: the messages that its model was told, and what it said to them.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use tambour::encode::responses;
+
+use super::items::{messages, text};
+use super::{Wanted, about, fold};
+use crate::app::App;
+use crate::history::{self, Sent};
+use crate::http::problem::Problem;
+use crate::http::record;
+use crate::store::MessageRow;
+use crate::upstream::Message;
+
+/// What the model was told for a response, but for the instructions.
+pub(super) async fn told(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
+    let (_, record) = record::stored(app, row).await?;
+    let sent: Sent = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
+    Ok(Sent { system: None, ..sent }.messages(app).await?)
+}
+
+/// Goes on from a response with these messages. Words of the user behind the last response of a conversation go on with that;
+/// results of calls, and words behind an earlier one, follow exactly what that response was told and said.
+pub(super) async fn go_on(
+    app: &App,
+    row: &MessageRow,
+    said: Value,
+    wanted: &mut Wanted,
+) -> Result<(), Problem> {
+    if let Some(live) = app.live.get(&row.id) {
+        live.ended().await;
+    }
+    wanted.set("conversation_id", row.conversation_id.as_str());
+    let whole = fold(app, &row.id).await?;
+    let said = said.as_array().cloned().unwrap_or_default();
+    let words = said.iter().all(|one| one["role"] == "user" && one["content"].is_string());
+    if words && whole.calls.is_empty() && is_last(app, row).await? {
+        let texts = said.iter().map(|one| text(&one["content"]));
+        wanted.set("text", texts.collect::<Vec<String>>().join("\n\n"));
+        return Ok(());
+    }
+    let mut all: Vec<Value> = told(app, row).await?.iter().map(|message| json!(message)).collect();
+    if whole.calls.is_empty() || !whole.results.is_empty() {
+        // The calls that the server ran are in what stands for the replies.
+        let (_, record) = record::stored(app, row).await?;
+        all.extend(history::replies(&record).iter().map(|message| json!(message)));
+    } else {
+        let response = responses::whole(&about(row), &whole);
+        if let Value::Array(output) = messages(response["output"].clone())? {
+            all.extend(output);
+        }
+    }
+    all.extend(said);
+    answered(&all)?;
+    wanted.set("messages", all);
+    Ok(())
+}
+
+/// Tells whether no other message of the conversation follows.
+async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
+    // One that has just ended may have no number yet.
+    let stored = app.store.message(&row.id).await?;
+    let Some(number) = stored.and_then(|row| row.number) else { return Ok(false) };
+    Ok(app.store.messages_of(&row.conversation_id, number, 1, 1).await?.rows.is_empty())
+}
+
+/// Each result belongs to a call before it.
+fn answered(messages: &[Value]) -> Result<(), Problem> {
+    let mut calls = HashSet::new();
+    for message in messages {
+        let made = message["tool_calls"].as_array().into_iter().flatten();
+        calls.extend(made.filter_map(|call| call["id"].as_str()));
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            if !calls.contains(id) {
+                let detail = format!("the response before has no call `{id}`");
+                return Err(Problem::invalid("invalid_field", detail).with("field", "input"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Items of an input as messages, and messages as items.
+
+use serde_json::{Value, json};
+
+use crate::http::problem::Problem;
+use crate::upstream::{Content, Message};
+
+/// The items of an input as messages of the chat completions interface.
+pub(super) fn messages(input: Value) -> Result<Value, Problem> {
+    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
+    let items = match input {
+        Value::String(text) => return Ok(json!([{"role": "user", "content": text}])),
+        Value::Array(items) => items,
+        _ => return Err(wrong("`input` is a text or a list of items".to_owned())),
+    };
+    let mut messages: Vec<Value> = Vec::new();
+    for (at, item) in items.into_iter().enumerate() {
+        match item["type"].as_str().unwrap_or("message") {
+            "message" => messages.push(json!({"role": item["role"], "content": content(&item["content"])})),
+            "function_call" => {
+                let function = json!({"name": item["name"], "arguments": item["arguments"]});
+                let call = json!({"id": item["call_id"], "type": "function", "function": function});
+                match messages.last_mut() {
+                    // Calls of one reply are one message, and so is what it says before them.
+                    Some(last) if last["role"] == "assistant" => match last["tool_calls"].as_array_mut() {
+                        Some(calls) => calls.push(call),
+                        None => last["tool_calls"] = json!([call]),
+                    },
+                    _ => messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]})),
+                }
+            }
+            "function_call_output" => {
+                let output = match &item["output"] {
+                    Value::String(text) => text.clone(),
+                    other => text(&content(other)),
+                };
+                messages.push(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}));
+            }
+            // Reasoning does not go back.
+            "reasoning" => {}
+            other => {
+                return Err(wrong(format!("`input[{at}]` is of the type `{other}`, which is not taken")));
+            }
+        }
+    }
+    Ok(messages.into())
+}
+
+/// Parts of a message under the names of the chat completions interface.
+fn content(content: &Value) -> Value {
+    let Value::Array(parts) = content else { return content.clone() };
+    let part = |part: &Value| match part["type"].as_str() {
+        Some("input_text" | "output_text" | "text") => json!({"type": "text", "text": part["text"]}),
+        Some("refusal") => json!({"type": "text", "text": part["refusal"]}),
+        Some("input_image") => json!({"type": "image_url", "image_url": {"url": part["image_url"]}}),
+        _ => part.clone(),
+    };
+    parts.iter().map(part).collect()
+}
+
+/// Messages as items of an input, each with an id of its own within the response.
+pub(super) fn of(messages: &[Message], response: &str) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut add = |kind: &str, mut item: Value| {
+        item["id"] = format!("{kind}_in{}_{response}", items.len()).into();
+        item["status"] = "completed".into();
+        items.push(item);
+    };
+    for message in messages {
+        if let Some(call) = &message.tool_call_id {
+            add("fco", json!({"type": "function_call_output", "call_id": call, "output": message.text()}));
+            continue;
+        }
+        if let Some(content) = &message.content {
+            let kind = if message.role == "assistant" { "output_text" } else { "input_text" };
+            let part = |part: &Value| match part["type"].as_str() {
+                Some("image_url") => json!({"type": "input_image", "image_url": part["image_url"]["url"]}),
+                Some("text") => json!({"type": kind, "text": part["text"]}),
+                _ => part.clone(),
+            };
+            let parts = match content {
+                Content::Text(text) => vec![json!({"type": kind, "text": text})],
+                Content::Parts(parts) => parts.iter().map(part).collect(),
+            };
+            add("msg", json!({"type": "message", "role": message.role, "content": parts}));
+        }
+        for call in &message.tool_calls {
+            let (name, arguments) = (&call.function.name, &call.function.arguments);
+            let item =
+                json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments});
+            add("fc", item);
+        }
+    }
+    items
+}
+
+/// The text of a content.
+pub(super) fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

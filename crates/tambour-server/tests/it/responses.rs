@@ -1,0 +1,203 @@
+//! OpenAI Responses as its clients use it: results of calls behind a response, what is kept of it, and what runs without anybody.
+
+use serde_json::{Value, json};
+
+use crate::mock::{Gate, Mock, Step, delta, finish, frame, reply};
+use crate::server::Tambour;
+
+fn calling(text: &str) -> Vec<Step> {
+    let call = json!({"index": 0, "id": "x", "function": {"name": "add", "arguments": "{\"a\": 1}"}});
+    let data = frame(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}));
+    let text = (!text.is_empty()).then(|| delta(text));
+    text.into_iter().chain([Step::Send(data)]).chain(finish("tool_calls")).collect()
+}
+
+fn tools() -> Value {
+    json!([{"type": "function", "name": "add", "description": "Adds.", "parameters": {
+        "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+    }}])
+}
+
+/// Roles and contents of what a model was told last.
+fn told(mock: &Mock) -> Vec<(String, String)> {
+    let messages = mock.asked().last().unwrap().body["messages"].clone();
+    let one = |message: &Value| {
+        let said =
+            message["content"].as_str().map_or_else(|| message["tool_calls"].to_string(), str::to_owned);
+        (message["role"].as_str().unwrap().to_owned(), said)
+    };
+    messages.as_array().unwrap().iter().map(one).collect()
+}
+
+#[tokio::test]
+async fn results_of_calls_follow_the_response_that_made_them() {
+    for text in ["", "I add."] {
+        let mock = Mock::start(vec![calling(text), reply("It is 2.", 2), reply("Bye.", 2)]).await;
+        let server = Tambour::with(&mock).await;
+        let first =
+            json!({"model": "openai/m", "input": "1+1?", "instructions": "Be brief.", "tools": tools()});
+        let first = server.post("/v1/responses", &first).await;
+        let output = first.json["output"].as_array().unwrap_or_else(|| panic!("{}", first.text));
+        let call = output.iter().find(|item| item["type"] == "function_call").unwrap();
+        let result = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "2"});
+        let second = json!({
+            "model": "openai/m", "input": [result], "previous_response_id": first.json["id"], "tools": tools(),
+            "instructions": "Be kind.",
+        });
+        let second = server.post("/v1/responses", &second).await;
+        assert_eq!(second.status, 200, "{}", second.text);
+        assert_eq!(second.json["output"][0]["content"][0]["text"], "It is 2.");
+        assert_eq!(second.json["previous_response_id"], first.json["id"]);
+        let asked = mock.asked()[1].body["messages"].clone();
+        let roles: Vec<&str> =
+            asked.as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "tool"], "{asked}");
+        assert_eq!(asked[0]["content"], "Be kind.", "instructions are those of the request alone");
+        assert_eq!(asked[2]["content"].as_str().unwrap_or_default(), text);
+        assert_eq!(asked[2]["tool_calls"][0]["id"], asked[3]["tool_call_id"]);
+        assert_eq!(asked[2]["tool_calls"][0]["function"]["name"], "add");
+        assert_eq!(asked[3]["content"], "2");
+        // Words go on behind all of that.
+        let third =
+            json!({"model": "openai/m", "input": "Thanks.", "previous_response_id": second.json["id"]});
+        assert_eq!(server.post("/v1/responses", &third).await.status, 200);
+        let roles: Vec<String> = told(&mock).into_iter().map(|(role, _)| role).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
+        // A result of another call is refused before a model is asked.
+        let stray = json!({"type": "function_call_output", "call_id": "call_9", "output": "2"});
+        let stray = json!({"model": "openai/m", "input": [stray], "previous_response_id": first.json["id"]});
+        let refused = server.post("/v1/responses", &stray).await;
+        assert_eq!((refused.status, &refused.json["error"]["param"]), (422, &json!("input")));
+        assert_eq!(mock.calls().begun, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_response_can_be_gone_on_from_twice() {
+    let mock = Mock::start(["First.", "Left.", "Right."].map(|text| reply(text, 2)).to_vec()).await;
+    let server = Tambour::with(&mock).await;
+    let ask =
+        |input: &str, id: &Value| json!({"model": "openai/m", "input": input, "previous_response_id": id});
+    let first = server.post("/v1/responses", &ask("one", &Value::Null)).await.json["id"].clone();
+    server.post("/v1/responses", &ask("left", &first)).await;
+    server.post("/v1/responses", &ask("right", &first)).await;
+    let said: Vec<String> = told(&mock).into_iter().map(|(_, said)| said).collect();
+    assert_eq!(said, ["one", "First.", "right"]);
+}
+
+#[tokio::test]
+async fn what_is_not_to_be_stored_is_gone_when_it_was_read() {
+    for stream in [false, true] {
+        let mock = Mock::start(vec![reply("Four.", 2)]).await;
+        let server = Tambour::with(&mock).await;
+        let body = json!({"model": "openai/m", "input": "a secret", "store": false, "stream": stream});
+        let answer = server.post("/v1/responses", &body).await;
+        assert!(answer.text.contains("Four."), "{}", answer.text);
+        assert!(answer.text.contains("\"store\":false"), "{}", answer.text);
+        let id = answer.text.split("resp_").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let mut left = 200;
+        for _ in 0..200 {
+            left = server.get(&format!("/v1/responses/resp_{id}")).await.status;
+            if left == 404 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(left, 404, "stream: {stream}");
+        assert_eq!(server.get(&format!("/api/v1/messages/{id}")).await.status, 404);
+    }
+    let mock = Mock::start(vec![reply("Four.", 2)]).await;
+    let server = Tambour::with(&mock).await;
+    let kept = server.post("/v1/responses", &json!({"model": "openai/m", "input": "x"})).await;
+    assert_eq!(kept.json["store"], true);
+    assert_eq!(server.get(&format!("/v1/responses/{}", kept.json["id"].as_str().unwrap())).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_runs_in_the_background_is_fetched_later() {
+    let gate = Gate::new();
+    let mut script = vec![delta("on and "), Step::Wait(gate.clone()), delta("on")];
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let server = Tambour::start(&mock, |config| config.grace_ms = 1).await;
+    let body = json!({"model": "openai/m", "input": "x", "background": true});
+    let begun = server.post("/v1/responses", &body).await;
+    assert_eq!((begun.status, &begun.json["status"]), (200, &json!("in_progress")), "{}", begun.text);
+    assert_eq!(begun.json["background"], true);
+    let path = format!("/v1/responses/{}", begun.json["id"].as_str().unwrap());
+    // Those who come and go do not stop it.
+    drop(server.begin_get(&format!("{path}?stream=true")).await);
+    let mut streamed = body.clone();
+    streamed["stream"] = true.into();
+    let streaming = server.begin("/v1/responses", &streamed).await;
+    mock.until(|calls| calls.begun == 2).await;
+    drop(streaming);
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(mock.calls().deserted, 0);
+    assert_eq!(server.get(&path).await.json["status"], "in_progress");
+    gate.open();
+    server.until_metric("tambour_running", 0).await;
+    let done = server.get(&path).await.json;
+    assert_eq!(
+        (&done["status"], &done["output"][0]["content"][0]["text"]),
+        (&json!("completed"), &json!("on and on"))
+    );
+    let refused = server
+        .post(
+            "/v1/responses",
+            &json!({"model": "openai/m", "input": "x", "background": true, "store": false}),
+        )
+        .await;
+    assert_eq!((refused.status, &refused.json["error"]["param"]), (422, &json!("store")));
+}
+
+#[tokio::test]
+async fn responses_are_listed_in_parts_and_deleted() {
+    let mock = Mock::start(vec![calling("I add."), reply("It is 2.", 2)]).await;
+    let mut server = Tambour::with(&mock).await;
+    let input = json!([
+        {"role": "user", "content": [{"type": "input_text", "text": "1+1?"}, {"type": "input_image", "image_url": "data:,"}]},
+        {"type": "function_call", "call_id": "a", "name": "add", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "2"},
+    ]);
+    let body = json!({"model": "openai/m", "input": input, "instructions": "Be brief.", "tools": tools()});
+    let made = server.post("/v1/responses", &body).await;
+    let path = format!("/v1/responses/{}", made.json["id"].as_str().unwrap());
+    let listed = server.get(&format!("{path}/input_items?order=asc")).await.json;
+    let items = listed["data"].as_array().unwrap();
+    let kinds: Vec<&str> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "function_call", "function_call_output"], "{listed}");
+    assert_eq!(items[0]["content"], input[0]["content"]);
+    assert_eq!((&items[1]["call_id"], &items[2]["output"]), (&json!("a"), &json!("2")));
+    assert_eq!((&listed["first_id"], &listed["last_id"]), (&items[0]["id"], &items[2]["id"]));
+    // The newest first, in pages.
+    let mut seen = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = server.get(&format!("{path}/input_items?limit=2{after}")).await.json;
+        seen.extend(page["data"].as_array().unwrap().clone());
+        if page["has_more"] == false {
+            break;
+        }
+        after = format!("&after={}", page["last_id"].as_str().unwrap());
+    }
+    seen.reverse();
+    assert_eq!(&seen, items);
+    for (query, field) in
+        [("limit=0", "limit"), ("limit=x", "limit"), ("order=up", "order"), ("after=none", "after")]
+    {
+        let wrong = server.get(&format!("{path}/input_items?{query}")).await;
+        assert_eq!((wrong.status, &wrong.json["error"]["param"]), (422, &json!(field)), "{}", wrong.text);
+    }
+    // Nobody else's.
+    let key = server.post("/api/v1/keys", &json!({"name": "admin", "rights": "admin"})).await.json;
+    assert_eq!(server.call("delete", &path, None).await.status, 401);
+    server.key(key["key"].as_str());
+    assert_eq!(server.call("delete", &path, None).await.status, 404);
+    assert_eq!(server.get(&format!("{path}/input_items")).await.status, 404);
+    let own = server.post("/v1/responses", &body).await.json["id"].as_str().unwrap().to_owned();
+    let gone = server.call("delete", &format!("/v1/responses/{own}"), None).await;
+    assert_eq!((gone.status, gone.json), (200, json!({"id": own, "object": "response", "deleted": true})));
+    assert_eq!(server.get(&format!("/v1/responses/{own}")).await.status, 404);
+    assert_eq!(server.call("delete", &format!("/v1/responses/{own}"), None).await.status, 404);
+}
