@@ -1,7 +1,7 @@
 //! What a reply came to: a fold of what was sent.
 
 use serde_json::json;
-use tambour::event::{Collected, FinishReason, Notice};
+use tambour::event::{Appraisal, Collected, FinishReason, Notice, Worth};
 use tambour::exit::{Criteria, Round};
 use tambour::{End, Event, Options, Pipeline};
 
@@ -95,5 +95,47 @@ fn what_was_cut_is_always_closed() {
         let (pipeline, sink) = read("aiplan", &options, &PLAN[..cut], &length);
         assert!(pipeline.calls().is_empty(), "cut at {cut}");
         assert_eq!(sink.events.last().map(Event::name), Some("completed"), "cut at {cut}");
+    }
+}
+
+fn worth(sink: &Collected) -> Worth {
+    let mut appraisal = Appraisal::default();
+    sink.events.iter().for_each(|event| appraisal.event(event));
+    sink.findings.iter().for_each(|finding| appraisal.finding(finding));
+    appraisal.worth()
+}
+
+#[test]
+fn a_reply_is_usable_or_text_or_nothing() {
+    let plain = Options::default();
+    let told = options(|options| options.examples = vec![ANSWER.to_owned()]);
+    let other = ANSWER.replace("Good.", "Very good.");
+    let failed = End::Failed(tambour::event::Failure::new("x", "y", true));
+    for (dialect, options, text, end, expected) in [
+        ("ai_say", &plain, ANSWER, &End::stop(), Worth::Usable),
+        ("aiplan", &plain, PLAN, &End::stop(), Worth::Usable),
+        ("ai_say", &plain, "Good.", &End::stop(), Worth::Text),
+        ("aiplan", &plain, "Good.", &End::stop(), Worth::Text),
+        ("ai_say", &plain, "<<ParsingError>>", &End::stop(), Worth::Nothing), // J-055
+        ("ai_say", &plain, "", &End::stop(), Worth::Nothing),
+        ("ai_say", &told, ANSWER, &End::stop(), Worth::Nothing),
+        ("ai_say", &told, &other, &End::stop(), Worth::Usable),
+        ("ai_say", &plain, ANSWER, &failed, Worth::Nothing),
+    ] {
+        let (_, sink) = read(dialect, options, text, end);
+        assert_eq!(worth(&sink), expected, "{dialect}: {text}");
+    }
+    assert!(Worth::Nothing < Worth::Text && Worth::Text < Worth::Usable);
+}
+
+#[test]
+fn a_reply_with_a_hole_ends_as_the_model_says_and_does_nothing() {
+    for reason in [FinishReason::Stop, FinishReason::ToolCalls] {
+        let (pipeline, sink) = read("aiplan", &Options::default(), PLAN, &End::Incomplete(reason));
+        let Some(Event::Completed(completed)) = sink.events.last() else { panic!("an end") };
+        assert_eq!((completed.finish_reason, completed.metadata.truncated), (reason, true));
+        assert!(pipeline.outcome().calls.is_empty());
+        let (pipeline, _) = read("aiplan", &Options::default(), PLAN, &End::Finished(reason));
+        assert_eq!(pipeline.outcome().calls.len(), 1);
     }
 }
