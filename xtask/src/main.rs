@@ -8,6 +8,7 @@ mod peers;
 mod programs;
 mod spec;
 mod stamp;
+mod tavern;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("work", work::run),
     ("fixtures", fixtures::run),
     ("peers", peers::run),
+    ("tavern", tavern::run),
 ];
 
 fn main() -> ExitCode {

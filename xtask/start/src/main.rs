@@ -33,6 +33,12 @@ const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
     ("fixtures", "", "imports the corpora into fixtures/, where their folder is at hand", None),
     ("peers", "[--verbose]", "other projects' cases of broken JSON, where they are at hand", None),
+    (
+        "tavern",
+        "FOLDER",
+        "macros and world info beside SillyTavern's own, from its unpacked npm package",
+        None,
+    ),
 ];
 
 fn main() -> ExitCode {

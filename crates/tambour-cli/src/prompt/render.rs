@@ -83,12 +83,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let bytes = input::read(Some(&args.context))?;
     let context: Value = serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not JSON", input::name_of(Some(&args.context))))?;
-    let mut skein = match load(&args.file)? {
+    let mut told = Vec::new();
+    let mut skein = match load(&args.file, &mut told)? {
         Ok(skein) => skein,
         Err(why) => return Ok(refuse(&why)),
     };
     for path in &args.others {
-        match load(path)? {
+        match load(path, &mut told)? {
             Ok(other) => skein.take(&other),
             Err(why) => return Ok(refuse(&why)),
         }
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                 std::fs::write(path, timed)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
-            tell(&rendered);
+            tell(&rendered, &told);
             let mut stdout = io::stdout().lock();
             if args.messages {
                 writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered.messages)?)?;
@@ -152,8 +153,9 @@ fn refuse(why: &str) -> Outcome {
     Outcome::Refused
 }
 
-/// A prompt from a file: a Skein, or what an import makes of another one. The inner error is for content that is broken.
-fn load(path: &Path) -> Result<Result<Skein, String>> {
+/// A prompt from a file: a Skein, or what an import makes of another one, whose warnings are told and kept. The inner error is for content that is
+/// broken.
+fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::name_of(Some(path));
     let bytes = input::read(Some(path))?;
     let is = |end: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
@@ -174,6 +176,7 @@ fn load(path: &Path) -> Result<Result<Skein, String>> {
                     for warning in &imported.warnings {
                         output::complain(&format!("{name}: {warning}"));
                     }
+                    told_before.extend(imported.warnings.iter().cloned());
                     prompt(&imported)
                 }));
             }
@@ -192,8 +195,8 @@ pub(crate) fn prompt(imported: &Imported) -> Skein {
     }
 }
 
-/// Says what was left out and what was noticed.
-fn tell(rendered: &Rendered) {
+/// Says what was left out and what was noticed, but for what was told of the files.
+fn tell(rendered: &Rendered, told: &[String]) {
     for cut in &rendered.dropped {
         if let Ok(cut) = serde_json::to_string(cut) {
             output::complain(&format!("left out for want of room: {cut}"));
@@ -203,7 +206,8 @@ fn tell(rendered: &Rendered) {
         let place = warning.line.map(|line| format!(", line {line}")).unwrap_or_default();
         format!("{}{place}: {}: {}", warning.template, warning.code, warning.message)
     });
-    for warning in rendered.warnings.iter().cloned().chain(noticed) {
+    let own = rendered.warnings.iter().filter(|warning| !told.contains(warning));
+    for warning in own.cloned().chain(noticed) {
         output::complain(&warning.chars().map(output::visible).collect::<String>());
     }
     for effect in &rendered.outcome.effects {

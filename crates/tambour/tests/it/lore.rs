@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tambour::prompt::lore::{Activation, Entry, Line, Role, Scan, ScanSettings, Slots, Timed, activate};
+use tambour::prompt::lore::{
+    Activation, Entry, Line, Role, Scan, ScanSettings, Slots, Source, Timed, activate,
+};
 
 /// Tokens of the table: words.
 fn words(text: &str) -> usize {
@@ -30,6 +32,10 @@ fn lines(value: &Value) -> Vec<Line> {
 
 fn line(role: &str, name: &str, content: &str) -> Line {
     Line { role: role.to_owned(), name: name.to_owned(), content: content.to_owned() }
+}
+
+fn source(name: &str) -> Source {
+    serde_json::from_value(name.into()).expect("a text of user or character")
 }
 
 fn settings(case: &Value) -> ScanSettings {
@@ -93,7 +99,11 @@ pub(crate) fn run(case: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let lines = lines(&step["messages"]);
-        let scan = Scan { settings: settings(case), timed, count: &words, ..Scan::new(&lines) };
+        let texts = case.get("sources").and_then(Value::as_object).into_iter().flatten();
+        let texts: Vec<(Source, String)> =
+            texts.map(|(name, text)| (source(name), text.as_str().unwrap().to_owned())).collect();
+        let scan =
+            Scan { settings: settings(case), sources: &texts, timed, count: &words, ..Scan::new(&lines) };
         let found = activate(&book, &scan);
         assert_eq!(found, activate(&book, &scan), "the same again");
         wrong.extend(
@@ -203,6 +213,35 @@ fn the_keys_of_a_scan_have_bounds_together() {
     let found = activate(&book, &Scan { read: &read, ..Scan::new(&long) });
     assert!(found.cut);
     assert!(!activate(&book, &Scan::new(&long)).cut);
+}
+
+#[test]
+fn what_regular_expressions_read_again_has_a_bound() {
+    // each pass finds one entry more, so that all is to be read again a thousand times
+    let chain = |at: usize| Entry {
+        id: at.to_string(),
+        keys: vec![format!("key {at} ")],
+        content: format!("key {} {}", at + 1, "word ".repeat(200)),
+        ..Entry::default()
+    };
+    let mut book: Vec<Entry> = (0..1000).map(chain).collect();
+    book.extend((0..20).map(|at| Entry {
+        id: format!("x{at}"),
+        keys: vec![format!("/never {at}/")],
+        ..Entry::default()
+    }));
+    let lines = [line("user", "", &format!("key 0 {}", "text ".repeat(50_000)))];
+    let read = std::cell::Cell::new(0_u64);
+    let count = |bytes: u64| {
+        read.set(read.get() + bytes);
+        true
+    };
+    let mut scan = Scan { read: &count, ..Scan::new(&lines) };
+    scan.settings.recursive = true;
+    let found = activate(&book, &scan);
+    assert_eq!(found.active.len(), 999);
+    assert!(found.warnings.iter().any(|why| why.contains("one by one")), "{:?}", found.warnings);
+    assert!(read.get() < 256 << 20, "{} bytes", read.get());
 }
 
 #[test]

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 
-use super::super::lore::{Entry, Filter, Logic, Position};
-use super::fields::{Fields, split};
+use super::super::lore::{Entry, Filter, Logic, Position, Source};
+use super::fields::{Fields, split_keys};
 use super::model::role;
 
 /// Names of the fields that two layouts have in common.
@@ -24,6 +24,8 @@ pub(super) struct Names {
     outlet: &'static str,
     ignore_budget: &'static str,
     filter: &'static str,
+    /// In the order of [`Source::ALL`].
+    sources: [&'static str; 6],
 }
 
 /// In a SillyTavern file.
@@ -42,6 +44,14 @@ pub(super) const CAMEL: Names = Names {
     outlet: "outletName",
     ignore_budget: "ignoreBudget",
     filter: "characterFilter",
+    sources: [
+        "matchPersonaDescription",
+        "matchCharacterDescription",
+        "matchCharacterPersonality",
+        "matchCharacterDepthPrompt",
+        "matchScenario",
+        "matchCreatorNotes",
+    ],
 };
 
 /// In the extensions of an embedded book.
@@ -60,12 +70,27 @@ pub(super) const SNAKE: Names = Names {
     outlet: "outlet_name",
     ignore_budget: "ignore_budget",
     filter: "character_filter",
+    sources: [
+        "match_persona_description",
+        "match_character_description",
+        "match_character_personality",
+        "match_character_depth_prompt",
+        "match_scenario",
+        "match_creator_notes",
+    ],
 };
 
 impl Names {
     /// All of them, in one order.
-    pub(super) fn list(&self) -> [&'static str; 14] {
+    pub(super) fn list(&self) -> [&'static str; 20] {
+        let [persona, description, personality, depth_prompt, scenario, notes] = self.sources;
         [
+            persona,
+            description,
+            personality,
+            depth_prompt,
+            scenario,
+            notes,
             self.logic,
             self.use_probability,
             self.group_override,
@@ -89,8 +114,8 @@ pub(super) fn sillytavern(fields: &Fields<'_>) -> Result<Entry> {
     let mut entry = Entry {
         id: id(fields, &["uid"])?,
         title: fields.text("comment")?,
-        keys: fields.listed("key")?,
-        secondary_keys: fields.listed("keysecondary")?,
+        keys: fields.keys("key")?,
+        secondary_keys: fields.keys("keysecondary")?,
         selective: fields.flag("selective")?.unwrap_or(true),
         content: fields.text("content")?,
         enabled: !fields.flag("disable")?.unwrap_or(false),
@@ -115,8 +140,8 @@ pub(super) fn embedded(fields: &Fields<'_>) -> Result<Entry> {
     let mut entry = Entry {
         id: id(fields, &["id", "uid"])?,
         title: if name.is_empty() { comment } else { name },
-        keys: fields.texts("keys")?,
-        secondary_keys: fields.texts("secondary_keys")?,
+        keys: fields.keys("keys")?,
+        secondary_keys: fields.keys("secondary_keys")?,
         selective: fields.flag("selective")?.unwrap_or(false),
         content: fields.text("content")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
@@ -157,7 +182,7 @@ pub(super) fn novelai(fields: &Fields<'_>) -> Result<Entry> {
     Ok(Entry {
         id: id(fields, &["id"])?,
         title: fields.text("displayName")?,
-        keys: fields.texts("keys")?,
+        keys: fields.keys("keys")?,
         content: fields.text("text")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
         constant: fields.flag("forceActivation")?.unwrap_or(false),
@@ -170,7 +195,7 @@ pub(super) fn novelai(fields: &Fields<'_>) -> Result<Entry> {
 pub(super) fn agnai(fields: &Fields<'_>) -> Result<Entry> {
     Ok(Entry {
         title: fields.text("name")?,
-        keys: fields.texts("keywords")?,
+        keys: fields.keys("keywords")?,
         content: fields.text("entry")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
         order: fields.whole("weight")?.unwrap_or(100),
@@ -188,8 +213,8 @@ pub(super) fn risu(fields: &Fields<'_>) -> Result<Entry> {
     Ok(Entry {
         id: id(fields, &["id"])?,
         title: fields.text("comment")?,
-        keys: split(&fields.text("key")?),
-        secondary_keys: split(&fields.text("secondkey")?),
+        keys: split_keys(&fields.text("key")?),
+        secondary_keys: split_keys(&fields.text("secondkey")?),
         selective: fields.flag("selective")?.unwrap_or(false),
         content: fields.text("content")?,
         enabled: !folder,
@@ -252,6 +277,11 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
     entry.whole_words = fields.flag(names.whole_words)?;
     entry.case_sensitive = fields.flag(names.case_sensitive)?;
     entry.outlet = fields.text(names.outlet)?;
+    for (source, name) in Source::ALL.into_iter().zip(names.sources) {
+        if fields.flag(name)?.unwrap_or(false) {
+            entry.sources.push(source);
+        }
+    }
     entry.ignore_budget = fields.flag(names.ignore_budget)?.unwrap_or(false);
     entry.triggers = fields.texts("triggers")?;
     if let Some(filter) = fields.object(names.filter)? {

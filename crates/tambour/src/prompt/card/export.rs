@@ -48,8 +48,16 @@ impl Imported {
     }
 
     fn card_file(&self, source: &Map<String, Value>) -> Value {
+        // One without `data` has its fields beside `spec`.
+        let flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
         let mut data = match source.get("data") {
             Some(Value::Object(data)) if self.version != "v1" => data.clone(),
+            _ if flat => {
+                let own = source
+                    .iter()
+                    .filter(|(key, _)| !matches!(key.as_str(), "spec" | "spec_version" | "data"));
+                own.map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
             _ => V1.iter().filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone()))).collect(),
         };
         // What had another form than it should, in the form it should have.
@@ -96,7 +104,7 @@ impl Imported {
         file.insert("spec_version".into(), newer.cloned().unwrap_or_else(|| "3.0".into()));
         file.insert("data".into(), data.into());
         for (key, value) in source {
-            let moved = self.version == "v1" && V1.contains(&key.as_str());
+            let moved = flat || self.version == "v1" && V1.contains(&key.as_str());
             if !moved && key != "character_book" {
                 file.entry(key.clone()).or_insert_with(|| value.clone());
             }

@@ -109,6 +109,23 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Keys of an entry: texts, or one text with commas, with a warning.
+    pub(super) fn keys(&self, key: &str) -> Result<Vec<String>> {
+        match self.get(key) {
+            Some(Value::String(text)) => {
+                let keys = split_keys(text);
+                if !keys.is_empty() {
+                    self.warn(
+                        key,
+                        &format!("is one text and was taken as a list of {}, divided at commas", keys.len()),
+                    );
+                }
+                Ok(keys)
+            }
+            _ => self.texts(key),
+        }
+    }
+
     /// A number; text that is one counts, with a warning.
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
         match self.get(key) {
@@ -174,6 +191,32 @@ impl<'a> Fields<'a> {
             Some(other) => Err(self.wrong(key, "a list", other)),
         }
     }
+}
+
+/// As [`split`]; a comma in a regular expression divides nothing.
+pub(super) fn split_keys(text: &str) -> Vec<String> {
+    let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
+    let mut take = |key: &str| {
+        if !key.trim().is_empty() {
+            keys.push(key.trim().to_owned());
+        }
+    };
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '/' if pattern => pattern = false,
+            // One that is not closed is text.
+            '/' if text[start..at].trim().is_empty() => pattern = text[at + 1..].contains('/'),
+            ',' | '，' if !pattern => {
+                take(&text[start..at]);
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    take(&text[start..]);
+    keys
 }
 
 /// Parts of a text with commas, without blanks around them and empty ones.

@@ -1,5 +1,7 @@
 //! JSON of a file, measured before a value is made of it.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::error::{Error, Location, Result};
@@ -22,6 +24,13 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<Value> {
         ))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (text, halves) = whole(text);
+    if halves > 0 {
+        file.warn(format!(
+            "{halves} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
+        ));
+    }
+    let text = &*text;
     let (depth, values) = measure(text);
     if depth > file.limits.depth {
         return Err(
@@ -35,6 +44,36 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<Value> {
         let place = Location::of_line(text, cause.line(), cause.column());
         Error::malformed(format!("{}: not JSON: {cause}", file.name), Some(place))
     })
+}
+
+/// `text` with the replacement character for each escape of half a character without its other half, and how many there are.
+fn whole(text: &str) -> (Cow<'_, str>, usize) {
+    let bytes = text.as_bytes();
+    let code = |at: usize| {
+        let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
+        let digits = std::str::from_utf8(&escape[2..]).ok().filter(|digits| !digits.starts_with('+'))?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut out, mut halves, mut done) = (String::new(), 0, 0);
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        let start = at + found;
+        at = match (code(start), code(start + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => start + 12,
+            (Some(0xd800..0xe000), _) => {
+                out.push_str(&text[done..start]);
+                out.push_str("\\ufffd");
+                halves += 1;
+                done = start + 6;
+                start + 6
+            }
+            _ => (start + 2).min(bytes.len()),
+        };
+    }
+    if halves == 0 {
+        return (text.into(), 0);
+    }
+    (format!("{out}{}", &text[done..]).into(), halves)
 }
 
 /// How deep the brackets of a text go, and how many values it has at most.

@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::finding::clip;
 use crate::limits::ImportLimits;
 
-use super::lore::Entry;
+use super::lore::{Entry, odd_keys};
 use super::macros;
 use fields::{Fields, Warnings};
 
@@ -107,6 +107,8 @@ pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Importe
     let source = json::parse(&file, &text)?;
     let mut imported = read(&file, source)?;
     macros_of(&file, &imported);
+    odd_keys(&imported.entries).into_iter().for_each(|warning| file.warn(warning));
+    imported.entries.iter().for_each(|entry| initial(&file, entry));
     let Warnings { mut list, more } = file.warnings.into_inner();
     if more > 0 {
         list.push(format!("{more} more warnings are not listed"));
@@ -152,6 +154,23 @@ fn macros_of(file: &File<'_>, imported: &Imported) {
     }
     for item in imported.preset.iter().flat_map(|preset| &preset.items) {
         see(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);
+    }
+}
+
+/// Tells of an entry that holds the variables a chat begins with, as MagVarUpdate has it: nothing sets them here.
+fn initial(file: &File<'_>, entry: &Entry) {
+    if !entry.title.to_lowercase().contains("[initvar]") {
+        return;
+    }
+    let title = clip(&entry.title, 60);
+    match normal::normalise("", &entry.content).body {
+        normal::Body::Data(Value::Object(map)) => file.warn(format!(
+            "entry `{title}` holds {} variables that a chat begins with; they are kept and not set: put them into the state",
+            map.len()
+        )),
+        _ => file.warn(format!(
+            "entry `{title}` should hold the variables that a chat begins with, and is neither YAML nor JSON of an object; it stays text"
+        )),
     }
 }
 

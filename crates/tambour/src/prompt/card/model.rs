@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::Result;
+use crate::finding::clip;
 
 use super::super::lore::Role;
 use super::book::{self, Layout};
@@ -118,6 +119,10 @@ pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book
         ("v1", _) => None,
         (_, Some(Value::Object(data))) => Some(data),
         (_, Some(other)) => return Err(top.wrong("data", "an object", other)),
+        (_, None) if top.get("name").is_some() => {
+            top.file.warn("`data` is missing; the fields beside `spec` are read in its place");
+            None
+        }
         (_, None) => {
             return Err(top.file.refuse("`data` is missing, in which a card of that version has its fields"));
         }
@@ -127,15 +132,48 @@ pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book
         return Err(top.file.refuse(&format!("`{}` is missing", fields.name("name"))));
     }
     let card = card(&fields)?;
-    let owner = if fields.get("character_book").is_some() { &fields } else { top };
-    let book = match owner.object("character_book")? {
-        None => None,
-        Some(map) => {
-            let path = owner.name("character_book");
-            Some(book::read(&Fields::new(top.file, map, &path), Layout::Embedded)?)
+    Ok((card, book(top, &fields)?))
+}
+
+/// The book of a card: where it should be, else where else programs put it, with a warning.
+fn book(top: &Fields<'_>, fields: &Fields<'_>) -> Result<Option<book::Whole>> {
+    let path = fields.name("extensions");
+    let none = Map::new();
+    let extensions = Fields::new(top.file, fields.object("extensions")?.unwrap_or(&none), &path);
+    if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
+        && fields.get("character_book").is_none()
+    {
+        extensions.warn("world", &format!("names the book `{}`, which is another file", clip(world, 60)));
+    }
+    let mut found = None;
+    for (at, (place, key)) in [
+        (fields, "character_book"),
+        (top, "character_book"),
+        (&extensions, "character_book"),
+        (fields, "lorebook"),
+        (&extensions, "lorebook"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let same = at == 1 && std::ptr::eq(top.map, fields.map);
+        let Some(value) = place.get(key).filter(|_| !same) else { continue };
+        let must = at < 2;
+        let Some(map) = (if must { place.object(key)? } else { value.as_object() }) else { continue };
+        if !must && !map.contains_key("entries") {
+            continue;
         }
-    };
-    Ok((card, book))
+        if found.is_some() {
+            place.warn(key, "is a second book, which is kept and not used");
+            continue;
+        }
+        if at > 0 {
+            place.warn(key, "is a book in another place than `data.character_book`, and was read");
+        }
+        let path = place.name(key);
+        found = Some(book::read(&Fields::new(top.file, map, &path), Layout::Embedded)?);
+    }
+    Ok(found)
 }
 
 fn newer(top: &Fields<'_>, version: &str) -> Result<()> {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 
 use super::super::lore::Role;
+use super::super::macros::may_hold;
 use super::fields::{Fields, kind};
 use super::model::role;
 
@@ -19,6 +20,18 @@ pub struct Preset {
     pub max_context: Option<u32>,
     /// Tokens of the reply.
     pub max_tokens: Option<u32>,
+    /// The text around the scenario, with macros; empty: the scenario alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub scenario_format: String,
+    /// The text around the personality.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub personality_format: String,
+    /// What the system says before the history.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub new_chat: String,
+    /// What stands before each dialogue that is an example.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub new_example: String,
 }
 
 /// One part.
@@ -83,7 +96,25 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
             order.iter().filter_map(|id| find(id)).collect()
         }
     };
+    // Those that change nothing are usual.
+    for (key, usual, what) in [
+        ("wi_format", "{0}", "world info stands as elements"),
+        ("assistant_prefill", "", "not every model goes on from a message of its own"),
+    ] {
+        let text = fields.text(key)?;
+        if !text.trim().is_empty() && text.trim() != usual {
+            fields.warn(key, &format!("is kept and not used: {what}"));
+        }
+    }
+    let new_example = fields.text("new_example_chat_prompt")?;
+    if may_hold(&new_example) {
+        fields.warn("new_example_chat_prompt", "has macros, which stay as they are written");
+    }
     Ok(Preset {
+        scenario_format: fields.text("scenario_format")?,
+        personality_format: fields.text("personality_format")?,
+        new_chat: fields.text("new_chat_prompt")?,
+        new_example,
         items,
         max_context: fields.count("openai_max_context")?,
         max_tokens: fields.count("openai_max_tokens")?,

@@ -49,6 +49,10 @@ static FUNCTIONS: &[Function] = &[
     function("st_dec", tavern::dec),
     function("st_has", tavern::has),
     function("st_delete", tavern::delete),
+    function("st_set_key", tavern::set_key),
+    function("st_get_key", tavern::get_key),
+    function("st_set_global_key", tavern::set_global_key),
+    function("st_get_global_key", tavern::get_global_key),
     function("st_get_global", tavern::get_global),
     function("st_set_global", tavern::set_global),
     function("st_add_global", tavern::add_global),
@@ -65,6 +69,8 @@ static FUNCTIONS: &[Function] = &[
     function("st_banned", tavern::banned),
     function("st_greeting", tavern::greeting),
     function("st_original", |call| Ok(call.scope.original())),
+    // Its arguments have done what they do.
+    function("st_comment", |_| Ok(Value::from(""))),
     function("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
     function("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
     function("st_text", |call| {

@@ -31,6 +31,11 @@ pub(super) fn without(text: &str) -> String {
     text.chars().map(|c| if is_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// `text` without its marks.
+pub(super) fn taken_out(text: &str) -> String {
+    text.chars().filter(|c| !is_mark(*c)).collect()
+}
+
 /// The text after its marks did what they stand for, unless it comes to more than `most` bytes. Linear.
 pub(super) fn settle(text: String, most: usize) -> Option<String> {
     if !any(&text) {

@@ -405,6 +405,16 @@ pub(crate) fn is_function(name: &str) -> bool {
     functions::names().any(|known| known == name)
 }
 
+/// Whether a name is that of a filter.
+pub(crate) fn is_filter(name: &str) -> bool {
+    filters::NAMES.contains(&name) || builtins::filter_names().contains(&name)
+}
+
+/// Whether a name is that of a test.
+pub(crate) fn is_test(name: &str) -> bool {
+    builtins::TESTS.contains(&name)
+}
+
 /// Output up to a limit.
 struct Output {
     bytes: Vec<u8>,

@@ -1,7 +1,8 @@
 //! What the templates of one prompt share while they are rendered, in order (F-027): the temporary scope, requested writes, what
 //! was noticed, and chance.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use minijinja::value::{Object, Serde, Value};
@@ -70,6 +71,8 @@ pub(super) struct Scope {
 #[derive(Debug)]
 struct Changing {
     local: HashMap<String, (usize, Value)>,
+    /// Keys of the state that are gone for this prompt.
+    deleted: HashSet<String>,
     /// Names that were ever set, for their order.
     set: usize,
     global: Map<String, serde_json::Value>,
@@ -80,10 +83,14 @@ struct Changing {
     global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
     warnings: Vec<Warning>,
+    /// Hashes of what was noticed: it is told once.
+    told: HashSet<u64>,
     more_warnings: usize,
     random: ChaCha8Rng,
     frames: Vec<Frame>,
     fields: usize,
+    /// Names and texts of the fields that are being rendered.
+    open: Vec<(String, Arc<str>)>,
     failed: Option<crate::error::Error>,
 }
 
@@ -106,6 +113,7 @@ impl Scope {
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
         let changing = Changing {
             local: HashMap::new(),
+            deleted: HashSet::new(),
             set: 0,
             global: global.unwrap_or_default(),
             read: HashMap::new(),
@@ -113,10 +121,12 @@ impl Scope {
             global_names: None,
             effects: Vec::new(),
             warnings: Vec::new(),
+            told: HashSet::new(),
             more_warnings: 0,
             random: chance::seeded(&[b"random", seed.as_bytes(), chat.as_bytes()]),
             frames: Vec::new(),
             fields: 0,
+            open: Vec::new(),
             failed: None,
         };
         Arc::new_cyclic(|scope| {
@@ -159,7 +169,7 @@ impl Scope {
             }
             return Some(value.clone());
         }
-        self.local(name).or_else(|| self.read(name))
+        self.local(name).or_else(|| self.read(name).filter(|_| !self.is_deleted(name)))
     }
 
     /// A key of the context, else of the state.
@@ -201,11 +211,21 @@ impl Scope {
         changing.set += 1;
         let place = changing.local.get(name).map_or(changing.set, |(place, _)| *place);
         changing.local.insert(name.to_owned(), (place, value));
+        changing.deleted.remove(name);
     }
 
-    /// Removes a variable of the temporary scope.
+    /// Removes a variable of the temporary scope, and hides the key of the state.
     pub(super) fn delete_local(&self, name: &str) {
-        self.changing().local.remove(name);
+        let mut changing = self.changing();
+        changing.local.remove(name);
+        if self.has_state(name) {
+            changing.deleted.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a key of the state is gone for this prompt.
+    pub(super) fn is_deleted(&self, name: &str) -> bool {
+        self.changing().deleted.contains(name)
     }
 
     /// The temporary scope, in the order in which the names were set first.
@@ -343,21 +363,29 @@ impl Scope {
         crate::finding::clip(expression.unwrap_or_default(), 60).into_owned()
     }
 
-    /// Notes a warning at a place of the present template.
+    /// Notes a warning at a place of the present template, once.
     pub(super) fn warn(&self, code: &'static str, message: impl Into<String>, at: Option<usize>) {
         let frame = self.frame();
+        let message = message.into();
+        let mut hasher = DefaultHasher::new();
+        (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
         let mut changing = self.changing();
+        // Those that are not kept are not remembered either.
+        if changing.told.contains(&hasher.finish()) {
+            return;
+        }
         if changing.warnings.len() >= WARNINGS {
             changing.more_warnings += 1;
             return;
         }
+        changing.told.insert(hasher.finish());
         let place = frame.as_ref().zip(at).map(|(frame, at)| Location::at(&frame.source, at));
         changing.warnings.push(Warning {
             code,
             template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
             line: place.as_ref().map(|place| place.line),
             column: place.as_ref().map(|place| place.column),
-            message: message.into(),
+            message,
         });
     }
 
@@ -409,6 +437,17 @@ impl Scope {
         if !macros::may_hold(source) {
             return Value::from(&**source);
         }
+        // A text that names itself stands in itself as nothing.
+        let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
+        if self.changing().open.iter().any(open) {
+            let what = crate::finding::clip(name, 60);
+            self.warn(
+                "field_within_itself",
+                format!("the text of `{what}` names itself, which prints nothing"),
+                None,
+            );
+            return Value::from("");
+        }
         let many = {
             let mut changing = self.changing();
             changing.fields += 1;
@@ -419,7 +458,10 @@ impl Scope {
             return Value::from("");
         }
         let migrated = self.engine.migrated(source);
-        match self.engine.render(self, name, &migrated.text) {
+        self.changing().open.push((name.to_owned(), Arc::clone(source)));
+        let rendered = self.engine.render(self, name, &migrated.text);
+        self.changing().open.pop();
+        match rendered {
             Ok(text) => Value::from(text),
             Err(error) => {
                 let message = error.to_string();

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::entry::{Entry, Logic};
+use super::entry::{Entry, Logic, Source};
 use super::group::{Chooser, Score};
-use super::key::{Read, Sought, Texts, Work, keys};
+use super::key::{Read, Sought, Texts, Whole, Work, keys};
 use super::settings::{Scan, ScanSettings};
 use super::slots::Slots;
 use super::timed::Timed;
@@ -71,7 +71,7 @@ const PASSES: u32 = 1000;
 /// groups, chance and the budget let it. The budget is given to constant entries first, then by `priority` and `order`; what
 /// comes after one that does not fit is dropped too.
 ///
-/// Each key reads each text once.
+/// Each key reads each text once; a regular expression reads all of them together.
 #[must_use]
 pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     let mut run = Run::new(book, scan);
@@ -80,6 +80,11 @@ pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     if run.work.shortened {
         run.warnings
             .push("a text is too long for a regular expression, which read its beginning alone".to_owned());
+    }
+    if run.work.apart {
+        run.warnings.push(
+            "regular expressions read later texts one by one, since there is too much to read".to_owned(),
+        );
     }
     let mut active = run.active;
     active.sort_unstable();
@@ -103,6 +108,8 @@ struct Keys {
     secondary: Vec<Sought>,
     additional: Vec<Sought>,
     exclude: Vec<Sought>,
+    /// Whether there is a regular expression among them.
+    patterns: bool,
 }
 
 struct Run<'a> {
@@ -112,9 +119,13 @@ struct Run<'a> {
     keys: Vec<Keys>,
     /// Messages as they are read, the newest first.
     lines: Vec<Read<'a>>,
+    /// Texts of user and character, in the order of [`Source`].
+    sources: Vec<Read<'a>>,
     also: Vec<Read<'a>>,
-    /// Text of entries that others may be found in.
+    /// Text of entries that others may be found in: that of one pass after the other.
     found: Vec<Read<'a>>,
+    /// What regular expressions read.
+    whole: Whole,
     /// Messages of the character.
     replies: usize,
     /// Messages read beyond the depth.
@@ -139,12 +150,12 @@ impl<'a> Run<'a> {
         let mut read = |entry: &Entry, list: &[String]| keys(entry, list, settings, &mut work, &mut warnings);
         let keys = book.iter().map(|entry| {
             let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
-            Keys {
-                keys: read(&entry.keys),
-                secondary: read(&entry.secondary_keys),
-                additional: read(&entry.additional_keys),
-                exclude: read(&entry.exclude_keys),
-            }
+            let [keys, secondary, additional, exclude] =
+                [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys]
+                    .map(|list| read(list));
+            let all = || keys.iter().chain(&secondary).chain(&additional).chain(&exclude);
+            let patterns = all().any(Sought::is_pattern);
+            Keys { keys, secondary, additional, exclude, patterns }
         });
         let keys: Vec<Keys> = keys.collect();
         let deepest =
@@ -152,18 +163,22 @@ impl<'a> Run<'a> {
         let most = if settings.min_activations > 0 { usize::MAX } else { deepest as usize };
         let lines = scan.lines.iter().rev().take(most).map(|line| match line.name.as_str() {
             name if settings.include_names && !name.is_empty() => {
-                Read::new(format!("{name}: {}", line.content))
+                Read::new(format!("{name}: {}", line.content).trim().to_owned())
             }
-            _ => Read::new(line.content.as_str()),
+            _ => Read::new(line.content.trim()),
         });
+        let source = |source: Source| scan.sources.iter().find(|(other, _)| *other == source);
+        let sources = Source::ALL.map(|name| Read::new(source(name).map_or("", |(_, text)| text.as_str())));
         Run {
             book,
             scan,
             settings,
             keys,
             lines: lines.collect(),
+            sources: sources.into(),
             also: scan.also.iter().map(|text| Read::new(*text)).collect(),
             found: Vec::new(),
+            whole: Whole::default(),
             replies: scan.lines.iter().filter(|line| line.role == "assistant").count(),
             further: 0,
             level: 0,
@@ -183,18 +198,18 @@ impl<'a> Run<'a> {
             self.book.iter().map(|entry| entry.delay_until_recursion).filter(|&level| level > 0).collect();
         let mut levels = levels.into_iter();
         self.level = levels.next().unwrap_or(0);
-        let (mut pass, mut steps) = (Pass::First, 0);
-        for _ in 0..PASSES {
+        let mut pass = Pass::First;
+        let most = match self.settings.max_recursion_steps {
+            0 => PASSES,
+            most => most.min(PASSES),
+        };
+        for _ in 0..most {
             let new = self.pass(pass);
             if self.work.over {
                 return;
             }
-            let texts: Vec<Read<'a>> = new
-                .iter()
-                .map(|&at| &self.book[at])
-                .filter(|entry| !entry.prevent_recursion)
-                .map(|entry| Read::new(entry.content.as_str()))
-                .collect();
+            let texts = new.iter().map(|&at| &self.book[at]).filter(|entry| !entry.prevent_recursion);
+            let texts: Vec<&'a str> = texts.map(|entry| entry.content.as_str()).collect();
             let mut next = None;
             let found = !texts.is_empty() || pass == Pass::Further && !self.found.is_empty();
             if self.settings.recursive && !self.full && found {
@@ -209,12 +224,10 @@ impl<'a> Run<'a> {
                 self.level = level;
                 next = Some(Pass::Recursion);
             }
-            self.found.extend(texts);
-            if next == Some(Pass::Recursion) {
-                steps += 1;
-                if self.settings.max_recursion_steps > 0 && steps > self.settings.max_recursion_steps {
-                    return;
-                }
+            match texts.as_slice() {
+                [] => {}
+                [one] => self.found.push(Read::new(*one)),
+                several => self.found.push(Read::new(several.join("\n"))),
             }
             match next {
                 Some(next) => pass = next,
@@ -227,11 +240,10 @@ impl<'a> Run<'a> {
     fn wants_more(&self) -> bool {
         let settings = self.settings;
         let depth = settings.scan_depth as usize + self.further;
-        let most = match settings.min_activations_depth {
-            0 => self.scan.lines.len(),
-            most => (most as usize).min(self.scan.lines.len()),
-        };
-        self.active.len() < settings.min_activations as usize && !self.full && depth < most
+        // It goes on until it has read one more than the bound.
+        let within = |most: u32| most == 0 || depth <= most as usize;
+        let more = depth < self.scan.lines.len() && within(settings.min_activations_depth);
+        self.active.len() < settings.min_activations as usize && !self.full && more
     }
 
     /// One pass: the entries that became active in it.
@@ -277,9 +289,7 @@ impl<'a> Run<'a> {
                 self.full = true;
                 self.dropped.push(Dropped { entry: at, why: Drop::Budget });
             } else {
-                if !entry.ignore_budget {
-                    self.tokens += tokens;
-                }
+                self.tokens = self.tokens.saturating_add(tokens);
                 new.push(at);
             }
         }
@@ -298,11 +308,24 @@ impl<'a> Run<'a> {
         if !self.possible(entry) || !sticks && (late || closed) || entry.force == Some(false) {
             return None;
         }
-        let depth = entry.scan_depth.unwrap_or(settings.scan_depth) as usize + self.further;
-        let found = if entry.exclude_recursion { &[] } else { &self.found[..] };
-        let texts = [&self.lines[..depth.min(self.lines.len())], &self.also, found];
-        let (keys, work) = (&mut self.keys[at], &mut self.work);
         let must = entry.force != Some(true) && !entry.constant && !sticks;
+        if !must && entry.group.is_empty() {
+            return Some(Score::default());
+        }
+        // Of no message nothing else is read either.
+        let depth =
+            entry.scan_depth.map_or(settings.scan_depth as usize + self.further, |depth| depth as usize);
+        let found = if pass == Pass::Further { &[] } else { &self.found[..] };
+        let lists = match depth {
+            0 => [&[][..]; 4],
+            depth => [&self.lines[..depth.min(self.lines.len())], &self.sources, &self.also, found],
+        };
+        let sources = if depth == 0 { &[] } else { &entry.sources[..] };
+        let (keys, work) = (&mut self.keys[at], &mut self.work);
+        if keys.patterns {
+            self.whole.join(&lists, sources, work);
+        }
+        let texts = Texts { lists, sources, whole: &self.whole };
         (!must || keys.hold(entry, &texts, work)).then(|| keys.score(entry, &texts, work))
     }
 

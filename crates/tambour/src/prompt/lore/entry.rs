@@ -66,6 +66,8 @@ pub struct Entry {
     pub delay: u32,
     /// Newest messages that are read for it; the setting decides if absent.
     pub scan_depth: Option<u32>,
+    /// What else is read for it.
+    pub sources: Vec<Source>,
     /// The budget does not hold for it.
     pub ignore_budget: bool,
     /// Goes before lower ones when the budget is short.
@@ -125,6 +127,7 @@ impl Default for Entry {
             cooldown: 0,
             delay: 0,
             scan_depth: None,
+            sources: Vec::new(),
             ignore_budget: false,
             priority: 0,
             filter: Filter::default(),
@@ -183,6 +186,36 @@ pub enum Position {
     Scenario,
 }
 
+/// A text of the user or the character that keys can be looked for in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Who the user is.
+    Persona,
+    /// Who the character is.
+    Description,
+    /// How it is.
+    Personality,
+    /// Its text among the messages.
+    DepthPrompt,
+    /// Where it is.
+    Scenario,
+    /// The notes of its creator.
+    CreatorNotes,
+}
+
+impl Source {
+    /// All of them, in the order in which they are read.
+    pub const ALL: [Source; 6] = [
+        Source::Persona,
+        Source::Description,
+        Source::Personality,
+        Source::DepthPrompt,
+        Source::Scenario,
+        Source::CreatorNotes,
+    ];
+}
+
 /// Who says a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -196,7 +229,7 @@ pub enum Role {
     Assistant,
 }
 
-/// For which characters an entry is.
+/// For which characters an entry is: where there are names and tags, both count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
@@ -212,10 +245,9 @@ impl Filter {
     /// Whether a character of that name and those tags passes.
     #[must_use]
     pub fn passes(&self, name: &str, tags: &[String]) -> bool {
-        if self.names.is_empty() && self.tags.is_empty() {
-            return true;
-        }
-        let named = self.names.iter().any(|other| other == name);
-        (named || self.tags.iter().any(|tag| tags.contains(tag))) != self.exclude
+        let named = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
+        let tagged =
+            || self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)) != self.exclude;
+        named && tagged()
     }
 }

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
-use super::entry::Entry;
+use super::entry::{Entry, Source};
+use super::pattern::{Fault, translate};
 use super::settings::ScanSettings;
+use crate::finding::clip;
 
 /// Bytes of a regular expression.
 const PATTERN: usize = 2 << 10;
@@ -26,51 +28,152 @@ const PRODUCT: usize = 1 << 33;
 /// Bytes that a text is looked for in at the cost of one byte that a regular expression of the smallest size reads.
 const FAST: u64 = 16;
 
+/// What regular expressions of one scan read again at most, in bytes of the smallest size, when there is more to read: they look at all of it at
+/// once. Beyond that they read what is new by itself.
+const AGAIN: u64 = 128 << 20;
+
 /// Costs that the keys of one scan may still have.
 pub(super) struct Work<'a> {
     /// Takes bytes that are read away; false if there are no more.
     read: &'a dyn Fn(u64) -> bool,
     /// Bytes left for regular expressions.
     compiled: usize,
+    /// What may still be read again.
+    again: u64,
     /// Set when the scan was cut.
     pub(super) over: bool,
     /// Set when a text was too long for a regular expression, which read its beginning alone.
     pub(super) shortened: bool,
+    /// Set when regular expressions read texts by themselves that they should have read together.
+    pub(super) apart: bool,
 }
 
 impl<'a> Work<'a> {
     pub(super) fn new(read: &'a dyn Fn(u64) -> bool) -> Work<'a> {
-        Work { read, compiled: COMPILED, over: false, shortened: false }
+        Work { read, compiled: COMPILED, again: AGAIN, over: false, shortened: false, apart: false }
     }
 
-    fn reads(&mut self, bytes: u64) -> bool {
+    pub(super) fn reads(&mut self, bytes: u64) -> bool {
         self.over = self.over || !(self.read)(bytes);
         !self.over
     }
 }
 
-/// A key that is looked for in texts that grow, each of which is read once.
+/// What is read for an entry.
+pub(super) struct Texts<'t, 'a> {
+    /// Messages, texts of characters, other texts, texts of entries.
+    pub(super) lists: [&'t [Read<'a>]; 4],
+    /// The texts of characters that are read.
+    pub(super) sources: &'t [Source],
+    /// All of it together, for regular expressions.
+    pub(super) whole: &'t Whole,
+}
+
+impl Texts<'_, '_> {
+    fn is_read(&self, list: usize, at: usize) -> bool {
+        list != SOURCES || self.sources.iter().any(|source| *source as usize == at)
+    }
+}
+
+/// Number of the list that has the texts of characters, in the order of [`Source`].
+const SOURCES: usize = 1;
+
+/// All texts that are read for an entry as one: each begins with a mark, as in SillyTavern.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Numbers of messages and of texts of entries, and which texts of characters are in it: what tells it from others.
+    made_of: Option<(usize, usize, Vec<Source>)>,
+    text: Read<'static>,
+}
+
+impl Whole {
+    /// Begins a text, and joins it to the one before.
+    const MARK: &'static str = "\n\u{1}";
+
+    /// Joins the texts of `lists` unless they are what it is made of.
+    pub(super) fn join(&mut self, lists: &[&[Read<'_>]; 4], sources: &[Source], work: &mut Work<'_>) {
+        let made_of = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
+        if self.made_of == made_of {
+            return;
+        }
+        let texts = |list: usize| lists[list].iter().enumerate().map(move |(at, read)| (list, at, read));
+        let mut all = String::new();
+        for (list, at, read) in (0..lists.len()).flat_map(texts) {
+            let source = list == SOURCES;
+            if source && (read.text.is_empty() || !sources.iter().any(|source| *source as usize == at)) {
+                continue;
+            }
+            all.push_str(if all.is_empty() { &Self::MARK[1..] } else { Self::MARK });
+            all.push_str(&read.text);
+        }
+        if all.is_empty() {
+            all.push_str(&Self::MARK[1..]);
+        }
+        work.reads(all.len() as u64 / FAST);
+        self.text = Read { text: all.into(), lower: String::new() };
+        self.made_of = made_of;
+    }
+}
+
+/// A key that is looked for in texts that grow.
 #[derive(Debug)]
 pub(super) struct Sought {
     key: Key,
     seen: bool,
     /// Texts read, of each of the lists of [`Texts`].
-    read: [usize; 3],
+    read: [usize; 4],
+    /// What a regular expression has read together.
+    whole: Option<(usize, usize, Vec<Source>)>,
 }
 
-/// What is read for an entry: messages, other texts, texts of entries.
-pub(super) type Texts<'t, 'a> = [&'t [Read<'a>]; 3];
-
 impl Sought {
-    /// Looks for it in the texts, as far as they may still be read. The lists are those of the last call, or longer.
+    fn new(key: Key) -> Sought {
+        Sought { key, seen: false, read: [0; 4], whole: None }
+    }
+
+    /// Looks for it in the texts, as far as they may still be read. The lists are those of the last call, or longer. A text is read once;
+    /// a regular expression reads all of them together, again when there are more.
     pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
-        for (list, read) in texts.iter().zip(&mut self.read) {
-            while !self.seen && *read < list.len() && work.reads(self.key.cost(&list[*read])) {
-                self.seen = self.key.occurs(&list[*read], &mut work.shortened);
-                *read += 1;
+        match &self.key {
+            Key::Always => return true,
+            Key::Never => return false,
+            Key::Pattern(..) => {
+                if self.whole.is_some() && self.whole == texts.whole.made_of {
+                    return self.seen;
+                }
+                let cost = self.key.cost(&texts.whole.text);
+                let first = self.whole.is_none();
+                if first || cost <= work.again {
+                    work.again -= if first { 0 } else { cost };
+                    self.whole.clone_from(&texts.whole.made_of);
+                    self.read = texts.lists.map(<[Read<'_>]>::len);
+                    self.seen = work.reads(cost) && self.key.occurs(&texts.whole.text, &mut work.shortened);
+                    return self.seen;
+                }
+                work.apart = true;
+            }
+            Key::Text { .. } => {}
+        }
+        for (number, list) in texts.lists.iter().enumerate() {
+            while !self.seen && self.read[number] < list.len() {
+                let (at, read) = (self.read[number], &list[self.read[number]]);
+                if !texts.is_read(number, at) {
+                    self.read[number] += 1;
+                    continue;
+                }
+                if !work.reads(self.key.cost(read)) {
+                    break;
+                }
+                self.seen = self.key.occurs(read, &mut work.shortened);
+                self.read[number] += 1;
             }
         }
         self.seen
+    }
+
+    /// Whether it is looked for in all texts together.
+    pub(super) fn is_pattern(&self) -> bool {
+        matches!(self.key, Key::Pattern(..))
     }
 }
 
@@ -81,10 +184,14 @@ enum Key {
     Text { text: String, case: bool, whole: bool },
     /// A regular expression, and the size that it counts as.
     Pattern(Box<Regex>, usize),
+    /// Blanks: they are in every text.
+    Always,
+    /// Nothing, or what cannot be looked for.
+    Never,
 }
 
 /// A text with its form in lower case.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Read<'a> {
     text: Cow<'a, str>,
     lower: String,
@@ -97,8 +204,8 @@ impl<'a> Read<'a> {
     }
 }
 
-/// The keys of `list` as `entry` and the settings want them read; one that cannot be read is told in `warnings`. Empty ones
-/// match nothing and are left out.
+/// The keys of `list` as `entry` and the settings want them read; what is odd about one is told in `warnings`. One that cannot be
+/// read is never found.
 pub(super) fn keys(
     entry: &Entry,
     list: &[String],
@@ -108,52 +215,96 @@ pub(super) fn keys(
 ) -> Vec<Sought> {
     let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
     let whole = entry.whole_words.unwrap_or(settings.whole_words);
-    let mut keys = Vec::new();
-    let sought = |key| Sought { key, seen: false, read: [0; 3] };
-    for key in list.iter().map(|key| key.trim()).filter(|key| !key.is_empty()) {
-        let pattern = match written(key) {
-            Some((pattern, flags)) => Some((pattern, flags)),
-            None if entry.regex => Some((key, if case { "" } else { "i" })),
-            None => None,
+    let mut warn = |key: &str, what: &str| {
+        warnings.push(format!("entry `{}`: the key `{}` {what}", entry.title, clip(key, 60)));
+    };
+    let mut read = |key: &String| {
+        if key.is_empty() {
+            return Key::Never;
+        }
+        let key = key.trim();
+        if key.is_empty() {
+            warn(key, "is blank, and found in every text");
+            return Key::Always;
+        }
+        let text = || {
+            // A key of several words is looked for as it is.
+            let whole = whole && !key.contains(char::is_whitespace);
+            Key::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, whole }
         };
-        match pattern {
-            None => {
-                let text = if case { key.to_owned() } else { key.to_lowercase() };
-                // A key of several words is looked for as it is.
-                let whole = whole && !key.contains(char::is_whitespace);
-                keys.push(sought(Key::Text { text, case, whole }));
+        let (pattern, flags) = match written(key) {
+            Some(written) => written,
+            None if entry.regex => (key, if case { "" } else { "i" }),
+            None => return text(),
+        };
+        match compile(pattern, flags, work) {
+            Ok(pattern) => pattern,
+            Err(Failure::Invalid(why)) if !entry.regex => {
+                warn(key, &format!("is no regular expression and is looked for as it is written: {why}"));
+                text()
             }
-            Some((pattern, flags)) => match compile(pattern, flags, work) {
-                Ok(pattern) => keys.push(sought(pattern)),
-                Err(why) => {
-                    warnings.push(format!("entry `{}`: the key `{key}` is left out: {why}", entry.title));
-                }
-            },
+            Err(Failure::Invalid(why)) => {
+                warn(key, &format!("is left out: it is no regular expression: {why}"));
+                Key::Never
+            }
+            Err(Failure::Other(why)) => {
+                warn(key, &format!("is left out: {why}"));
+                Key::Never
+            }
+        }
+    };
+    list.iter().map(|key| Sought::new(read(key))).collect()
+}
+
+/// What is odd about the keys of entries.
+pub(crate) fn odd_keys(entries: &[Entry]) -> Vec<String> {
+    let settings = ScanSettings::default();
+    let (mut warnings, mut work) = (Vec::new(), Work::new(&|_| true));
+    for entry in entries.iter().filter(|entry| entry.enabled) {
+        for list in [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys] {
+            keys(entry, list, &settings, &mut work, &mut warnings);
         }
     }
-    keys
+    warnings
 }
 
-/// Pattern and flags of `/pattern/flags`.
+/// Pattern and flags of `/pattern/flags`; a slash in the pattern stands behind a backslash.
 fn written(key: &str) -> Option<(&str, &str)> {
     let (pattern, flags) = key.strip_prefix('/')?.rsplit_once('/')?;
-    let known = !pattern.is_empty() && flags.bytes().all(|flag| b"gimsuyv".contains(&flag));
-    known.then_some((pattern, flags))
+    let known = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
+    let bare = pattern.starts_with('/')
+        || pattern.as_bytes().windows(2).any(|pair| pair[1] == b'/' && pair[0] != b'\\');
+    (!pattern.is_empty() && flags.char_indices().all(known) && !bare).then_some((pattern, flags))
 }
 
-fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, String> {
+/// Why a regular expression is not made.
+enum Failure {
+    /// It is none.
+    Invalid(&'static str),
+    /// Anything else.
+    Other(String),
+}
+
+fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Failure> {
     if pattern.len() > PATTERN {
-        return Err(format!("a regular expression has at most {PATTERN} bytes"));
+        return Err(Failure::Other(format!("a regular expression has at most {PATTERN} bytes")));
     }
+    let beyond = |what: &str| Failure::Other(format!("it is no regular expression of linear time ({what})"));
+    let pattern = match translate(pattern, flags) {
+        Ok(pattern) => pattern,
+        Err(Fault::Invalid(why)) => return Err(Failure::Invalid(why)),
+        Err(Fault::Beyond(what)) => return Err(beyond(what)),
+    };
     for &size in SIZES {
         let takes = size.max(CACHE) * 2;
         if takes > work.compiled {
-            return Err("the regular expressions of the book are too large together".to_owned());
+            return Err(Failure::Other(
+                "the regular expressions of the book are too large together".to_owned(),
+            ));
         }
-        let regex = RegexBuilder::new(pattern)
+        let regex = RegexBuilder::new(&pattern)
             .case_insensitive(flags.contains('i'))
             .multi_line(flags.contains('m'))
-            .dot_matches_new_line(flags.contains('s'))
             .size_limit(size)
             .dfa_size_limit(size.max(CACHE))
             .nest_limit(64)
@@ -166,12 +317,11 @@ fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Strin
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(error) => {
                 let error = error.to_string();
-                let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                return Err(format!("it is no regular expression of linear time ({what})"));
+                return Err(beyond(error.lines().last().unwrap_or_default().trim_start_matches("error: ")));
             }
         }
     }
-    Err("the regular expression is too large".to_owned())
+    Err(Failure::Other("the regular expression is too large".to_owned()))
 }
 
 impl Key {
@@ -179,7 +329,7 @@ impl Key {
     fn cost(&self, read: &Read<'_>) -> u64 {
         let bytes = read.text.len() as u64;
         match self {
-            Key::Text { .. } => bytes / FAST,
+            Key::Text { .. } | Key::Always | Key::Never => bytes / FAST,
             Key::Pattern(_, size) => bytes.saturating_mul((size / SIZES[0]) as u64),
         }
     }
@@ -199,24 +349,15 @@ impl Key {
                     memmem::find(hay.as_bytes(), text.as_bytes()).is_some()
                 }
             }
+            Key::Always => true,
+            Key::Never => false,
         }
     }
 }
 
-/// Whether the occurrence of `word` at `at` is a word of its own. Scripts without blanks between words have no boundaries.
+/// Whether the occurrence of `word` at `at` is a word of its own, as SillyTavern has it: neither an ASCII letter, a digit nor `_` stands beside it.
 fn is_word(hay: &str, at: usize, word: &str) -> bool {
-    let joins = |inner: Option<char>, outer: Option<char>| {
-        let (Some(inner), Some(outer)) = (inner, outer) else { return false };
-        let letter = |c: char| (c.is_alphanumeric() || c == '_') && !unspaced(c);
-        letter(inner) && letter(outer)
-    };
-    let (before, after) = (&hay[..at], &hay[at + word.len()..]);
-    !joins(word.chars().next(), before.chars().next_back())
-        && !joins(word.chars().next_back(), after.chars().next())
-}
-
-/// Letters of scripts that are written without blanks, or with endings that join: Thai to Khmer, Chinese, Japanese, Korean.
-fn unspaced(c: char) -> bool {
-    matches!(c, '\u{0e00}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
-        | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+    let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let (before, after) = (&hay.as_bytes()[..at], &hay.as_bytes()[at + word.len()..]);
+    !inner(before.last()) && !inner(after.first())
 }

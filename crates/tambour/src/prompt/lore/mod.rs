@@ -16,12 +16,14 @@ mod activate;
 mod entry;
 mod group;
 mod key;
+mod pattern;
 mod settings;
 mod slots;
 mod timed;
 
 pub use activate::{Activation, Drop, Dropped, activate};
-pub use entry::{Entry, Filter, Logic, Position, Role};
+pub use entry::{Entry, Filter, Logic, Position, Role, Source};
+pub(crate) use key::odd_keys;
 pub use settings::{Line, Scan, ScanSettings};
 pub use slots::{AtDepth, Slots};
 pub use timed::{Span, Timed, Times};

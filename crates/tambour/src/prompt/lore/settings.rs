@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::Source;
 use super::timed::Timed;
 
 /// One message of the chat, as it is read.
@@ -26,7 +27,7 @@ pub struct ScanSettings {
     pub include_names: bool,
     /// Whether entries are found in the text of others.
     pub recursive: bool,
-    /// Passes over the text of other entries, at most; 0: as many as it takes.
+    /// Passes, at most, the first over the messages among them; 0: as many as it takes.
     pub max_recursion_steps: u32,
     /// Letter case counts.
     pub case_sensitive: bool,
@@ -80,6 +81,10 @@ pub struct Scan<'a> {
     pub lines: &'a [Line],
     /// Texts that are read as well, at any depth.
     pub also: &'a [&'a str],
+    /// Texts of the user and the character, for entries whose [`Entry::sources`] name them.
+    ///
+    /// [`Entry::sources`]: super::Entry::sources
+    pub sources: &'a [(Source, String)],
     /// How entries are looked for.
     pub settings: ScanSettings,
     /// What earlier turns left.
@@ -99,6 +104,7 @@ impl<'a> Scan<'a> {
         Scan {
             lines,
             also: &[],
+            sources: &[],
             settings: ScanSettings::default(),
             timed: Timed::default(),
             count: &super::super::tokens::estimate,

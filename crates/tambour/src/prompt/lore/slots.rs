@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::entry::{Entry, Position, Role};
 
-/// Indexes of active entries by place, in each the one that stands earlier first: by `order`, then as in the book.
+/// Indexes of active entries by place, in each the one that stands earlier first: by `order`, in outlets from the highest down, then as in the
+/// book.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Slots {
     /// Before the character.
@@ -64,6 +65,9 @@ impl Slots {
                 Position::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(at),
                 Position::AtDepth => slots.at_depth(entry, at),
             }
+        }
+        for outlet in slots.outlets.values_mut() {
+            outlet.sort_by_key(|&at| (std::cmp::Reverse(book[at].order), at));
         }
         slots.depth.sort_by_key(|place| (place.from_start, place.depth, place.role));
         slots

@@ -89,7 +89,11 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
             nodes.len() == 1 && !header.closes && header.rest.trim().is_empty() && table::is_name(name);
         return if alone { Node::Bare { name, written } } else { unknown(nodes) };
     };
+    // The lexer there takes two slashes for the name, so that the third closes.
+    let closes = header.closes || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
+    let blank = nodes.len() == 1 && (closes || header.rest.trim().is_empty());
     let (rest, form) = match header.rest {
+        _ if name == "//" && blank => ("", Form::None),
         rest if rule.raw => (rest, Form::Single),
         rest => {
             let trimmed = rest.trim_start();
@@ -116,13 +120,13 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
             1 + rest.matches("::").count() + texts.sum::<usize>()
         }
     };
-    let fits = header.closes && count == 0
-        || !header.closes && (rule.least..=rule.most).contains(&count)
-        || !header.closes && rule.scoped && count + 1 == rule.least;
+    let fits = closes && count == 0
+        || !closes && (rule.least..=rule.most).contains(&count)
+        || !closes && rule.scoped && count + 1 == rule.least;
     if !fits {
         return unknown(nodes);
     }
-    let (closes, keep) = (header.closes, header.keep);
+    let keep = header.keep;
     let name = Cow::Borrowed(name);
     nodes[0] = Node::Text(Cow::Borrowed(rest));
     let mut args = match form {

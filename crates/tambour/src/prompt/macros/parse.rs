@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use minijinja::Environment;
 
@@ -11,7 +12,8 @@ use super::markers::markers;
 use super::node::{Form, Macro, Node, holds_jinja};
 use super::scoped::scoped;
 use super::table;
-use crate::prompt::jinja::source::{Kind, TokenKind, piece, tokens};
+use crate::prompt::jinja::source::{Kind, Token, TokenKind, piece, tokens};
+use crate::prompt::jinja::{is_context, is_filter, is_test};
 
 /// Macros within macros.
 pub(super) const DEPTH: usize = 32;
@@ -76,6 +78,13 @@ impl<'s> Parser<'s> {
         while at < bytes.len() {
             let next = bytes.get(at + 1).copied();
             at = match bytes[at] {
+                // Before a macro it is text.
+                b'\\' if next == Some(b'{') && opens_two(&bytes[at + 1..]) => {
+                    self.flush(at);
+                    self.push(Node::Text(Cow::Borrowed(BACKSLASH)));
+                    self.text = at + 1;
+                    self.braces(at + 1)
+                }
                 b'\\' if matches!(next, Some(b'{' | b'}')) => {
                     self.flush(at);
                     self.push(Node::Text(Cow::Borrowed(&self.source[at + 1..at + 2])));
@@ -96,10 +105,10 @@ impl<'s> Parser<'s> {
         }
         self.flush(bytes.len());
         // What is open to the end is text; what is complete within it is not.
-        let mut nodes = self.nodes;
+        let mut nodes = unescaped(self.nodes);
         for frame in self.frames {
             nodes.push(Node::Text(Cow::Borrowed("{{")));
-            nodes.extend(frame.nodes);
+            nodes.extend(unescaped(frame.nodes));
         }
         Parsed { nodes: scoped(nodes), names: self.names }
     }
@@ -183,8 +192,7 @@ impl<'s> Parser<'s> {
         }
         let found = piece(self.source, at);
         let inside = &self.source[found.inside.clone()];
-        let good =
-            found.kind == Kind::Output && bounded(inside) && self.env.compile_expression(inside).is_ok();
+        let good = found.kind == Kind::Output && bounded(inside) && self.reads(inside, found.inside.clone());
         if !good {
             self.budget = self.budget.saturating_sub(found.range.len());
             return None;
@@ -199,6 +207,35 @@ impl<'s> Parser<'s> {
         });
         self.text = found.range.end;
         Some(found.range.end)
+    }
+
+    /// Whether an expression is one of the engine, and not a macro of somebody that looks like one.
+    fn reads(&self, inside: &str, range: Range<usize>) -> bool {
+        let name = inside.trim();
+        if name.contains('-') && table::name_length(name) == name.len() {
+            // A macro may be called so; a difference has blanks, or names that are known.
+            let known = |part: &str| {
+                is_context(part)
+                    || self.names.contains(part)
+                    || part.bytes().all(|byte| byte.is_ascii_digit())
+            };
+            if !name.split('-').all(known) {
+                return false;
+            }
+        }
+        let words = tokens(self.source, range);
+        let word = |at: usize| words.get(at).map(|token: &Token| &self.source[token.range.clone()]);
+        let known = |at: usize| {
+            let name = word(at).unwrap_or_default();
+            match at.checked_sub(1).and_then(word) {
+                Some("|") => is_filter(name),
+                Some("is") if name != "not" => is_test(name),
+                Some("not") if at > 1 && word(at - 2) == Some("is") => is_test(name),
+                _ => true,
+            }
+        };
+        (0..words.len()).all(|at| words[at].kind != TokenKind::Name || known(at))
+            && self.env.compile_expression(inside).is_ok()
     }
 
     /// A statement, a comment or a raw block of Jinja.
@@ -239,9 +276,33 @@ impl<'s> Parser<'s> {
         self.flush(at);
         let Some(frame) = self.frames.pop() else { return };
         let written = &self.source[frame.open..at + 2];
-        self.push(read_macro(frame.nodes, written, frame.open));
+        self.push(read_macro(unescaped(frame.nodes), written, frame.open));
         self.text = at + 2;
     }
+}
+
+/// A backslash before two braces.
+const BACKSLASH: &str = "\\";
+
+/// Whether exactly two braces open there.
+fn opens_two(bytes: &[u8]) -> bool {
+    bytes.iter().take(3).take_while(|byte| **byte == b'{').count() == 2
+}
+
+/// Takes backslashes away that stand before braces which are no macro.
+fn unescaped(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
+    let is_mark =
+        |node: &Node<'_>| matches!(node, Node::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
+    if nodes.iter().any(is_mark) {
+        let keep = |pair: &[Node<'_>]| {
+            !is_mark(&pair[0]) || matches!(pair.get(1), Some(Node::Macro(_) | Node::Jinja(..)))
+        };
+        let kept: Vec<bool> =
+            (0..nodes.len()).map(|at| keep(&nodes[at..(at + 2).min(nodes.len())])).collect();
+        let mut kept = kept.into_iter();
+        nodes.retain(|_| kept.next().unwrap_or(true));
+    }
+    nodes
 }
 
 /// Whether a statement of Jinja begins like this.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::node::{Macro, Node};
 use super::parse::DEPTH;
+use super::table::Target;
 
 /// Joins opening and closing tags of scoped macros: what stands between becomes the body. Tags without a partner are text.
 pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
@@ -18,6 +19,8 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     }
     let mut open: Vec<(Macro<'_>, Vec<Node<'_>>)> = Vec::new();
     let mut waiting: HashMap<String, usize> = HashMap::new();
+    // Closing tags that belong to opening ones which are text.
+    let mut literal: HashMap<String, usize> = HashMap::new();
     let mut done = Vec::new();
     for node in nodes {
         let node = match node {
@@ -28,23 +31,19 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
             Node::Unknown { name, at, inside } => Node::Unknown { name, at, inside: scoped(inside) },
             node => node,
         };
-        let key = match &node {
-            Node::Macro(one) if one.rule.scoped => one.name.to_lowercase(),
-            _ => {
-                let node = match node {
-                    // It closes what has no scope.
-                    Node::Macro(one) if one.closes => unmatched(one),
-                    node => node,
-                };
-                open.last_mut().map_or(&mut done, |(_, body)| body).push(node);
-                continue;
-            }
+        let Node::Macro(one) = node else {
+            open.last_mut().map_or(&mut done, |(_, body)| body).push(node);
+            continue;
         };
-        let Node::Macro(one) = node else { continue };
+        let key = one.name.to_lowercase();
+        let left = closing.get(&key).copied().unwrap_or(0);
+        let opened = waiting.get(&key).copied().unwrap_or(0);
+        let taken = literal.entry(key.clone()).or_default();
         if one.closes {
-            *closing.entry(key.clone()).or_default() -= 1;
-            if waiting.get(&key).copied().unwrap_or(0) == 0 {
-                open.last_mut().map_or(&mut done, |(_, body)| body).push(unmatched(one));
+            closing.insert(key.clone(), left.saturating_sub(1));
+            if opened == 0 {
+                *taken = taken.saturating_sub(1);
+                open.last_mut().map_or(&mut done, |(_, body)| body).push(as_text(one));
                 continue;
             }
             while let Some((mut start, body)) = open.pop() {
@@ -59,15 +58,22 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
                 into.push(unmatched(start));
                 into.extend(body);
             }
-        } else if one.args.len() + 1 >= one.rule.least
-            && one.args.len() < one.rule.most
-            && closing.get(&key).copied().unwrap_or(0) > 0
-            && open.len() < DEPTH
-        {
+        } else if one.rule.opens(one.args.len()) && left > *taken && open.len() < DEPTH {
             *waiting.entry(key).or_default() += 1;
             open.push((one, Vec::new()));
         } else {
-            open.last_mut().map_or(&mut done, |(_, body)| body).push(unmatched(one));
+            let into = open.last_mut().map_or(&mut done, |(_, body)| body);
+            // What cannot stand around a text and is closed stays as it was written, both of its tags.
+            if !one.rule.opens(one.args.len())
+                && left > *taken
+                && opened == 0
+                && one.rule.target != Target::Comment
+            {
+                *taken += 1;
+                into.push(as_text(one));
+            } else {
+                into.push(unmatched(one));
+            }
         }
     }
     for (start, body) in open {
@@ -79,10 +85,13 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
 
 /// A macro that takes no body after all: itself if it needs none, else text.
 fn unmatched(one: Macro<'_>) -> Node<'_> {
-    if one.closes || one.args.len() < one.rule.least {
-        let inside = vec![Node::Text(Cow::Borrowed(&one.written[2..one.written.len() - 2]))];
-        let name = if one.closes { format!("/{}", one.name).into() } else { one.name };
-        return Node::Unknown { name, at: one.at, inside };
-    }
-    Node::Macro(one)
+    if one.args.len() < one.rule.least { as_text(one) } else { Node::Macro(one) }
+}
+
+/// A tag as it was written.
+fn as_text(one: Macro<'_>) -> Node<'_> {
+    let inside =
+        vec![Node::Text(Cow::Borrowed(one.written.get(2..one.written.len() - 2).unwrap_or_default()))];
+    let name = if one.closes { format!("/{}", one.name).into() } else { one.name };
+    Node::Unknown { name, at: one.at, inside }
 }

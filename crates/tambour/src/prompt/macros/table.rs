@@ -58,17 +58,7 @@ const fn rule(
     most: usize,
     target: Target,
 ) -> Rule {
-    Rule { names, row, least, most, scoped: false, raw: false, target }
-}
-
-const fn around(
-    names: &'static [&'static str],
-    row: &'static str,
-    least: usize,
-    most: usize,
-    target: Target,
-) -> Rule {
-    Rule { names, row, least, most, scoped: true, raw: false, target }
+    Rule { names, row, least, most, scoped: most > 0 && most < usize::MAX, raw: false, target }
 }
 
 const fn raw(names: &'static [&'static str], row: &'static str, target: Target) -> Rule {
@@ -83,10 +73,10 @@ const fn scope(name: &'static [&'static str], row: &'static str, scope: &'static
 static RULES: &[Rule] = &[
     rule(&["user"], "M-001", 0, 0, Expression("user")),
     rule(&["char"], "M-002", 0, 0, Expression("char")),
-    around(&["if"], "M-006", 2, 2, Target::If),
+    rule(&["if"], "M-006", 2, 2, Target::If),
     rule(&["else"], "M-006", 0, 0, Target::Else),
-    raw(&["//"], "M-017", Target::Comment),
-    rule(&["comment", "hidden_key"], "M-017", 0, usize::MAX, Target::Comment),
+    Rule { least: 0, scoped: true, ..raw(&["//"], "M-017", Target::Comment) },
+    Rule { scoped: true, ..rule(&["comment", "hidden_key"], "M-017", 0, usize::MAX, Target::Comment) },
     rule(&["group", "charifnotgroup"], "M-018", 0, 0, Expression("group")),
     rule(&["groupnotmuted"], "M-019", 0, 0, Expression("group | filter_not_muted")),
     rule(&["notchar"], "M-020", 0, 0, Expression("not_char")),
@@ -123,6 +113,7 @@ static RULES: &[Rule] = &[
     rule(&["lastswipeid"], "M-039", 0, 0, Expression("history[-1].swipe_count")),
     rule(&["currentswipeid"], "M-040", 0, 0, Expression("history[-1].current_swipe")),
     rule(&["lastgenerationtype"], "M-041", 0, 0, Expression("last_generation.type")),
+    rule(&["allchatrange"], "-", 0, 0, Expression("('0-' ~ (history | length - 1) if history else '')")),
     rule(&["input"], "M-042", 0, 0, Expression("user_input")),
     rule(&["time"], "M-043", 0, 1, Target::Time),
     rule(&["date"], "M-044", 0, 0, Expression("now | date_format('LL')")),
@@ -133,23 +124,23 @@ static RULES: &[Rule] = &[
     rule(&["idle_duration", "idleduration"], "M-050", 0, 0, Expression("idle_duration")),
     rule(&["timediff"], "M-051", 2, 2, Call("time_diff")),
     rule(&["getvar"], "M-052", 1, 1, Call("st_get")),
-    around(&["setvar"], "M-053", 2, 2, Target::Set),
-    around(&["addvar"], "M-054", 2, 2, Call("st_add")),
+    rule(&["setvar"], "M-053", 2, 2, Target::Set),
+    rule(&["addvar"], "M-054", 2, 2, Call("st_add")),
     rule(&["incvar"], "M-055", 1, 1, Call("st_inc")),
     rule(&["decvar"], "M-056", 1, 1, Call("st_dec")),
     rule(&["getglobalvar"], "M-057", 1, 1, Call("st_get_global")),
-    around(&["setglobalvar"], "M-058", 2, 2, Target::SetGlobal),
-    around(&["addglobalvar"], "M-059", 2, 2, Call("st_add_global")),
+    rule(&["setglobalvar"], "M-058", 2, 2, Target::SetGlobal),
+    rule(&["addglobalvar"], "M-059", 2, 2, Call("st_add_global")),
     rule(&["incglobalvar"], "M-060", 1, 1, Call("st_inc_global")),
     rule(&["decglobalvar"], "M-061", 1, 1, Call("st_dec_global")),
     rule(&["newline"], "M-063", 0, 1, Target::Newline),
     rule(&["space"], "-", 0, 1, Target::Space),
-    around(&["trim"], "M-064", 0, 1, Target::Trim),
+    rule(&["trim"], "M-064", 0, 1, Target::Trim),
     rule(&["noop"], "M-065", 0, 0, Target::Noop),
     rule(&["random"], "M-067", 0, usize::MAX, Target::Random),
     rule(&["pick"], "M-068", 0, usize::MAX, Target::Pick),
     rule(&["roll"], "M-069", 1, 1, Call("roll")),
-    around(&["reverse"], "M-070", 1, 1, Target::Reverse),
+    rule(&["reverse"], "M-070", 1, 1, Target::Reverse),
     rule(&["banned"], "M-071", 1, 1, Target::Banned),
     rule(&["ismobile"], "M-072", 0, 0, Expression("is_mobile")),
     rule(&["outlet"], "M-073", 1, 1, Call("outlet")),
@@ -216,9 +207,24 @@ static RULES: &[Rule] = &[
     rule(&["deletevar", "flushvar"], "-", 1, 1, Call("st_delete")),
     rule(&["hasglobalvar", "globalvarexists"], "-", 1, 1, Call("st_has_global")),
     rule(&["deleteglobalvar", "flushglobalvar"], "-", 1, 1, Call("st_delete_global")),
+    rule(&["setvarkey", "setvarindex"], "-", 3, 3, Call("st_set_key")),
+    rule(&["getvarkey", "getvarindex"], "-", 2, 2, Call("st_get_key")),
+    rule(&["setglobalvarkey", "setglobalvarindex"], "-", 3, 3, Call("st_set_global_key")),
+    rule(&["getglobalvarkey", "getglobalvarindex"], "-", 2, 2, Call("st_get_global_key")),
+    // There are no extensions here.
+    rule(&["hasextension"], "-", 1, 1, Expression("'false'")),
     raw(&["."], "-", Target::Short),
     raw(&["$"], "-", Target::Short),
 ];
+
+impl Rule {
+    /// Whether with so many arguments it can stand around text that becomes the last one.
+    pub(super) fn opens(&self, args: usize) -> bool {
+        let room = args + 1 >= self.least && args < self.most;
+        // Behind a comment with a text there is no more of it.
+        self.scoped && room && (self.target != Target::Comment || args == 0)
+    }
+}
 
 /// The macro of this name, in any case.
 pub(super) fn find(name: &str) -> Option<&'static Rule> {

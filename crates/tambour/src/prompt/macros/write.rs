@@ -42,7 +42,9 @@ fn changed_by_calls(nodes: &[Node<'_>], inner: bool, names: &mut HashSet<String>
             Node::Macro(one) => {
                 let target = one.rule.target;
                 let calls = match target {
-                    Target::Call(call) => matches!(call, "st_add" | "st_inc" | "st_dec" | "st_delete"),
+                    Target::Call(call) => {
+                        matches!(call, "st_add" | "st_inc" | "st_dec" | "st_delete" | "st_set_key")
+                    }
                     Target::Set => inner,
                     _ => false,
                 };
@@ -51,7 +53,7 @@ fn changed_by_calls(nodes: &[Node<'_>], inner: bool, names: &mut HashSet<String>
                         .args
                         .first()
                         .and_then(|nodes| still(nodes))
-                        .map(|text| text[..table::name_length(&text)].to_owned()),
+                        .map(|text| expression::short_name(text.trim_start()).to_owned()),
                     _ if calls => one.args.first().and_then(|nodes| still(nodes)),
                     _ => None,
                 };
@@ -166,6 +168,9 @@ impl<'s> Writer<'s> {
     }
 
     fn warn(&mut self, code: &'static str, name: &str, at: usize, message: String) {
+        if self.warnings.len() >= super::WARNINGS {
+            return;
+        }
         // Macros come in order, but for those that turn out to be none.
         if at < self.place.offset {
             self.place = Place::START;
@@ -178,14 +183,8 @@ impl<'s> Writer<'s> {
 
     fn unknown(&mut self, name: &str, at: usize) {
         self.report.left += 1;
-        if self.warnings.len() < super::WARNINGS {
-            self.warn(
-                "macro_unknown",
-                name,
-                at,
-                format!("`{}` is no macro that is known; it stays as text", clip(name, 60)),
-            );
-        }
+        let message = format!("`{}` is no macro that is known; it stays as text", clip(name, 60));
+        self.warn("macro_unknown", name, at, message);
     }
 
     /// Nodes where text is written.
@@ -232,13 +231,22 @@ impl<'s> Writer<'s> {
         match one.rule.target {
             Target::If => self.condition(one),
             Target::Else => {
-                // It divides nothing.
-                self.unknown("else", one.at);
-                self.text(one.written, true);
+                // It divides nothing, and prints nothing.
+                self.count(row);
+                self.warn(
+                    "macro_unknown",
+                    "else",
+                    one.at,
+                    "`{{else}}` stands in no condition; it prints nothing".to_owned(),
+                );
             }
             Target::Comment => {
                 self.count(row);
-                let text = still(one.args.first().map(Vec::as_slice).unwrap_or_default()).unwrap_or_default();
+                let text = one.args.first().or(one.body.as_ref()).map(Vec::as_slice).unwrap_or_default();
+                let text = still(text).unwrap_or_default();
+                if let Some(doing) = self.done_in(&mut one) {
+                    return self.output(&doing);
+                }
                 let text: Vec<&str> = text.split_whitespace().collect();
                 let text = text.join(" ");
                 let safe =
@@ -251,8 +259,11 @@ impl<'s> Writer<'s> {
             }
             Target::Trim if one.body.is_some() => {
                 self.count(row);
+                let body = self.body(&mut one);
+                if one.keep {
+                    return self.nodes(body, false);
+                }
                 self.tag("{% filter trim %}");
-                let body = one.body.take().unwrap_or_default();
                 self.inside(body);
                 self.tag("{% endfilter %}");
             }

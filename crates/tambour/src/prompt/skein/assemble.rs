@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::card::normal::{self, normalise};
-use super::super::card::{Imported, Item};
+use super::super::card::{Imported, Item, Preset};
 use super::super::lore::{Entry, Position, Role, ScanSettings};
 use super::super::macros;
 use super::{Block, Body, Skein, Slot};
@@ -52,7 +52,10 @@ const ORIGINAL: &str =
 
 /// A text of the card by that name, or what the card leaves in place.
 fn replaced(field: &str, own: &str) -> String {
-    format!("{{% if char.{field} %}}{{{{ char.{field} }}}}{{% else %}}{own}{{% endif %}}")
+    // It is rendered once, for it may set variables.
+    format!(
+        "{{% with _own = char.{field} %}}{{% if _own %}}{{{{ _own }}}}{{% else %}}{own}{{% endif %}}{{% endwith %}}"
+    )
 }
 
 /// The fields of a card by the names that templates use (F-020).
@@ -135,7 +138,7 @@ pub fn from_preset(imported: &Imported) -> Skein {
         preset.max_context.map(|max| max.saturating_sub(reply) as usize).filter(|max| *max > 0);
     let behind = preset.items.iter().position(|item| item.id == "chatHistory").unwrap_or(usize::MAX);
     for (at, item) in preset.items.iter().enumerate() {
-        match place(&item.id) {
+        match place(&item.id, preset) {
             Some(blocks) => skein.blocks.extend(blocks),
             None if item.marker || item.text.trim().is_empty() => {}
             None => skein.blocks.push(part(item, at > behind)),
@@ -148,19 +151,29 @@ pub fn from_preset(imported: &Imported) -> Skein {
     if !originals.is_empty() {
         skein.metadata.insert("original".into(), originals.into());
     }
+    if !preset.new_example.trim().is_empty() {
+        skein.metadata.insert("config".into(), json!({ "example_separator": preset.new_example }));
+    }
     skein
 }
 
 /// What stands in the place of a part that something else fills.
-fn place(id: &str) -> Option<Vec<Block>> {
+fn place(id: &str, preset: &Preset) -> Option<Vec<Block>> {
     let text = |tag: &str, text: &str| vec![Block::new(tag, Body::Text(text.to_owned()))];
     Some(match id {
-        "chatHistory" => vec![Block::slot(Slot::History)],
+        "chatHistory" => {
+            let begin = Block {
+                role: Some(Role::System),
+                ..Block::new("block", Body::Text(migrate(&preset.new_chat)))
+            };
+            let begin = (!preset.new_chat.trim().is_empty()).then_some(begin);
+            begin.into_iter().chain([Block::slot(Slot::History)]).collect()
+        }
         "worldInfoBefore" => vec![Block::slot(Slot::Lore(Position::BeforeChar))],
         "worldInfoAfter" => vec![Block::slot(Slot::Lore(Position::AfterChar))],
         "charDescription" => text("character_card", "{{ char.description }}"),
-        "charPersonality" => text("personality", "{{ char.personality }}"),
-        "scenario" => text("scenario", "{{ char.scenario }}"),
+        "charPersonality" => text("personality", &within(&preset.personality_format, "personality")),
+        "scenario" => text("scenario", &within(&preset.scenario_format, "scenario")),
         "personaDescription" => text("user_persona", "{{ user.persona }}"),
         "dialogueExamples" => vec![
             Block::slot(Slot::Lore(Position::ExamplesBefore)),
@@ -169,6 +182,18 @@ fn place(id: &str) -> Option<Vec<Block>> {
         ],
         _ => return None,
     })
+}
+
+/// A field of a card in the text that a preset has around it; nothing if the card has none.
+fn within(format: &str, field: &str) -> String {
+    let own = format!("{{{{ char.{field} }}}}");
+    let format = migrate(format.trim());
+    if format.is_empty() || format == own {
+        return own;
+    }
+    // It is rendered once, for it may set variables.
+    let inside = format.replace(&own, "{{ _own }}");
+    format!("{{% with _own = char.{field} %}}{{% if _own %}}{inside}{{% endif %}}{{% endwith %}}")
 }
 
 /// The text of a card that stands in the place of a part.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::super::lore::{Activation, Entry, Line, Position, Scan, ScanSettings, Timed, activate};
+use super::super::lore::{Activation, Entry, Line, Position, Scan, ScanSettings, Source, Timed, activate};
 use super::{Body, Skein, Slot};
 use crate::error::{Error, Result};
 
@@ -68,11 +68,11 @@ impl Ids {
 }
 
 impl Skein {
-    /// Finds the world info that is active with those messages.
+    /// Finds the world info that is active with those messages and texts of user and character.
     pub(super) fn active(
         &self,
         context: &Map<String, Value>,
-        lines: &[Line],
+        (lines, sources): (&[Line], &[(Source, String)]),
         timed: &Timed,
         count: &dyn Fn(&str) -> usize,
         read: &dyn Fn(u64) -> bool,
@@ -91,6 +91,8 @@ impl Skein {
                 Body::Data(value) => crate::yaml::print(value),
                 Body::Slot(_) => String::new(),
             };
+            // Others may be found in it, so that the names stand in it.
+            let content = if content.contains("{{") { with_names(&content, context) } else { content };
             let mut entry = Entry { id, content, ..entry.clone() };
             for keys in [
                 &mut entry.keys,
@@ -106,7 +108,7 @@ impl Skein {
             blocks.push(at);
         }
         let (settings, timed) = (self.settings(context), timed.clone());
-        let found = activate(&entries, &Scan { settings, timed, count, read, ..Scan::new(lines) });
+        let found = activate(&entries, &Scan { sources, settings, timed, count, read, ..Scan::new(lines) });
         if found.cut {
             let message = "looking for the keys of the world info takes too long";
             return Err(Error::invalid(message).coded("limit_exceeded"));
@@ -228,7 +230,7 @@ fn nearest(position: Position) -> Position {
     }
 }
 
-/// A key with the names of user and character in the place of their macros. Nothing else in a key is a macro.
+/// A key, or the text of an entry, with the names of user and character in the place of their macros. Nothing else in a key is a macro.
 fn with_names(key: &str, context: &Map<String, Value>) -> String {
     let mut out = String::new();
     let mut rest = key;

@@ -10,7 +10,7 @@ use crate::texts::Language;
 use crate::yaml;
 
 use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
-use super::super::lore::Timed;
+use super::super::lore::{Source, Timed};
 use super::super::tokens;
 use super::cut::{Cut, cut};
 use super::escape::Boundaries;
@@ -105,7 +105,8 @@ impl Skein {
         let engine = options.engine.unwrap_or(&own);
         let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
         let read = |bytes| budget.read(bytes);
-        let active = self.active(&values, &lines, &options.timed, options.count, &read)?;
+        let sources = self.sources(&values, engine, &budget, options.chance)?;
+        let active = self.active(&values, (&lines, &sources), &options.timed, options.count, &read)?;
         self.outlets(&active, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected, protocol_warnings) = self.expected(&registry)?;
@@ -153,6 +154,37 @@ impl Skein {
         })
     }
 
+    /// The texts of user and character that entries want to be found in, as they stand in the prompt.
+    fn sources(
+        &self,
+        values: &Map<String, Value>,
+        engine: &Engine,
+        budget: &Budget,
+        chance: u64,
+    ) -> Result<Vec<(Source, String)>> {
+        let entries = || self.blocks.iter().filter_map(|block| block.lore.as_ref());
+        let wanted =
+            Source::ALL.into_iter().filter(|source| entries().any(|entry| entry.sources.contains(source)));
+        let wanted: Vec<Source> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What they set and notice comes again where they are printed.
+        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
+        let text = |source: Source| {
+            let (name, template) = match source {
+                Source::Persona => ("persona", "{{ user.persona }}"),
+                Source::Description => ("description", "{{ char.description }}"),
+                Source::Personality => ("personality", "{{ char.personality }}"),
+                Source::DepthPrompt => ("depth_prompt", "{{ char.depth_prompt }}"),
+                Source::Scenario => ("scenario", "{{ char.scenario }}"),
+                Source::CreatorNotes => ("creator_notes", "{{ char.creator_notes }}"),
+            };
+            Ok((source, assembly.render(name, template)?))
+        };
+        wanted.into_iter().map(text).collect()
+    }
+
     /// Renders the world info that templates print with a variable, and puts it among the variables. What it sets, later templates find.
     fn world_info(
         &self,
@@ -192,7 +224,7 @@ impl Skein {
                     values.insert(key.clone(), person.into());
                 }
                 (Some(Value::Object(said)), Value::Object(own))
-                    if matches!(key.as_str(), "user" | "char") =>
+                    if matches!(key.as_str(), "user" | "char" | "config") =>
                 {
                     let mut person = own.clone();
                     person.extend(said.iter().map(|(key, value)| (key.clone(), value.clone())));

@@ -5,6 +5,7 @@ mod hostile;
 mod independent;
 mod layouts;
 mod normal;
+mod odd;
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;

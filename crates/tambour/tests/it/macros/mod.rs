@@ -1,5 +1,6 @@
 //! Macros of SillyTavern and Tavern-Helper.
 
+mod engine;
 mod hostile;
 mod independent;
 mod rows;

@@ -4,6 +4,7 @@ mod budget;
 mod file;
 mod imported;
 mod injection;
+mod tavern;
 mod text;
 
 use serde_json::Value;

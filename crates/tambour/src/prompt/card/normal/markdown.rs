@@ -314,6 +314,13 @@ fn is_rule(line: &str) -> bool {
 
 /// A number that prints as it is written is one; anything else is text.
 fn scalar(text: &str) -> Value {
+    // Quotes of YAML, which double themselves, and not those of speech.
+    let single = text.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
+    if let Some(inner) =
+        single.filter(|inner| inner.contains("''") && !inner.replace("''", "").contains('\''))
+    {
+        return inner.replace("''", "'").into();
+    }
     let number: Option<Number> = text.parse::<i64>().ok().map(Number::from);
     let number = number.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64));
     match number {

@@ -192,13 +192,20 @@ fn yaml(text: &str) -> Option<Value> {
     let value = yaml::parse_with("the entry", &unindented(text), &limits).ok()?;
     let written = match &value {
         Value::Object(map) if map.len() == 1 && text.trim().lines().count() == 1 => {
-            map.iter().all(|(key, value)| !key.contains(char::is_whitespace) && !is_sentence(value))
+            // Prose has no quotes around all of what follows a colon.
+            let quoted =
+                text.trim().ends_with(['\'', '"']) && [": '", ": \""].iter().any(|mark| text.contains(mark));
+            map.iter()
+                .all(|(key, value)| !key.contains(char::is_whitespace) && (quoted || !is_sentence(value)))
         }
         Value::Object(map) => !map.is_empty(),
         Value::Array(items) => !items.is_empty(),
         _ => false,
     };
-    (written && named(&value) && has_words_of(&value, &[], &words::without_comments(text))).then_some(value)
+    let source = words::without_comments(text);
+    let complete = has_words_of(&value, &[], &source)
+        || source.contains('\\') && has_words_of(&value, &[], &words::without_escapes(&source));
+    (written && named(&value) && complete).then_some(value)
 }
 
 /// Whether all keys are names and not the beginnings of sentences.
@@ -224,8 +231,10 @@ fn is_sentence(value: &Value) -> bool {
 
 /// `text` without the indentation that all its lines share, which YAML would take for nesting only if the first differs.
 fn unindented(text: &str) -> String {
-    let text = text.trim_matches(['\n', '\r']).trim_end();
+    let text = text.trim_start_matches(['\n', '\r']).trim_end_matches([' ', '\t']);
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let shared = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
-    text.lines().map(|line| line.get(shared..).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    let lines: Vec<&str> = text.lines().map(|line| line.get(shared..).unwrap_or_default()).collect();
+    // The break at the end belongs to a block of text there.
+    lines.join("\n") + if text.ends_with('\n') { "\n" } else { "" }
 }

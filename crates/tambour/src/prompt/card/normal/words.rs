@@ -136,3 +136,33 @@ pub(super) fn without_comments(text: &str) -> String {
     };
     text.lines().map(|line| &line[..code(line)]).collect::<Vec<_>>().join("\n")
 }
+
+/// `text` with what its escapes of a text in double quotes stand for.
+pub(super) fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out += before;
+        let digits = match behind.bytes().next() {
+            Some(b'x') => 2,
+            Some(b'u') => 4,
+            Some(b'U') => 8,
+            _ => 0,
+        };
+        let number = behind.get(1..=digits).filter(|_| digits > 0);
+        let c = number.and_then(|number| u32::from_str_radix(number, 16).ok()).and_then(char::from_u32);
+        rest = match c {
+            Some(c) => {
+                out.push(c);
+                &behind[1 + digits..]
+            }
+            None => {
+                // All others are no letters.
+                out.push(' ');
+                let letter = behind.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
+                &behind[letter.map_or(0, char::len_utf8)..]
+            }
+        };
+    }
+    out + rest
+}

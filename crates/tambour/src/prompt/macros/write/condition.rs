@@ -1,9 +1,11 @@
 //! `{{if}}` and its tests.
 
+use std::borrow::Cow;
+
 use super::super::WARNINGS;
 use super::super::args::{branches, dedent, quoted};
-use super::super::node::{Macro, Node, shorten, trim};
-use super::super::table::{self, Target};
+use super::super::node::{Form, Macro, Node, shorten, trim};
+use super::super::table;
 use super::{Writer, still};
 use crate::finding::clip;
 
@@ -31,8 +33,8 @@ impl<'s> Writer<'s> {
         let mut test = std::mem::take(&mut one.args[0]);
         let mut negated = false;
         if let Some(Node::Text(text)) = test.first_mut() {
-            while text.starts_with('!') {
-                negated = !negated;
+            if text.starts_with('!') {
+                negated = true;
                 shorten(text, |text| text[1..].trim_start());
             }
         }
@@ -45,8 +47,26 @@ impl<'s> Writer<'s> {
         if negated { format!("not {holds}") } else { holds }
     }
 
+    /// The value of the macro of this name, if there is one that needs no arguments.
+    fn named(&mut self, word: &str, one: &Macro<'s>) -> Option<String> {
+        let rule = table::find(word).filter(|rule| rule.least == 0 && !rule.raw)?;
+        let alone = Macro {
+            rule,
+            name: Cow::Owned(word.to_owned()),
+            keep: false,
+            form: Form::None,
+            args: Vec::new(),
+            body: None,
+            written: one.written,
+            at: one.at,
+            closes: false,
+        };
+        let value = self.inner(alone).ok()?;
+        Some(if value.is_empty() { "''".to_owned() } else { value })
+    }
+
     /// The test of a word without braces: a short form, a macro, a variable, else the word itself.
-    fn word(&mut self, word: &str, one: &Macro<'_>) -> String {
+    fn word(&mut self, word: &str, one: &Macro<'s>) -> String {
         let call = |prefix: &str, name: &str| format!("st_if({prefix}({}))", quoted(name, '\''));
         if let Some(name) = word.strip_prefix('.').filter(|name| table::name_length(name) == name.len()) {
             return call("st_get", name);
@@ -54,8 +74,8 @@ impl<'s> Writer<'s> {
         if let Some(name) = word.strip_prefix('$').filter(|name| table::name_length(name) == name.len()) {
             return call("st_get_global", name);
         }
-        if let Some(Target::Expression(expression)) = table::find(word).map(|rule| rule.target) {
-            return format!("st_if({expression})");
+        if let Some(value) = self.named(word, one) {
+            return format!("st_if({value})");
         }
         if one.keep {
             return format!("st_test({})", quoted(word, '\''));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::args::{branches, choices, decoded, dedent, divided, offset, quoted, unquote};
-use super::super::node::{Form, Macro, Node, trim};
+use super::super::node::{Form, Macro, Node, shorten, trim};
 use super::super::table::{self, Target};
 use super::{Writer, still};
 
@@ -71,9 +71,13 @@ impl<'s> Writer<'s> {
     /// A macro within an argument, as an expression; nothing for those that print nothing and do nothing.
     pub(super) fn inner(&mut self, mut one: Macro<'s>) -> Result<String, Left<'s>> {
         match one.rule.target {
-            Target::Else | Target::Comment => {
+            Target::Else => {
                 self.count(one.rule.row);
                 Ok(String::new())
+            }
+            Target::Comment => {
+                self.count(one.rule.row);
+                Ok(self.done_in(&mut one).unwrap_or_default())
             }
             Target::Noop => {
                 self.count(one.rule.row);
@@ -94,8 +98,9 @@ impl<'s> Writer<'s> {
             }
             Target::Trim if one.body.is_some() => {
                 self.count(one.rule.row);
-                let body = one.body.take().unwrap_or_default();
-                Ok(format!("({}) | trim", self.join(body)))
+                let body = self.body(&mut one);
+                let text = self.join(body);
+                Ok(if one.keep { format!("({text})") } else { format!("({text}) | trim") })
             }
             _ => self.expression(one),
         }
@@ -121,10 +126,16 @@ impl<'s> Writer<'s> {
             Target::Set => (one.rule.row, self.call_of("st_set", std::mem::take(&mut one.args))),
             Target::SetGlobal => (one.rule.row, self.call_of("st_set_global", std::mem::take(&mut one.args))),
             Target::Time if one.args.is_empty() => ("M-043", "now | time_format('LT')".to_owned()),
-            Target::Time => {
-                let offset = first.as_deref().and_then(offset).ok_or_else(|| left(&one))?;
-                ("M-049", format!("now | utc_offset({offset}) | time_format"))
-            }
+            Target::Time => match first.as_deref().and_then(offset) {
+                Some(offset) => ("M-049", format!("now | utc_offset({offset}) | time_format")),
+                None => {
+                    if first.as_deref() != Some("") {
+                        let message = "the time of a zone is written `UTC+2`; this is the time of the clock";
+                        self.warn("time_zone_unknown", &one.name, one.at, message.to_owned());
+                    }
+                    ("M-049", "now | time_format('LT')".to_owned())
+                }
+            },
             Target::Format => {
                 let pattern = self.join(one.args.pop().unwrap_or_default());
                 (one.rule.row, format!("now | date_format({pattern})"))
@@ -155,6 +166,11 @@ impl<'s> Writer<'s> {
                 (one.rule.row, format!("st_banned({})", self.join(word)))
             }
             Target::Greeting => {
+                if first.as_deref().is_some_and(|number| number.parse::<i64>().is_err())
+                    && !one.args.is_empty()
+                {
+                    return Err(left(&one));
+                }
                 let number = match one.args.pop() {
                     Some(number) => self.join(number),
                     None => "'0'".to_owned(),
@@ -191,6 +207,13 @@ impl<'s> Writer<'s> {
         Ok(expression)
     }
 
+    /// What the macros in a comment do, as an expression that prints nothing.
+    pub(super) fn done_in(&mut self, one: &mut Macro<'s>) -> Option<String> {
+        let inside = one.args.drain(..).flatten().chain(one.body.take().into_iter().flatten());
+        let doing: Vec<Node<'s>> = inside.filter(does).collect();
+        (!doing.is_empty()).then(|| format!("st_comment({})", self.join(doing)))
+    }
+
     pub(super) fn call_of(&mut self, name: &str, args: Vec<Vec<Node<'s>>>) -> String {
         let args: Vec<String> = args.into_iter().map(|arg| self.join(arg)).collect();
         format!("{name}({})", args.join(", "))
@@ -201,19 +224,15 @@ impl<'s> Writer<'s> {
         const SIGNS: &[&str] =
             &["++", "--", "||=", "??=", "||", "??", "+=", "-=", "==", "!=", ">=", "<=", ">", "<", "="];
         let Some(Node::Text(text)) = nodes.first_mut() else { return None };
-        let ascii = text
-            .bytes()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-            .count();
-        // Two of them are a sign, and one at the end is no part of a name.
-        let length = text[..ascii].find("--").unwrap_or(ascii);
-        let name = text[..length].trim_end_matches('-').to_owned();
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        shorten(text, str::trim_start);
+        let name = short_name(text).to_owned();
+        if name.is_empty() {
             return None;
         }
         let rest = text[name.len()..].trim_start().to_owned();
         let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign)).copied();
-        if sign.is_none() && !(rest.is_empty() && nodes.len() == 1) {
+        let takes_none = sign.is_none_or(|sign| matches!(sign, "++" | "--"));
+        if takes_none && !(rest[sign.map_or(0, str::len)..].trim().is_empty() && nodes.len() == 1) {
             return None;
         }
         nodes[0] = Node::Text(Cow::Owned(rest[sign.map_or(0, str::len)..].to_owned()));
@@ -240,6 +259,32 @@ impl<'s> Writer<'s> {
             Some(sign) => format!("st_compare({get}, '{sign}', {})", value(self, nodes)),
         })
     }
+}
+
+/// Whether a node changes anything when it is read.
+fn does(node: &Node<'_>) -> bool {
+    match node {
+        Node::Macro(one) => {
+            let own = match one.rule.target {
+                Target::Set | Target::SetGlobal | Target::Short | Target::Banned => true,
+                Target::Call(name) => {
+                    !name.contains("_get") && !name.contains("_has") && name.starts_with("st_")
+                }
+                _ => false,
+            };
+            own || one.args.iter().chain(&one.body).flatten().any(does)
+        }
+        Node::Unknown { inside, .. } => inside.iter().any(does),
+        _ => false,
+    }
+}
+
+/// The name that a short form begins with: letters, digits, `_` and, inside, `-`.
+pub(super) fn short_name(text: &str) -> &str {
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let length = text.bytes().take_while(inner).count();
+    let name = text[..length].trim_end_matches('-');
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { "" }
 }
 
 /// Name, place and inside of a macro that is none.

@@ -1,0 +1,153 @@
+//! `cargo xtask tavern FOLDER`: the rows of `tests/sillytavern` as the published package of SillyTavern reads them, and as we do.
+//!
+//! `FOLDER` is the package as npm unpacks it (`npm pack sillytavern@1.19.0`), which is not part of the repository; its dependencies are
+//! installed with `npm ci` in `tests/sillytavern`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Map, Value, json};
+use tambour::prompt::card;
+use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour::prompt::lore::{Entry, Line, Scan, ScanSettings, Slots, Source, Timed, activate};
+use tambour::prompt::macros::migrate_foreign;
+
+const FOLDER: &str = "tests/sillytavern";
+
+/// Of 100 rows, those that must be equal.
+const LEAST: usize = 97;
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let folder = crate::root().join(FOLDER);
+    let Some(package) = arguments.iter().find(|argument| !argument.starts_with("--")) else {
+        println!("no folder of the package is given; nothing to compare");
+        return Ok(());
+    };
+    let package = Path::new(package).canonicalize().with_context(|| format!("{package} is not there"))?;
+    let output =
+        Command::new("node").arg("run.mjs").arg(package).current_dir(&folder).output().context("node")?;
+    ensure!(output.status.success(), "node: {}", String::from_utf8_lossy(&output.stderr));
+    let theirs: BTreeMap<String, Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).map(|row| (name(&row), row)))
+        .collect::<Result<_, _>>()?;
+    let text = std::fs::read_to_string(folder.join("context.json"))?;
+    let context: Value = serde_json::from_str(&text)?;
+    let mut low = Vec::new();
+    for (file, ours) in [("macros", macros as fn(&Value, &Value) -> Value), ("worlds", world)] {
+        let rows = std::fs::read_to_string(folder.join(format!("{file}.jsonl")))?;
+        let (mut same, mut all) = (0, 0);
+        for line in rows.lines() {
+            let row: Value = serde_json::from_str(line)?;
+            let (own, other) = (ours(&row, &context), &theirs[&name(&row)]);
+            let other = other.get("text").or_else(|| other.get("found")).cloned().unwrap_or_default();
+            all += 1;
+            if own == other {
+                same += 1;
+            } else {
+                println!(
+                    "{}: {}\n  there {other}\n  here  {own}",
+                    name(&row),
+                    row.get("text").unwrap_or(&Value::Null)
+                );
+            }
+        }
+        println!("{file}: {same} of {all} rows are equal");
+        if same * 100 < all * LEAST {
+            low.push(file);
+        }
+    }
+    ensure!(low.is_empty(), "fewer than {LEAST} of 100 rows are equal: {}", low.join(", "));
+    Ok(())
+}
+
+fn name(row: &Value) -> String {
+    row.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// What the text of a card comes to.
+fn macros(row: &Value, context: &Value) -> Value {
+    let rendered = Context::from_json(context).and_then(|context| {
+        let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
+        Assembly::new(&Engine::new(Mode::Lenient), context, 1).render("row", &migrate_foreign(text).text)
+    });
+    rendered.unwrap_or_else(|error| format!("error: {error}")).into()
+}
+
+/// What is active of the world info of a row, step by step.
+fn world(row: &Value, _: &Value) -> Value {
+    try_world(row).unwrap_or_else(|error| format!("error: {error}").into())
+}
+
+fn try_world(row: &Value) -> Result<Value> {
+    let entries = row.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let book: Map<String, Value> = entries
+        .iter()
+        .enumerate()
+        .map(|(uid, entry)| {
+            let mut whole = Map::new();
+            whole.insert("uid".to_owned(), uid.into());
+            whole.insert("content".to_owned(), format!("C{uid}").into());
+            whole.extend(entry.as_object().cloned().unwrap_or_default());
+            (uid.to_string(), whole.into())
+        })
+        .collect();
+    let file = json!({ "entries": book }).to_string();
+    let entries = card::import("book.json", file.as_bytes(), &Default::default())?.entries;
+    let mut settings: ScanSettings = match row.get("settings") {
+        Some(settings) => serde_json::from_value(settings.clone())?,
+        None => ScanSettings::default(),
+    };
+    settings.character = "Sera".to_owned();
+    settings.budget =
+        row.get("budget").and_then(Value::as_u64).and_then(|budget| usize::try_from(budget).ok());
+    let sources = row.get("sources").and_then(Value::as_object).into_iter().flatten();
+    let sources = sources.map(|(name, text)| {
+        let source: Source = serde_json::from_value(name.as_str().into())?;
+        Ok((source, text.as_str().unwrap_or_default().to_owned()))
+    });
+    let sources: Vec<(Source, String)> = sources.collect::<Result<_>>()?;
+    let whole = [row.get("lines").cloned().unwrap_or_default()];
+    let steps = row.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
+    let count = |text: &str| text.split_whitespace().count();
+    let mut timed = Timed::default();
+    let mut found = Vec::new();
+    for step in steps {
+        let lines: Vec<Line> = serde_json::from_value(step.clone())?;
+        let scan =
+            Scan { sources: &sources, settings: settings.clone(), timed, count: &count, ..Scan::new(&lines) };
+        let active = activate(&entries, &scan);
+        found.push(places(&entries, &active.active, &active.slots));
+        timed = active.timed;
+    }
+    Ok(found.into())
+}
+
+/// Active entries and their places, in the form of `run.mjs`; texts that are empty stand nowhere there.
+fn places(entries: &[Entry], active: &[usize], slots: &Slots) -> Value {
+    let texts = |list: &[usize]| -> Vec<&str> {
+        list.iter().map(|&at| entries[at].content.as_str()).filter(|text| !text.is_empty()).collect()
+    };
+    let mut ids: Vec<u64> = active.iter().filter_map(|&at| entries[at].id.parse().ok()).collect();
+    ids.sort_unstable();
+    let mut examples: Vec<(i64, usize, Value)> = Vec::new();
+    for (place, list) in [(0, &slots.examples_before), (1, &slots.examples_after)] {
+        examples.extend(list.iter().map(|&at| (entries[at].order, at, json!([place, entries[at].content]))));
+    }
+    examples.sort_by_key(|(order, at, _)| (*order, *at));
+    let examples: Vec<Value> = examples.into_iter().map(|(.., example)| example).collect();
+    let depth = slots.depth.iter().map(|at| json!([at.depth, at.role as u8, texts(&at.entries)]));
+    let outlets = slots.outlets.iter().map(|(name, list)| (name.clone(), json!(texts(list))));
+    json!({
+        "active": ids,
+        "before": texts(&slots.lore_before).join("\n"),
+        "after": texts(&slots.lore_after).join("\n"),
+        "note_top": texts(&slots.note_top),
+        "note_bottom": texts(&slots.note_bottom),
+        "examples": examples,
+        "depth": depth.collect::<Vec<_>>(),
+        "outlets": outlets.collect::<Map<_, _>>(),
+    })
+}
