@@ -239,7 +239,7 @@ fn what_regular_expressions_read_again_has_a_bound() {
     let mut scan = Scan { read: &count, ..Scan::new(&lines) };
     scan.settings.recursive = true;
     let found = activate(&book, &scan);
-    assert_eq!(found.active.len(), 999);
+    assert_eq!(found.active.len(), 1000);
     assert!(found.warnings.iter().any(|why| why.contains("one by one")), "{:?}", found.warnings);
     assert!(read.get() < 256 << 20, "{} bytes", read.get());
 }

@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use super::budget::{self, allocate, allocate_slots, charge};
 use super::scope::Scope;
 use super::values::{Moment, is_missing};
-use super::{chance, dates, flat, marks, tavern};
+use super::{chance, dates, flat, keyed, marks, tavern};
 
 /// A function that knows where it is called.
 #[derive(Clone, Copy)]
@@ -49,10 +49,10 @@ static FUNCTIONS: &[Function] = &[
     function("st_dec", tavern::dec),
     function("st_has", tavern::has),
     function("st_delete", tavern::delete),
-    function("st_set_key", tavern::set_key),
-    function("st_get_key", tavern::get_key),
-    function("st_set_global_key", tavern::set_global_key),
-    function("st_get_global_key", tavern::get_global_key),
+    function("st_set_key", keyed::set_key),
+    function("st_get_key", keyed::get_key),
+    function("st_set_global_key", keyed::set_global_key),
+    function("st_get_global_key", keyed::get_global_key),
     function("st_get_global", tavern::get_global),
     function("st_set_global", tavern::set_global),
     function("st_add_global", tavern::add_global),

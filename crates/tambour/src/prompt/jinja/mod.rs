@@ -34,6 +34,7 @@ mod filters;
 mod flat;
 mod functions;
 mod grammar;
+mod keyed;
 mod marks;
 mod operators;
 mod people;

@@ -19,6 +19,21 @@ pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<No
 
 /// Takes the white space around nodes, and the indentation of their first line from all.
 pub(super) fn dedent(nodes: &mut Vec<Node<'_>>) {
+    // Macros that are nothing but white space go with it.
+    let blank = |node: &Node<'_>| match node {
+        Node::Text(text) => text.trim().is_empty(),
+        Node::Macro(one) => matches!(one.rule.target, Target::Newline | Target::Space),
+        _ => false,
+    };
+    let is_macro = |node: &Node<'_>| matches!(node, Node::Macro(_));
+    let first = nodes.iter().position(|node| !blank(node)).unwrap_or(nodes.len());
+    if nodes[..first].iter().any(is_macro) {
+        nodes.drain(..first);
+    }
+    let last = nodes.iter().rposition(|node| !blank(node)).map_or(0, |at| at + 1);
+    if nodes[last..].iter().any(is_macro) {
+        nodes.truncate(last);
+    }
     let Some(Node::Text(first)) = nodes.first() else {
         return trim(nodes);
     };

@@ -26,6 +26,8 @@ pub(super) struct Parsed<'s> {
     pub(super) nodes: Vec<Node<'s>>,
     /// Names that its Jinja sets.
     pub(super) names: HashSet<&'s str>,
+    /// Whether nothing in it is Jinja.
+    pub(super) foreign: bool,
 }
 
 impl Parsed<'_> {
@@ -110,7 +112,7 @@ impl<'s> Parser<'s> {
             nodes.push(Node::Text(Cow::Borrowed("{{")));
             nodes.extend(unescaped(frame.nodes));
         }
-        Parsed { nodes: scoped(nodes), names: self.names }
+        Parsed { nodes: scoped(nodes), names: self.names, foreign: !self.jinja }
     }
 
     fn push(&mut self, node: Node<'s>) {
@@ -282,7 +284,7 @@ impl<'s> Parser<'s> {
 }
 
 /// A backslash before two braces.
-const BACKSLASH: &str = "\\";
+static BACKSLASH: &str = "\\";
 
 /// Whether exactly two braces open there.
 fn opens_two(bytes: &[u8]) -> bool {

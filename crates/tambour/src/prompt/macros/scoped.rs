@@ -22,7 +22,8 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     // Closing tags that belong to opening ones which are text.
     let mut literal: HashMap<String, usize> = HashMap::new();
     let mut done = Vec::new();
-    for node in nodes {
+    let behind = behind(&nodes);
+    for (node, behind) in nodes.into_iter().zip(behind) {
         let node = match node {
             Node::Macro(mut one) => {
                 one.args = one.args.into_iter().map(scoped).collect();
@@ -65,7 +66,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
             let into = open.last_mut().map_or(&mut done, |(_, body)| body);
             // What cannot stand around a text and is closed stays as it was written, both of its tags.
             if !one.rule.opens(one.args.len())
-                && left > *taken
+                && behind > *taken
                 && opened == 0
                 && one.rule.target != Target::Comment
             {
@@ -81,6 +82,23 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
         done.extend(body);
     }
     done
+}
+
+/// For each node the closing tags of its name behind it that no opening tag there takes.
+fn behind(nodes: &[Node<'_>]) -> Vec<usize> {
+    let mut closing: HashMap<String, usize> = HashMap::new();
+    let mut all = vec![0; nodes.len()];
+    for (at, node) in nodes.iter().enumerate().rev() {
+        let Node::Macro(one) = node else { continue };
+        let count = closing.entry(one.name.to_lowercase()).or_default();
+        all[at] = *count;
+        if one.closes {
+            *count += 1;
+        } else if one.rule.opens(one.args.len()) {
+            *count = count.saturating_sub(1);
+        }
+    }
+    all
 }
 
 /// A macro that takes no body after all: itself if it needs none, else text.

@@ -20,6 +20,7 @@ pub(super) fn write(source: &str, parsed: Parsed<'_>) -> (String, Vec<MacroWarni
     changed_by_calls(&parsed.nodes, false, &mut dynamic);
     let mut writer = Writer {
         source,
+        foreign: parsed.foreign,
         out: String::with_capacity(source.len() + source.len() / 2),
         literal: Vec::new(),
         names: parsed.names,
@@ -79,6 +80,8 @@ fn still(nodes: &[Node<'_>]) -> Option<String> {
 
 struct Writer<'s> {
     source: &'s str,
+    /// Nothing in the text is Jinja.
+    foreign: bool,
     out: String,
     /// Text that is not written yet, and whether it must be kept from the engine.
     literal: Vec<(String, bool)>,
@@ -193,6 +196,10 @@ impl<'s> Writer<'s> {
             match node {
                 Node::Text(text) => self.text(&text, protect),
                 Node::Jinja(written, _) | Node::Verbatim(written) => self.tag(written),
+                Node::Bare { name, written } if self.is_text(name) => {
+                    self.left(name, written);
+                    self.text(written, true);
+                }
                 Node::Bare { name, written } => match self.bare(name, written) {
                     Some(expression) => self.output(&expression),
                     None => self.tag(written),
@@ -206,6 +213,17 @@ impl<'s> Writer<'s> {
                 Node::Macro(one) => self.one(one),
             }
         }
+    }
+
+    /// Whether a name alone means something to the engine, and nothing to the program that the text is from.
+    fn is_text(&self, name: &str) -> bool {
+        self.foreign && (is_context(name) || is_function(name))
+    }
+
+    /// Tells of a name alone that stays text.
+    fn left(&mut self, name: &str, written: &'s str) {
+        let at = (written.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
+        self.unknown(name, if at < self.source.len() { at } else { 0 });
     }
 
     /// The expression for a bare name; nothing if it is a variable of Jinja and stays.
@@ -237,7 +255,7 @@ impl<'s> Writer<'s> {
                     "macro_unknown",
                     "else",
                     one.at,
-                    "`{{else}}` stands in no condition; it prints nothing".to_owned(),
+                    "`else` stands in no condition; it prints nothing".to_owned(),
                 );
             }
             Target::Comment => {

@@ -28,7 +28,10 @@ fn all_fields_of_a_sillytavern_entry_are_read() {
     assert!((entry.probability - 100.0).abs() < f64::EPSILON);
     let filter = Filter { names: vec!["Z".into()], tags: vec!["q".into()], exclude: true };
     assert_eq!((&entry.filter, &entry.triggers[..]), (&filter, &["swipe".to_owned()][..]));
-    assert!(imported.warnings.is_empty(), "{:?}", imported.warnings);
+    assert_eq!(
+        imported.warnings,
+        ["`entries.0.key` is one text and was taken as a list of 2, divided at commas"]
+    );
 }
 
 #[test]

@@ -45,6 +45,11 @@ impl<'s> Writer<'s> {
                 }
                 Node::Jinja(_, "_body") => "_body".to_owned(),
                 Node::Jinja(_, inside) => format!("({})", inside.trim()),
+                Node::Bare { name, written } if self.is_text(name) => {
+                    self.left(name, written);
+                    text.push_str(written);
+                    continue;
+                }
                 Node::Bare { name, written } => self.bare(name, written).unwrap_or_else(|| name.to_owned()),
                 Node::Macro(one) => match self.inner(one) {
                     Ok(part) => part,
