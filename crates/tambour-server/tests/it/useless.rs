@@ -139,7 +139,7 @@ async fn decisions_do_not_depend_on_the_pace() {
 async fn notices_of_conditions_are_told_with_the_end_and_the_trace() {
     let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
     let server = Tambour::with(&mock).await;
-    let skipped = "{type: ai_say, content: no, condition: given > [1]}";
+    let skipped = "{type: ai_say, content: no, condition: \"given > [1]\"}";
     let id = started(&server, &[skipped, ONCE, &skipped.replace("[1]", "'x'")]).await;
     let events = streamed(&server, &id, &json!({"text": "你好"})).await;
     let notices = events.last().unwrap().data["metadata"]["notices"].as_array().unwrap().clone();

@@ -104,7 +104,9 @@ fn braces(line: &str) -> bool {
 /// Tells whether the value of a line has a colon that makes it another map.
 fn second_colon(line: &str) -> bool {
     let value = value_of(line);
-    !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
+    // A map on one line has many.
+    let flow = line.trim_start().trim_start_matches("- ").starts_with('{');
+    !flow && !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
 }
 
 /// The place at a location; where it has no offset, that of its line and column.
