@@ -119,7 +119,7 @@ fn a_reply_is_usable_or_text_or_nothing() {
         ("ai_say", &plain, "<<ParsingError>>", &End::stop(), Worth::Nothing), // J-055
         ("ai_say", &plain, "", &End::stop(), Worth::Nothing),
         ("ai_say", &told, ANSWER, &End::stop(), Worth::Nothing),
-        ("ai_say", &told, &other, &End::stop(), Worth::Usable),
+        ("ai_say", &told, other.as_str(), &End::stop(), Worth::Usable),
         ("ai_say", &plain, ANSWER, &failed, Worth::Nothing),
     ] {
         let (_, sink) = read(dialect, options, text, end);
