@@ -256,8 +256,7 @@ impl Translator<'_> {
     fn class(&mut self) -> Done<()> {
         let negated = self.rest.next_if_eq(&'^').is_some();
         let mut set = String::new();
-        loop {
-            let Some(first) = self.atom()? else { break };
+        while let Some(first) = self.atom()? {
             let range = self.rest.peek() == Some(&'-') && self.rest.clone().nth(1).is_some_and(|c| c != ']');
             let low = match (first, range) {
                 (Atom::Char(low), true) => low,

@@ -19,21 +19,48 @@ pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<No
 
 /// Takes the white space around nodes, and the indentation of their first line from all.
 pub(super) fn dedent(nodes: &mut Vec<Node<'_>>) {
-    // Macros that are nothing but white space go with it.
-    let blank = |node: &Node<'_>| match node {
-        Node::Text(text) => text.trim().is_empty(),
-        Node::Macro(one) => matches!(one.rule.target, Target::Newline | Target::Space),
+    unindent(nodes);
+    edges(nodes);
+}
+
+/// Takes white space from both ends past macros that print nothing, and macros that are nothing but white space.
+fn edges(nodes: &mut Vec<Node<'_>>) {
+    let mut gone = vec![false; nodes.len()];
+    for forwards in [true, false] {
+        for step in 0..nodes.len() {
+            let at = if forwards { step } else { nodes.len() - 1 - step };
+            match &mut nodes[at] {
+                Node::Text(text) => {
+                    shorten(text, if forwards { str::trim_start } else { str::trim_end });
+                    gone[at] = text.is_empty();
+                    if !text.is_empty() {
+                        break;
+                    }
+                }
+                Node::Macro(one) if matches!(one.rule.target, Target::Newline | Target::Space) => {
+                    gone[at] = true;
+                }
+                Node::Macro(one) if prints_nothing(one.rule.target) => {}
+                _ => break,
+            }
+        }
+    }
+    let mut gone = gone.into_iter();
+    nodes.retain(|_| !gone.next().unwrap_or(false));
+}
+
+fn prints_nothing(target: Target) -> bool {
+    match target {
+        Target::Set | Target::SetGlobal | Target::Comment | Target::Noop | Target::Banned => true,
+        Target::Call(name) => {
+            name.starts_with("st_add") || name.starts_with("st_delete") || name.starts_with("st_set")
+        }
         _ => false,
-    };
-    let is_macro = |node: &Node<'_>| matches!(node, Node::Macro(_));
-    let first = nodes.iter().position(|node| !blank(node)).unwrap_or(nodes.len());
-    if nodes[..first].iter().any(is_macro) {
-        nodes.drain(..first);
     }
-    let last = nodes.iter().rposition(|node| !blank(node)).map_or(0, |at| at + 1);
-    if nodes[last..].iter().any(is_macro) {
-        nodes.truncate(last);
-    }
+}
+
+/// Takes the white space around nodes, and the indentation of their first line from all.
+fn unindent(nodes: &mut Vec<Node<'_>>) {
     let Some(Node::Text(first)) = nodes.first() else {
         return trim(nodes);
     };

@@ -82,6 +82,7 @@ fn tags_are_as_they_are_there() {
         ("{{random::a}}b{{/random}}", "{{random::a}}b{{/random}}"),
         ("{{setvar::a::1}}{{setvar::b}}2{{/setvar}}{{getvar::a}}{{getvar::b}}", "12"),
         ("{{if::1::x}}{{if 1}}y{{/if}}", "xy"),
+        ("{{if 1}}\n{{setvar::y::1}}\ntext\n{{// c}} {{/if}}|", "text|"),
         ("{{if::1::x}}{{if 1}}y{{/if}}{{/if}}", "{{if::1::x}}y{{/if}}"),
         ("{{if 1}}{{newline}}a {{space}}{{/if}}|{{#if 1}}{{newline}}a{{/if}}", "a|\na"),
         ("{{time}}{{/time}}", "3:09 PM"),

@@ -32,11 +32,11 @@ impl<'s> Writer<'s> {
     pub(super) fn test(&mut self, one: &mut Macro<'s>) -> String {
         let mut test = std::mem::take(&mut one.args[0]);
         let mut negated = false;
-        if let Some(Node::Text(text)) = test.first_mut() {
-            if text.starts_with('!') {
-                negated = true;
-                shorten(text, |text| text[1..].trim_start());
-            }
+        if let Some(Node::Text(text)) = test.first_mut()
+            && text.starts_with('!')
+        {
+            negated = true;
+            shorten(text, |text| text[1..].trim_start());
         }
         trim(&mut test);
         let word = still(&test);
