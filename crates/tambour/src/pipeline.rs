@@ -365,5 +365,5 @@ rules! {
         broken "The answer is forty-two.", correct "It is 42.";
     FINDINGS_LIMIT = "findings_limit" ["X-007"] Info "Findings of one reply are listed up to a limit.",
         with ["limits.findings=1"],
-        broken "It is <think>1</think> not <think>2</think> but 3.", correct "It is 3.";
+        broken "It is\n<think>1</think>\nnot\n<think>2</think>\nbut 3.", correct "It is 3.";
 }

@@ -285,7 +285,7 @@ fn thinkingml(words: &mut Words) -> String {
 }
 
 fn toolcall(words: &mut Words) -> String {
-    let mut reply = if words.once_in(4) { String::new() } else { plain(words) + "\n" };
+    let mut reply = if words.once_in(4) { String::new() } else { plain_about(words, 12) + "\n" };
     let form = words.below(9);
     for _ in 0..words.below(4) {
         // Another family now and then.
@@ -332,8 +332,13 @@ fn written_call(words: &mut Words, form: usize) -> String {
 }
 
 fn plain(words: &mut Words) -> String {
+    plain_about(words, 3)
+}
+
+/// Plain text, once in `times` about formats.
+fn plain_about(words: &mut Words, times: usize) -> String {
     let mut reply = draft(words);
-    reply += &if words.once_in(3) { words.about() } else { words.markdown() };
+    reply += &if words.once_in(times) { words.about() } else { words.markdown() };
     if words.once_in(4) {
         let (open, close) = *words.random().pick(MARKS);
         let text = words.prose();

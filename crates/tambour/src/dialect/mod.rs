@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use action::{Action, Call, Plan, Update};
 pub(crate) use ai_say::{answers_have, flag, role, roles};
 #[doc(hidden)]
-pub use opening::{Opening, When};
+pub use opening::{Begin, Needed, Opening, Shape, When};
 pub use thinkingml::escape_literals;
 
 use crate::error::{Error, Result};

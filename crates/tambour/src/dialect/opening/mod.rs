@@ -30,6 +30,7 @@ pub struct Needed {
 
 impl Needed {
     /// A key with one name and any value of these shapes.
+    #[must_use]
     pub const fn new(names: &'static [&'static str], values: &'static [Shape]) -> Needed {
         Needed { names, values, named: None }
     }
@@ -65,6 +66,7 @@ pub struct Begin {
 
 impl Begin {
     /// A tag without attributes.
+    #[must_use]
     pub const fn new(name: &'static str, when: When) -> Begin {
         Begin { name, when, attributes: &[] }
     }
