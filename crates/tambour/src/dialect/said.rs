@@ -16,6 +16,11 @@ pub(super) fn text_in(value: &Value) -> Option<String> {
             (!texts.is_empty()).then(|| texts.join("\n\n"))
         }
         Value::Object(fields) => {
+            // A part of another kind, such as an image, has a text under `text` only.
+            let kind = fields.get("type").and_then(Value::as_str);
+            if kind.is_some_and(|kind| !kind.contains("text")) {
+                return fields.get("text").and_then(of_member);
+            }
             let mut texts = fields.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str()));
             let text = texts.find_map(|(_, value)| of_member(value))?;
             texts.all(|(_, value)| of_member(value).is_none()).then_some(text)
@@ -33,9 +38,12 @@ fn of_member(value: &Value) -> Option<String> {
 pub(super) fn is_whole(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_whole),
-        Value::Object(fields) => fields.iter().all(|(key, value)| {
-            ABOUT.contains(&key.as_str()) || of_member(value).is_some() && is_whole(value)
-        }),
+        Value::Object(fields) => {
+            let whole = |(key, value): (&String, &Value)| {
+                ABOUT.contains(&key.as_str()) || of_member(value).is_some() && is_whole(value)
+            };
+            text_in(value).is_some() && fields.iter().all(whole)
+        }
         Value::String(_) | Value::Number(_) | Value::Null => true,
         Value::Bool(_) => false,
     }

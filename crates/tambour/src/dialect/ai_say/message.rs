@@ -37,6 +37,9 @@ pub(super) struct Message {
     lost: Vec<Place>,
     /// Whether the message was joined of all texts of a value.
     joined: bool,
+    /// The list that the text under way stands in, and that of the text that waits.
+    list: Option<Place>,
+    other_list: Option<Place>,
     limit: usize,
 }
 
@@ -117,6 +120,8 @@ impl Message {
             sent: None,
             lost: Vec::new(),
             joined: false,
+            list: None,
+            other_list: None,
             limit,
         }
     }
@@ -154,11 +159,23 @@ impl Message {
         self.lead.len() + self.current.len() + waiting(&self.other) + waiting(&self.speaker)
     }
 
+    /// As [`Message::begin`], in the list whose key stands there.
+    pub(super) fn begin_in(&mut self, list: Option<Place>, stand: Stand, at: Place) {
+        self.begin(stand, at);
+        self.list = list;
+    }
+
+    /// Whether the text under way goes on with the one that waits: both stand in one list.
+    fn goes_on(&self) -> bool {
+        self.list.is_some() && self.list == self.other_list && !self.several && self.sent.is_none()
+    }
+
     /// A string of `response` begins, whose key stands at `at`.
     pub(super) fn begin(&mut self, stand: Stand, at: Place) {
         self.lead.clear();
         self.core.clear();
         self.current.clear();
+        self.list = None;
         self.plain = stand == Stand::Plain;
         self.naming = stand == Stand::Speaker;
         self.at = at;
@@ -262,7 +279,8 @@ impl Message {
 
     fn wait(&mut self, text: &str, out: &mut dyn Output) {
         let text = if self.current.is_empty() { text.trim_start() } else { text };
-        if self.is_sent() || self.several || self.other.is_some() {
+        let apart = self.other.is_some() && !self.goes_on();
+        if self.is_sent() || self.several || apart {
             for c in text.chars() {
                 if self.current.len() >= ENOUGH {
                     break;
@@ -304,13 +322,21 @@ impl Message {
         }
         self.lead.clear();
         if way == Way::Wait && !placeholder && !text.trim().is_empty() {
-            if self.naming && self.speaker.is_none() && text.len() <= NAME {
-                self.speaker = Some((text, self.at));
+            let named = self.speaker.as_ref().is_none_or(|(name, _)| self.list.is_some() && *name == text);
+            if self.naming && named && text.len() <= NAME {
+                self.speaker.get_or_insert((text, self.at));
+            } else if self.goes_on()
+                && let Some((joined, _)) = &mut self.other
+            {
+                self.joined = true;
+                joined.push_str("\n\n");
+                joined.push_str(&text);
             } else if self.other.is_some() || self.several || self.is_sent() {
                 self.several |= self.other.is_some();
                 self.lose(self.at);
             } else {
                 self.other = Some((text, self.at));
+                self.other_list = self.list;
             }
         }
         if placeholder { Ended::Placeholder } else { Ended::Text }

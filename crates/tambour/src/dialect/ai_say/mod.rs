@@ -89,7 +89,7 @@ impl AiSay {
             let message = "the answer is cut before its first field";
             let rest = end.saturating_sub(cut.offset);
             let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
-            if before.trim().is_empty() {
+            if before.lines().all(|line| outside::is_mark(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
             }

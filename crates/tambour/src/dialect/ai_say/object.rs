@@ -47,6 +47,8 @@ pub(super) struct AnswerObject {
     /// Bytes of text under another name of `response`, and whether they are more than may wait.
     pub(super) waiting: usize,
     pub(super) overlong: bool,
+    /// Where the key of a list in `response` stands, and the brackets above that list.
+    list: Option<(Place, usize)>,
     /// Keys that mean a field and are written otherwise.
     pub(super) renamed: Vec<Renamed>,
 }
@@ -76,6 +78,24 @@ impl AnswerObject {
         if self.base > 0 && self.depth <= self.base + 1 && !self.over {
             self.bracket = place.get();
         }
+    }
+
+    /// A list begins: perhaps that of the texts of `response`, or of a key in it.
+    pub(super) fn lists(&mut self) {
+        let level = self.depth.saturating_sub(self.above());
+        if self.top == "response" && self.list.is_none() && matches!(level, 1 | 2) && !self.over {
+            self.list = Some((self.key_at, self.depth));
+        }
+    }
+
+    /// Where the key of the list stands in which a text of `response` does.
+    pub(super) fn listed(&self) -> Option<Place> {
+        self.list.map(|(at, _)| at)
+    }
+
+    /// A bracket has closed: perhaps that of the list.
+    pub(super) fn list_ends(&mut self) {
+        self.list = self.list.filter(|(_, depth)| self.depth > *depth);
     }
 
     /// Brackets above the fields of the answer.

@@ -86,7 +86,7 @@ impl Outside {
 }
 
 /// Whether a line is blank, or the mark of a fence that is for JSON, or for nothing in particular.
-fn is_mark(line: &str) -> bool {
+pub(super) fn is_mark(line: &str) -> bool {
     let json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
     line.is_empty() || Fence::of(line).is_some_and(|(_, language)| language.is_empty() || json(language))
 }

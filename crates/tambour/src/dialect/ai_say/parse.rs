@@ -98,9 +98,9 @@ impl Body for Answers {
             && !self.object.over
         {
             let object = &mut self.object;
-            let mut level = depth - object.above();
+            let mut level = depth.saturating_sub(object.above());
             if object.shifts(text, level) {
-                level -= 1;
+                level = 1;
             }
             if let Some(text) = object.field(text, level, *place) {
                 return self.read(&JsonEvent::Key { text, depth: *depth, place: *place }, out);
@@ -189,10 +189,14 @@ impl Answers {
                 self.message.forget();
             }
             JsonEvent::ObjectStart => object.open(true),
-            JsonEvent::ArrayStart => object.open(false),
+            JsonEvent::ArrayStart => {
+                object.lists();
+                object.open(false);
+            }
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 object.depth = object.depth.saturating_sub(1);
                 let depth = object.depth;
+                object.list_ends();
                 if depth == object.above() + 1 && object.top == "response" && !object.over {
                     self.close_response(out);
                 } else {
@@ -201,7 +205,7 @@ impl Answers {
             }
             JsonEvent::Key { text, depth, place } if !object.over => {
                 let role = self.roles.iter().any(|role| role == text);
-                let level = depth - object.above();
+                let level = depth.saturating_sub(object.above());
                 let own = object.key(text, level, *place, self.message.is_sent(), role);
                 if own || (level == 1 && !object.known && self.keys.contains(text)) {
                     self.recognised(out);
@@ -373,7 +377,8 @@ impl Answers {
         if !object.known || object.late || object.over || object.top != "response" {
             return;
         }
-        let stand = match object.depth - object.above() {
+        let listed = object.listed();
+        let stand = match object.depth.saturating_sub(object.above()) {
             1 => Stand::Plain,
             2 if self.roles.contains(&object.sub)
                 && (object.role.is_empty() || object.role == object.sub) =>
@@ -385,10 +390,13 @@ impl Answers {
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
                 return;
             }
+            // What a part of a list is, beside its text.
+            _ if listed.is_some() && object.last == "type" => return,
             _ => Stand::under(&object.last),
         };
         object.text = true;
-        self.message.begin(stand, object.key_at);
+        // Texts of one list stand together.
+        self.message.begin_in(listed, stand, object.key_at);
         if stand == Stand::Plain {
             object.sub.clear();
         }

@@ -28,13 +28,13 @@ impl Beside<'_> {
             .filter(|member| member.key == name && !self.stands.is_told(member))
             .collect();
         for response in &responses {
-            self.message_key(response, reports);
             let joined =
                 self.message.is_joined() && self.message.sent().is_some_and(|(at, _)| at == response.stand.0);
             if joined {
                 // All of it is the message.
                 continue;
             }
+            self.message_key(response, reports);
             // One that is no object and has no message is left out as a whole.
             if !value.is_array() || self.has_message(response) {
                 self.members(response, value, reports);
@@ -53,6 +53,12 @@ impl Beside<'_> {
         let Some((at, How::Other)) = self.message.sent() else { return };
         if !response.holds(at.offset) {
             return;
+        }
+        let own =
+            self.stands.around(at.offset).filter(|key| key.stand.0 == at && self.roles.contains(&key.key));
+        if let Some(key) = own {
+            let report = Report::new(rules::FIELD_TYPE, at, key.stand.1, "the message is a list");
+            return reports.push(report.repaired("its texts are taken"));
         }
         let message = "the message stands under another key than the role";
         let first = self.stands.within(response).find(|member| member.holds(at.offset));

@@ -80,14 +80,16 @@ impl Answers {
         let renamed = self.renamed(&mut value, &stands, out);
         let mut object = std::mem::take(&mut self.object);
         let cut = end.closed_by_us;
-        let response = renamed.as_ref().map(|(_, response)| response).or(value.get("response"));
-        self.joined(response, &stands, &mut object, out);
+        let (name, response) = match &renamed {
+            Some((name, response)) => (name.as_str(), Some(response)),
+            None => ("response", value.get("response")),
+        };
+        self.joined(name, response, &stands, &mut object, out);
         let (name, response) = match &renamed {
             Some((name, response)) => (name.as_str(), response),
             None => ("response", value.get("response").unwrap_or(&Value::Null)),
         };
         let message = self.beside(name, response, &stands, cut, out);
-        self.other_language(&object, &stands, out);
         if object.inner.keys().any(|name| value.contains_key(name)) {
             object.response = Response::Part;
         }
@@ -247,6 +249,7 @@ impl Answers {
     /// The message of a response that is no text: its texts, joined.
     fn joined(
         &mut self,
+        name: &str,
         response: Option<&Value>,
         stands: &Stands,
         object: &mut AnswerObject,
@@ -258,8 +261,8 @@ impl Answers {
         };
         let role = self.roles.iter().find(|role| response.get(role.as_str()).is_some());
         let (path, value) = match role {
-            Some(role) => (vec!["response", role.as_str()], &response[role.as_str()]),
-            None => (vec!["response"], response),
+            Some(role) => (vec![name, role.as_str()], &response[role.as_str()]),
+            None => (vec![name], response),
         };
         if value.is_string() {
             return;
@@ -283,20 +286,6 @@ impl Answers {
         }
         object.response = Response::Text;
         self.message.send_joined(&text, at, out);
-    }
-
-    /// Tells of a message under the key of another language.
-    fn other_language(&self, object: &AnswerObject, stands: &Stands, out: &mut dyn Output) {
-        let [own, ..] = &self.roles[..] else { return };
-        let Some((sent, _)) = self.message.sent().filter(|_| !object.role.is_empty() && object.role != *own)
-        else {
-            return;
-        };
-        if let Some(member) = stands.around(sent.offset).filter(|member| member.key == object.role) {
-            let message = format!("the role is called `{}`", object.role);
-            let report = Report::new(rules::FIELD_RENAMED, member.stand.0, member.key_end, message);
-            out.report(report.repaired(format!("read as `{own}`")));
-        }
     }
 
     /// The end of the input: the answer.

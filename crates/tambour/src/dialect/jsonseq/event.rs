@@ -278,7 +278,7 @@ impl Fields<'_> {
                 let text = Some(&data).filter(|_| has_text).filter(|data| text_in(data).is_some());
                 let (data, repair) = match (find_in_string(&data, limits), text) {
                     (Some(Found { value: Some(Value::Object(data)), reports, span, .. }), text)
-                        if text.is_none() || is_event(&data) =>
+                        if text.is_none() || is_event(&data) || span.end - span.start == whole =>
                     {
                         let all = reports.is_empty() && span.end - span.start == whole;
                         (

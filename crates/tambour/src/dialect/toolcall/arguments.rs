@@ -72,7 +72,7 @@ impl<'m> Arguments<'m> {
                 let behind = behind.trim_start();
                 if behind.is_empty() || marks.follow.iter().any(|mark| behind.starts_with(mark)) {
                     found.ends.push(at);
-                } else if !behind.starts_with('<') {
+                } else if is_spoken(&text[..at], &rest[marks.close.len()..]) {
                     found.inner.push(at);
                 }
             } else if marks.others.iter().any(|mark| rest.starts_with(mark)) {
@@ -101,4 +101,16 @@ impl<'m> Arguments<'m> {
         let end = self.all.get(first(&self.all)).copied().unwrap_or(self.length);
         Argument { end, next: end, closed: false }
     }
+}
+
+/// Whether a mark between these texts stands in the middle of a line, with blanks around it, so that it is spoken of. On a line of
+/// its own, or right behind a value, it ends one, and what follows may have lost its own mark.
+fn is_spoken(before: &str, behind: &str) -> bool {
+    let word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '<');
+    let line = before.trim_end_matches(' ');
+    let rest = behind.trim_start_matches(' ');
+    line.len() < before.len()
+        && rest.len() < behind.len()
+        && word(line.chars().next_back().filter(|c| *c != '>'))
+        && word(rest.chars().next())
 }
