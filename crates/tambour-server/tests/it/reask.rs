@@ -408,7 +408,8 @@ async fn a_repeated_example_is_no_answer() {
             let next = json!({"text": "y", "conversation_id": id, "dialect": "plain", "wait": true});
             server.post("/api/v1/messages", &next).await;
             let asked = mock.asked().last().unwrap().body["messages"].to_string();
-            let words: String = example.chars().filter(|c| c.is_alphanumeric()).skip(60).take(24).collect();
+            let letters: Vec<char> = example.chars().filter(|c| c.is_alphanumeric()).collect();
+            let words: String = letters[letters.len() / 2..].iter().take(24).collect();
             let asked: String = asked.chars().filter(|c| c.is_alphanumeric()).collect();
             assert!(!asked.contains(&words), "{dialect}: {asked}");
         }

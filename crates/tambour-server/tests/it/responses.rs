@@ -193,6 +193,8 @@ async fn responses_are_listed_in_parts_and_deleted() {
     let key = server.post("/api/v1/keys", &json!({"name": "admin", "rights": "admin"})).await.json;
     assert_eq!(server.call("delete", &path, None).await.status, 401);
     server.key(key["key"].as_str());
+    let other = server.post("/api/v1/keys", &json!({"name": "other"})).await.json;
+    server.key(other["key"].as_str());
     assert_eq!(server.call("delete", &path, None).await.status, 404);
     assert_eq!(server.get(&format!("{path}/input_items")).await.status, 404);
     let own = server.post("/v1/responses", &body).await.json["id"].as_str().unwrap().to_owned();

@@ -46,7 +46,7 @@ fn white_space_and_text_are_one_delta_up_to_the_limit() {
         (&["a", "  ", "bcdefé"], &["a", "  bcdef", "é"]),
         (&["a", "        ", "b"], &["a", "        ", "b"]),
         (&["a", "         ", "b"], &["a", "        ", " ", "b"]),
-        (&["a", " b ", " ", "\n", "c"], &["a", " b", "  \nc"]),
+        (&["x", " b ", " ", "\n", "c"], &["x", " b", "  \nc"]),
     ] {
         assert_eq!(deltas("plain", &options, pieces), expected, "{pieces:?}");
     }

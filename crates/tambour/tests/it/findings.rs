@@ -208,8 +208,8 @@ fn repairs_are_named_at_their_places() {
             "the first 5 kept",
         ),
         ("thinkingml", queries("{}"), "serp_queries_not_array", "", "no queries are sent"),
-        ("plain", "好\n<think>a".to_owned(), "think_unclosed", "2:1", "closed at the end"),
-        ("plain", "a\n好<think>b</think>".to_owned(), "think_in_answer", "2:2", "taken out of the answer"),
+        ("plain", "<think>a".to_owned(), "think_unclosed", "1:1", "closed at the end"),
+        ("plain", "a\n<think>b</think>".to_owned(), "think_in_answer", "2:1", "taken out of the answer"),
         ("aiplan", plan("knowledge_qa"), "mode_invalid", "1:16", "read as KNOWLEDGE_QA"),
     ] {
         let mut sink = Collected::default();

@@ -188,9 +188,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
     let mut state = json!({"list": vec![1; 2000]});
     let operations = vec![json!(["SET", "a", 1]); 400];
     let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
-    let started = Instant::now();
     let results = apply(&mut state, &Operation::list(&Value::from(operations)).unwrap(), &options);
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert!(results[0].ok, "{:?}", results[0]);
     let last = results.last().unwrap();
     assert_eq!(

@@ -325,6 +325,10 @@ impl Message {
             let named = self.speaker.as_ref().is_none_or(|(name, _)| self.list.is_some() && *name == text);
             if self.naming && named && text.len() <= NAME {
                 self.speaker.get_or_insert((text, self.at));
+            } else if self.naming && self.list.is_some() && self.speaker.is_some() {
+                // Speakers differ: a conversation, and no message.
+                self.several = true;
+                self.lose(self.at);
             } else if self.goes_on()
                 && let Some((joined, _)) = &mut self.other
             {

@@ -16,7 +16,10 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
     let mut messages: Vec<Value> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         match item["type"].as_str().unwrap_or("message") {
-            "message" => messages.push(json!({"role": item["role"], "content": content(&item["content"])})),
+            "message" => {
+                let role = &item["role"];
+                messages.push(json!({"role": role, "content": plainly(role, content(&item["content"]))}));
+            }
             "function_call" => {
                 let function = json!({"name": item["name"], "arguments": item["arguments"]});
                 let call = json!({"id": item["call_id"], "type": "function", "function": function});
@@ -56,6 +59,15 @@ fn content(content: &Value) -> Value {
         _ => part.clone(),
     };
     parts.iter().map(part).collect()
+}
+
+/// What an assistant said as one text, if it is texts alone: not every service takes parts of it.
+fn plainly(role: &Value, content: Value) -> Value {
+    let parts = content.as_array().filter(|_| role == "assistant");
+    match parts.is_some_and(|parts| parts.iter().all(|part| part["type"] == "text")) {
+        true => text(&content).into(),
+        false => content,
+    }
 }
 
 /// Messages as items of an input, each with an id of its own within the response.
