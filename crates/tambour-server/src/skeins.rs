@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_rendering_ends_when_nobody_waits_for_it() {
         let engine = Engine::new(Mode::Lenient);
-        let long = "{% for a in range(1000) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
+        let long = "{% for a in range(100) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
         let skein = read(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
         let rendered = |skein: &Skein, gone: Arc<AtomicBool>| {
             let mut options = RenderOptions::default();
@@ -289,7 +289,7 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         let waiting = EndFlag::default();
-        assert!(rendered(&skein, Arc::clone(&waiting.0)).unwrap() >= 100_000);
+        assert!(rendered(&skein, Arc::clone(&waiting.0)).unwrap() >= 10_000);
         let gone = Arc::clone(&waiting.0);
         drop(waiting);
         let told = rendered(&skein, gone).unwrap_err();
