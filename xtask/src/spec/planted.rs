@@ -181,7 +181,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
 fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
     let line = |says: &str| {
         format!(
-            r#"{{"spec":["X-012"],"dialect":"plain","input":"It is <think>2 + 2</think> 4.",{says},"unlisted":"planted"}}"#
+            r#"{{"spec":["X-012"],"dialect":"plain","input":"It is\n<think>2 + 2</think> 4.",{says},"unlisted":"planted"}}"#
         )
     };
     for says in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
@@ -192,7 +192,7 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
             "{says}"
         );
     }
-    let listed = line(r#""findings":["1:7 think_in_answer X-012 repaired"]"#);
+    let listed = line(r#""findings":["2:1 think_in_answer X-012 repaired"]"#);
     assert_eq!(doubt("plain", "think_in_answer", "X-012", &[&listed]), None);
     assert!(doubt("plain", "think_in_answer", "X-012", &[]).is_some());
 }
