@@ -30,7 +30,7 @@ impl Prose {
         !self.spans.open.is_empty()
     }
 
-    /// Watches the place after all text so far: whether it turns out to stand in a code span ([`Prose::is_code`]). Places
+    /// Watches the place after all text so far: whether it turns out to stand in a code span ([`Prose::is_text`]). Places
     /// are numbered from 0 on.
     pub fn watch(&mut self) -> usize {
         self.spans.end_run();
@@ -40,9 +40,22 @@ impl Prose {
         self.spans.watched.len() - 1
     }
 
-    /// Whether a watched place stands in a code span that has closed.
+    /// How many places are watched so far.
     #[must_use]
-    pub fn is_code(&self, place: usize) -> bool {
+    pub fn watched(&self) -> usize {
+        self.spans.watched.len()
+    }
+
+    /// All that is watched from place `from` on is text of another kind ([`Prose::is_text`]).
+    pub fn set_text(&mut self, from: usize) {
+        if let Some(places) = self.spans.watched.get_mut(from..) {
+            places.fill(true);
+        }
+    }
+
+    /// Whether a watched place stands in a code span that has closed, or in other text ([`Prose::set_text`]).
+    #[must_use]
+    pub fn is_text(&self, place: usize) -> bool {
         self.spans.watched.get(place).copied().unwrap_or_default()
     }
 }
@@ -238,6 +251,21 @@ mod tests {
     }
 
     #[test]
+    fn places_are_text_from_one_on() {
+        let mut prose = Prose::default();
+        assert_eq!(prose.watched(), 0);
+        prose.set_text(0);
+        prose.watch();
+        let from = prose.watched();
+        prose.watch();
+        prose.watch();
+        prose.set_text(from);
+        prose.watch();
+        let text: Vec<bool> = (0..4).map(|place| prose.is_text(place)).collect();
+        assert_eq!(text, [false, true, true, false]);
+    }
+
+    #[test]
     fn spans_go_on_over_lines_of_a_paragraph() {
         let places = |text: &str, cut: bool| {
             let mut prose = Prose::default();
@@ -251,7 +279,7 @@ mod tests {
                 }
             }
             prose.text("\n");
-            (0..text.matches('@').count()).map(|at| prose.is_code(at)).collect::<Vec<_>>()
+            (0..text.matches('@').count()).map(|at| prose.is_text(at)).collect::<Vec<_>>()
         };
         for (text, expected) in [
             ("a `b\n@ c` d", vec![true]),

@@ -120,11 +120,6 @@ impl Answer {
         self.prose = Some(Prose::default());
     }
 
-    /// Whether somebody follows it.
-    pub(super) fn is_followed(&self) -> bool {
-        self.prose.is_some()
-    }
-
     /// The prose so far.
     pub(super) fn prose(&mut self) -> Option<&mut Prose> {
         self.prose.as_mut()

@@ -1,13 +1,14 @@
 //! Reasoning of which its end must come before it is known to be any: a mark behind the beginning of the answer, and what
 //! follows the first end of reasoning in which another one has begun.
 
+use super::answer::Answer;
 use super::lexer;
 use super::parse::{Candidate, Reader, in_answer};
 use super::rules;
 use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
-use crate::lex::marks::{Effect, Kind, Open};
+use crate::lex::marks::{Effect, Kind, Mark, Open};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
@@ -65,10 +66,17 @@ impl Nested {
 /// A mark of reasoning that was read as text.
 pub(super) struct Mention {
     pub(super) open: Open,
-    /// Where it stands.
-    pub(super) at: usize,
+    /// How many places were watched before it, if somebody watches any.
+    pub(super) watched: usize,
     /// It is an element around others: marks in it are text too.
     pub(super) element: bool,
+}
+
+impl Mention {
+    /// A mark that was read as text just now.
+    pub(super) fn new(mark: Mark, element: bool, answer: &mut Answer) -> Mention {
+        Mention { open: Open::new(mark), watched: answer.prose().map_or(0, |prose| prose.watched()), element }
+    }
 }
 
 impl Held {
@@ -202,7 +210,7 @@ impl Reader {
     /// Reads a mark as text, with what has come behind it.
     fn read_as_text(&mut self, found: Candidate, text: &str, at: Place, element: bool, out: &mut dyn Output) {
         self.replay(text, at, out);
-        self.mention = Some(Mention { open: Open::new(found.mark), at: at.offset, element });
+        self.mention = Some(Mention::new(found.mark, element, &mut self.answer));
     }
 
     /// Reads text again in which no mark opens reasoning.

@@ -100,7 +100,7 @@ impl Reader {
                     self.answer.keep_thinking(tag, at, out);
                 } else {
                     self.answer_text(tag, at, out);
-                    self.mention = Some(Mention { open: Open::new(mark), at: at.offset, element: true });
+                    self.mention = Some(Mention::new(mark, true, &mut self.answer));
                 }
                 if !blank.is_empty() {
                     self.token(Token::Text(blank), at.after(tag), out);

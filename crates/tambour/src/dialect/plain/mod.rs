@@ -128,8 +128,8 @@ impl Plain {
         self.reader.answer().prose().map_or(0, Prose::watch)
     }
 
-    /// Whether what was passed over at `offset`, and watched, has turned out to be text: it stands in a code span, or in
-    /// reasoning whose beginning is missing.
+    /// Whether what was passed over at `offset`, and watched, has turned out to be text: it stands in a code span, in reasoning
+    /// that is shown as text, or in reasoning whose beginning is missing.
     pub(super) fn is_text(&mut self, offset: usize, watched: usize) -> bool {
         is_text(&mut self.reader, offset, watched)
     }
@@ -165,7 +165,7 @@ impl Plain {
 }
 
 fn is_text(reader: &mut parse::Reader, offset: usize, watched: usize) -> bool {
-    reader.is_reasoning(offset) || reader.answer().prose().is_some_and(|prose| prose.is_code(watched))
+    reader.is_reasoning(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watched))
 }
 
 /// A lexer of plain replies. Comments are followed where they go out.

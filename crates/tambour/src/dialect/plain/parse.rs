@@ -36,9 +36,8 @@ pub(super) struct Reader {
     pub(super) ends: Option<Ends>,
     /// Its own mark, within the reasoning under way.
     pub(super) nested: Nested,
-    /// A mark that was read as text and has not been closed; where those stood that have been, if somebody asks.
+    /// A mark that was read as text and has not been closed.
     pub(super) mention: Option<Mention>,
-    mentions: Vec<(usize, usize)>,
     /// Whether no mark opens reasoning, since no end of any comes.
     pub(super) plainly: bool,
     /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
@@ -84,7 +83,6 @@ impl Reader {
             ends: None,
             nested: Nested::default(),
             mention: None,
-            mentions: Vec::new(),
             plainly: false,
             unopened: None,
             answer: Answer::new(options, detected),
@@ -141,10 +139,9 @@ impl Reader {
         self.part == Part::Answer && !self.answer.is_blank()
     }
 
-    /// Whether a place stands in reasoning that was shown as text, or before a mark that closed some.
+    /// Whether a place stands before a mark that closed reasoning which had not begun.
     pub(super) fn is_reasoning(&self, offset: usize) -> bool {
         self.unopened.is_some_and(|mark| offset < mark)
-            || self.mentions.iter().any(|&(from, to)| (from..to).contains(&offset))
     }
 
     /// The answer on its way out.
@@ -267,7 +264,7 @@ impl Reader {
         }
         let found = match found {
             Some(found) if self.control(found, token.raw(), at, out) => return,
-            Some(found) if !found.mark.is_control() => self.marks(found, token.raw(), at),
+            Some(found) if !found.mark.is_control() => self.marks(found, token.raw()),
             _ => None,
         };
         match found {
@@ -285,7 +282,7 @@ impl Reader {
 
     /// The same mark, if it counts where it stands: one that opens reasoning at the start of a line, one that closes where
     /// none has been read as text.
-    fn marks(&mut self, found: Candidate, raw: &str, at: Place) -> Option<Candidate> {
+    fn marks(&mut self, found: Candidate, raw: &str) -> Option<Candidate> {
         let mark = found.mark;
         let text = self.answer.admits();
         if mark.kind == Kind::Open {
@@ -298,14 +295,15 @@ impl Reader {
             match &mut self.mention {
                 _ if found.empty || !text => {}
                 Some(mention) => _ = mention.open.see(mark),
-                mention => *mention = Some(Mention { open: Open::new(mark), at: at.offset, element: false }),
+                mention => *mention = Some(Mention::new(mark, false, &mut self.answer)),
             }
             return None;
         }
         let Some(mention) = self.mention.as_mut().filter(|_| text) else { return Some(found) };
         if mention.open.see(mark) != Effect::Text {
-            if self.answer.is_followed() {
-                self.mentions.push((mention.at, at.offset));
+            // What may act between the two stands in reasoning that is shown as text.
+            if let Some(prose) = self.answer.prose() {
+                prose.set_text(mention.watched);
             }
             self.mention = None;
         }
