@@ -44,11 +44,11 @@ fn fails(line: &Value) -> Option<String> {
 
 #[test]
 fn findings_are_compared_as_a_list() {
-    let line = |findings: &[&str]| json!({"spec": [], "dialect": "plain", "input": "a <think>b</think>\nc</think> d <think>e</think>", "findings": findings});
+    let line = |findings: &[&str]| json!({"spec": [], "dialect": "plain", "input": "a\n<think>b</think>\nc</think> d\n <think>e</think>", "findings": findings});
     let good = [
-        "1:3 think_in_answer X-012 repaired",
-        "2:2 think_unopened X-012 repaired",
-        "2:13 think_in_answer X-012 repaired",
+        "2:1 think_in_answer X-012 repaired",
+        "3:2 think_unopened X-012 repaired",
+        "4:2 think_in_answer X-012 repaired",
     ];
     assert_eq!(fails(&line(&good)), None);
     let [a, b, c] = good;
@@ -56,11 +56,11 @@ fn findings_are_compared_as_a_list() {
         &[a, c, b][..],
         &[a, b],
         &[a, b, c, c],
-        &[a, b, "2:14 think_in_answer X-012 repaired"],
-        &[a, b, "3:13 think_in_answer X-012 repaired"],
-        &[a, b, "2:13 think_in_answer X-013 repaired"],
-        &[a, b, "2:13 think_in_answer X-012"],
-        &[a, b, "2:13 think_in_answer X-012 repaired error"],
+        &[a, b, "4:3 think_in_answer X-012 repaired"],
+        &[a, b, "5:2 think_in_answer X-012 repaired"],
+        &[a, b, "4:2 think_in_answer X-013 repaired"],
+        &[a, b, "4:2 think_in_answer X-012"],
+        &[a, b, "4:2 think_in_answer X-012 repaired error"],
         &[],
     ] {
         assert!(fails(&line(wrong)).is_some_and(|error| error.contains("findings")), "{wrong:?}");
@@ -118,7 +118,7 @@ fn beside_findings_absent_metadata_is_false_and_none() {
 #[test]
 fn lines_keep_what_somebody_said() {
     let before = concat!(
-        "{\"id\": \"a\", \"spec\": [\"X-012\"], \"dialect\": \"plain\", \"input\": \"a <think>b</think>\", ",
+        "{\"id\": \"a\", \"spec\": [\"X-012\"], \"dialect\": \"plain\", \"input\": \"a\\n<think>b</think>\", ",
         "\"events\": null, \"calls\": [], \"strict\": [\"think_in_answer\"], \"dialect_found\": \"plain\", \"note\": \"c\"}\n",
         "{\"id\":\"b\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"b\",\"events\":[],\"strict\":[]}\n",
         "{\"id\":\"c\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"c\"}\n",
@@ -129,8 +129,8 @@ fn lines_keep_what_somebody_said() {
     assert!(complaints.len() == 1 && complaints[0].contains("(b): events"), "{complaints:?}");
     let after = folder.read("plain/lines.jsonl");
     let lines: Vec<&str> = after.lines().collect();
-    let a = "{\"id\": \"a\", \"spec\": [\"X-012\"], \"dialect\": \"plain\", \"input\": \"a <think>b</think>\", \"events\": null, \
-             \"findings\": [\"1:3 think_in_answer X-012 repaired\"], \"calls\": [], \"dialect_found\": \"plain\", \"note\": \"c\"}";
+    let a = "{\"id\": \"a\", \"spec\": [\"X-012\"], \"dialect\": \"plain\", \"input\": \"a\\n<think>b</think>\", \"events\": null, \
+             \"findings\": [\"2:1 think_in_answer X-012 repaired\"], \"calls\": [], \"dialect_found\": \"plain\", \"note\": \"c\"}";
     assert_eq!(lines[0], a);
     assert_eq!(lines[1], before.lines().nth(1).expect("a line"));
     let c: Value = serde_json::from_str(lines[2]).expect("JSON");
@@ -146,7 +146,7 @@ fn lines_keep_what_somebody_said() {
 fn the_words_of_an_independent_author_stay() {
     let line = |strict: &str| {
         format!(
-            "{{\"id\":\"a\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"a <think>b</think>\",\"strict\":{strict},\"findings\":[\"9:9 x X-012\"]}}\n"
+            "{{\"id\":\"a\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"a\\n<think>b</think>\",\"strict\":{strict},\"findings\":[\"9:9 x X-012\"]}}\n"
         )
     };
     let folder = Folder::new(
@@ -161,7 +161,7 @@ fn the_words_of_an_independent_author_stay() {
     assert!(complaints.len() == 1 && complaints[0].contains("wrong.jsonl"), "{complaints:?}");
     let right = folder.read("independent/right.jsonl");
     assert!(
-        right.contains("\"strict\":[\"think_in_answer\"]") && right.contains("1:3 think_in_answer"),
+        right.contains("\"strict\":[\"think_in_answer\"]") && right.contains("2:1 think_in_answer"),
         "{right}"
     );
     assert_eq!(folder.read("independent/wrong.jsonl"), line("[]"));
