@@ -5,6 +5,9 @@ use serde_json::Value;
 /// Members of an object that say what it is, beside its text.
 const ABOUT: [&str; 4] = ["type", "role", "index", "annotations"];
 
+/// Keys that say no more than that a text stands under them.
+const TEXTS: [&str; 5] = ["text", "content", "delta", "message", "value"];
+
 /// The text of a value: a text, a number, a list of texts or of parts of content, joined by blank lines, an object with one
 /// text. `None` if it holds no text at all, or several under different keys.
 pub(super) fn text_in(value: &Value) -> Option<String> {
@@ -34,13 +37,16 @@ fn of_member(value: &Value) -> Option<String> {
     if value.is_number() { None } else { text_in(value) }
 }
 
-/// Whether text of a value is lost where it is read so: an item of a list that has none and holds something.
+/// Whether nothing of a value is lost where it is read so: no item that has no text and holds something, and no key that
+/// says something by itself.
 pub(super) fn is_whole(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_whole),
         Value::Object(fields) => {
             let whole = |(key, value): (&String, &Value)| {
-                ABOUT.contains(&key.as_str()) || of_member(value).is_some() && is_whole(value)
+                let nested = value.is_object() || value.as_array().is_some_and(|items| !items.is_empty());
+                let about = ABOUT.contains(&key.as_str()) && !nested;
+                about || TEXTS.contains(&key.as_str()) && of_member(value).is_some() && is_whole(value)
             };
             text_in(value).is_some() && fields.iter().all(whole)
         }

@@ -161,6 +161,32 @@ fn delivers(event: &Event<'_>) -> bool {
 }
 
 #[test]
+fn keys_that_are_not_used_are_told() {
+    // Invariant 5, R-76, R-87: the text is taken, and what its key says lies in a finding.
+    let jsonseq = [
+        r#"{"event":"final_delta","data":{"wqx0001z":"wqx0002z"}}"#,
+        r#"{"event":"final_delta","data":{"/wqx0001ztext":"wqx0002z"}}"#,
+        "{\"event\":\"final_delta\",\"data\":{\"text\"\n\n\nwqx0001z: \"wqx0002z\"}}",
+        r#"{"event":"final_delta","data":{"wqx0001z":["wqx0002z",{"wqx0003z":"wqx0004z"}]}}"#,
+        r#"{"event":"final_delta","data":{"text":{"wqx0001z":"wqx0002z"}}}"#,
+        r#"{"event":"final_delta","data":{"text":[{"type":"text","text":"wqx0001z","annotations":["wqx0002z"]}]}}"#,
+        r#"{"event":"final_delta","data":"{\"wqx0001z\":\"wqx0002z\"}"}"#,
+        "event: final_delta\ndata: {\"wqx0001z\":\"wqx0002z\"}",
+        r#"{"event":"final_delta","data":{"wqx0001z":"wqx0002z"},"content":"wqx0003z","delta":"wqx0004z"}"#,
+        r#"{"event":"serp_summary","data":{"wqx0001z":"wqx0002z"}}"#,
+        r#"{"event":"final_end","data":{"text":{"wqx0001z":"wqx0002z"}}}"#,
+    ];
+    let ai_say = [r#"{"response":{"wqx0001z":"wqx0002z"},"should_exit":true}"#];
+    let replies = jsonseq.iter().map(|reply| ("jsonseq", reply)).chain(ai_say.iter().map(|r| ("ai_say", r)));
+    for (dialect, reply) in replies {
+        let trial = Trial::new(dialect, 0, 1, reply.as_bytes().to_vec());
+        if let Err(complaints) = trial.check() {
+            panic!("{}\n{trial}\n{:?}", complaints[0], trial.read());
+        }
+    }
+}
+
+#[test]
 fn the_account_notices_planted_faults() {
     let replies = Replies::load().expect("the fixtures are readable");
     let mut planted: BTreeMap<&str, usize> = BTreeMap::new();

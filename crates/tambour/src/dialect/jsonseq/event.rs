@@ -250,6 +250,13 @@ impl Fields<'_> {
         inner().or_else(|| self.members.get(&[key])).unwrap_or(unknown)
     }
 
+    /// Where the key of a field of `data` stands; of one whose place is not known, the field.
+    fn key(&self, key: &str) -> Stand {
+        let path: &[&str] = if self.framed { &[key] } else { &["data", key] };
+        let member = self.members.find(path).filter(|_| !self.text);
+        member.map_or_else(|| self.stand(true, key), |member| (member.stand.0, member.key_end))
+    }
+
     /// Reports a field that is lost. Of one in a `data` that is text it is not known where it stands.
     fn lost(
         &self,
@@ -336,7 +343,12 @@ impl Fields<'_> {
             texts.extend(is_text(&self.own, key).then_some((true, key)));
             texts.extend(is_text(&self.beside, key).then_some((false, key)));
         }
-        let [(own, key)] = texts[..] else { return self.rename_only(name, at, order) };
+        let (own, key) = match texts[..] {
+            [text] => text,
+            [] => return self.rename_only(name, order),
+            // Several may be meant.
+            _ => return,
+        };
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
@@ -349,8 +361,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads the only text of `data` as the text, whatever it is called.
-    fn rename_only(&mut self, name: &str, at: Place, order: &mut Order) {
+    /// Reads the only text of `data` as the text, whatever it is called. What its key says is lost.
+    fn rename_only(&mut self, name: &str, order: &mut Order) {
         let known = known(name);
         let other = |key: &&String| !known.contains(&key.as_str()) && !of_envelope(key);
         let mut others = self.own.iter().filter(|(key, _)| other(key));
@@ -362,7 +374,8 @@ impl Fields<'_> {
         if let Some(text) = self.own.shift_remove(&key) {
             self.own.insert("text".to_owned(), text);
             let message = format!("the text is called `{}`", clip(&key, 40));
-            order.reports.found(rules::FIELD_RENAMED, at, message, "read as `text`");
+            let repair = "read as `text`, the key not used";
+            order.reports.found_in(rules::FIELD_RENAMED, "R-76", self.key(&key), message, repair);
         }
     }
 
@@ -373,18 +386,18 @@ impl Fields<'_> {
         }
         let own = self.own.get("text").is_some_and(|text| text_in(text).is_some());
         let from = if own { &self.own } else { &self.beside };
-        let text = from.get("text").and_then(text_in)?;
+        let value = from.get("text")?;
+        let text = text_in(value)?;
+        let repair = if is_whole(value) {
+            "read as the delta that was meant"
+        } else {
+            "read as the delta that was meant, the rest not used"
+        };
         let stand = self.stand(own, "text");
         let from = if own { &mut self.own } else { &mut self.beside };
         from.shift_remove("text");
         let message = format!("`{name}` has no field `text`");
-        order.reports.found_in(
-            rules::FIELD_EXTRA,
-            "J-051",
-            stand,
-            message,
-            "read as the delta that was meant",
-        );
+        order.reports.found_in(rules::FIELD_EXTRA, "J-051", stand, message, repair);
         Some(text)
     }
 
