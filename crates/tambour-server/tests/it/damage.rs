@@ -74,7 +74,19 @@ fn with_journal(bytes: &[u8]) -> Folder {
 }
 
 async fn open(folder: &Folder, accept_loss: bool) -> Result<(SqliteStore, JournalReport), StoreError> {
-    SqliteStore::open_with(&folder.0.join("tambour.db"), StoreOptions { durable: false, accept_loss }).await
+    let options = StoreOptions { durable: false, accept_loss };
+    crate::server::within(async {
+        loop {
+            // The tasks of the one before may take a moment to let it go.
+            match SqliteStore::open_with(&folder.0.join("tambour.db"), options).await {
+                Err(error) if error.to_string().contains("in use by another server") => {
+                    tokio::task::yield_now().await;
+                }
+                opened => return opened,
+            }
+        }
+    })
+    .await
 }
 
 fn loss(opened: Result<(SqliteStore, JournalReport), StoreError>) -> JournalLoss {
