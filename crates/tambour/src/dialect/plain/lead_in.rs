@@ -84,10 +84,9 @@ fn may_be(text: &str) -> bool {
         return match text.len() > run {
             true if run < 3 => false,
             true if text[run..].contains('\n') => {
-                LANGUAGES.iter().any(|language| known(&language))
-                    && behind.trim_start_matches(is_space).is_empty()
+                LANGUAGES.iter().any(&known) && behind.trim_start_matches(is_space).is_empty()
             }
-            _ => LANGUAGES.iter().any(|language| begins(&language) || known(&language)),
+            _ => LANGUAGES.iter().any(|language| begins(language) || known(language)),
         };
     }
     ROLES.iter().any(|role| {
