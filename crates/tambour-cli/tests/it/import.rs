@@ -133,7 +133,7 @@ fn wrong_use_is_told() {
     assert_eq!(run(&["import", &good, &good], "").code, Some(2));
     assert_eq!(run(&["prompt", "render", &good], "").code, Some(2));
     // What a model is told of the format is in the language of other texts.
-    let told = "{use_protocol: [choice], blocks: [{tag: a, text: Hi}]}";
+    let told = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
     for (option, head) in
         [(None, "请用以下标签书写回复"), (Some("text_language=en"), "Write your reply in these tags")]
     {
