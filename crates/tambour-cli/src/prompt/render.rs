@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     options.engine = Some(&engine);
     options.budget = Some(super::budget(&engine));
     options.max_context = args.max_context;
-    // What a model is told of its format is in the language of all other texts.
+    // Instructions about the format have the language of all other texts.
     options.language = language;
     options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
     // Counting takes time, and is needed only where there is a limit.

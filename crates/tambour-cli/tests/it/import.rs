@@ -132,7 +132,7 @@ fn wrong_use_is_told() {
     assert_eq!(run(&["import"], "").code, Some(2));
     assert_eq!(run(&["import", &good, &good], "").code, Some(2));
     assert_eq!(run(&["prompt", "render", &good], "").code, Some(2));
-    // What a model is told of the format is in the language of other texts.
+    // Instructions about the format have the language of other texts.
     let told = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
     for (option, head) in
         [(None, "请用以下标签书写回复"), (Some("text_language=en"), "Write your reply in these tags")]

@@ -52,7 +52,7 @@ fn a_number_out_of_range_is_refused_alone() {
             Value::Null
         ]
     );
-    // What a reply was refused for is refused here too.
+    // Refused here like in a reply.
     let event = r#"{"analysis":"","operations":[{"op":"DELETE","path":"a","refused":"value_guessed"}]}"#;
     let state = write(&folder("state-refused"), "state.json", r#"{"a":1}"#);
     let ran = run(&["state", "apply", "--state", &state], event);

@@ -1,4 +1,4 @@
-//! What acts among the events of a reply.
+//! Actions among the events of a reply.
 
 use serde_json::{Value, json};
 use tambour::Event;
@@ -33,7 +33,7 @@ pub enum ActionKind {
 pub struct Action {
     /// Which kind.
     pub kind: ActionKind,
-    /// What is done.
+    /// Its content, as the event has it.
     pub data: Value,
 }
 

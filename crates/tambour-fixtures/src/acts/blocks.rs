@@ -12,7 +12,7 @@ pub(super) struct Written {
     pub(super) whole: usize,
     /// [`Zone::Plain`], or what is wrong with it.
     pub(super) fault: Zone,
-    /// Whether it is only shown: as much of it as there is, where the reply ended by itself (F-204).
+    /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
     pub(super) shown: bool,
 }
 

@@ -22,7 +22,7 @@ const QUOTES: &[(char, &[char])] = &[
     ('’', &['’', '‘', '\'']),
 ];
 
-/// How deep texts in texts are looked into: arguments may be JSON in a string.
+/// Depth to which texts in texts are looked into: arguments may be JSON in a string.
 const DEPTH: usize = 3;
 
 impl Literals {
@@ -49,7 +49,7 @@ impl Literals {
         }
     }
 
-    /// What of a value does not stand there; `tagged`: texts may stand between tags of this reply too.
+    /// Parts of a value that do not stand there; `tagged`: texts may stand between tags of this reply too.
     pub(super) fn missing(&self, value: &Value, tagged: Option<&str>) -> Option<String> {
         match value {
             Value::Array(items) => items.iter().find_map(|item| self.missing(item, tagged)),

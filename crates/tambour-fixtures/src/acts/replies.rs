@@ -143,7 +143,7 @@ pub struct Block {
     pub whole: usize,
     /// Where its zone ends.
     pub end: usize,
-    /// Whether it is only shown, as much of it as there is.
+    /// True of a block that is only shown, as much of it as there is.
     pub shown: bool,
 }
 
