@@ -1,0 +1,150 @@
+import { createParser } from "eventsource-parser";
+import { send } from "./client.ts";
+import { ApiError, isAbort, unreachable } from "./errors.ts";
+import { type TypedEvent } from "./types.ts";
+
+export type StreamState = "connecting" | "open" | "waiting" | "ended" | "failed";
+
+/** An event as it came. */
+export type Received = {
+  /** Number in the log of the message; `null` for those that are not in it. */
+  readonly id: string | null;
+  /** The typed event; names that the schema does not have stand here too, so check the name. */
+  readonly event: TypedEvent;
+  /** Time of arrival, of `performance.now()`. */
+  readonly at: number;
+};
+
+export type StreamOptions = {
+  onEvent: (received: Received) => void;
+  /** Told on each change; `retryAt` is when a dropped connection is tried again, as `Date.now()`. */
+  onState?: (state: StreamState, more: { retryAt?: number; error?: ApiError }) => void;
+  /** Number of the last event that was seen. */
+  lastEventId?: string | undefined;
+  /** Longest silence before a connection counts as dropped. */
+  silenceMs?: number;
+  /** Waits before each further try; the last one is used again. */
+  backoffMs?: readonly number[];
+  /** Tries in a row without an event before the stream fails. */
+  maxTries?: number;
+};
+
+export type Stream = {
+  readonly state: () => StreamState;
+  readonly lastEventId: () => string | undefined;
+  /** Tries again at once when it waits or failed. */
+  readonly retry: () => void;
+  readonly close: () => void;
+};
+
+const SILENCE_MS = 45_000;
+const BACKOFF_MS = [500, 1000, 2000, 4000, 8000, 15_000];
+/** Events behind which nothing comes. */
+const LAST = new Set(["completed", "error"]);
+
+/**
+ * Follows an event stream of the server to its end.
+ *
+ * A connection that drops, or is silent for too long, is made again from the last event that was seen; nothing is lost
+ * and nothing comes twice. Ends with `completed` or `error`, with `close`, or with a refusal that another try cannot mend.
+ */
+export function followEvents(address: string, options: StreamOptions): Stream {
+  const { onEvent, onState, silenceMs = SILENCE_MS, backoffMs = BACKOFF_MS, maxTries = 20 } = options;
+  let lastEventId = options.lastEventId;
+  let state: StreamState = "connecting";
+  let tries = 0;
+  let connection = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function become(next: StreamState, more: { retryAt?: number; error?: ApiError } = {}): void {
+    state = next;
+    onState?.(next, more);
+  }
+
+  function end(next: "ended" | "failed", error?: ApiError): void {
+    clearTimeout(timer);
+    become(next, error === undefined ? {} : { error });
+    connection.abort();
+  }
+
+  function drop(error: ApiError): void {
+    if (state === "ended" || state === "failed") return;
+    tries += 1;
+    if (!error.isTemporary || tries > maxTries) {
+      end("failed", error);
+      return;
+    }
+    const wait = backoffMs[Math.min(tries, backoffMs.length) - 1] ?? 0;
+    become("waiting", { retryAt: Date.now() + wait, error });
+    timer = setTimeout(() => void connect(), wait);
+  }
+
+  async function connect(): Promise<void> {
+    clearTimeout(timer);
+    const own = new AbortController();
+    connection = own;
+    become("connecting");
+    let watchdog: ReturnType<typeof setTimeout> | undefined;
+    let silent = false;
+    const wasSilent = () => silent;
+    const watch = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => {
+        silent = true;
+        own.abort();
+      }, silenceMs);
+    };
+    const parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        if (own.signal.aborted) return;
+        let value: unknown;
+        try {
+          value = JSON.parse(data);
+        } catch {
+          return;
+        }
+        tries = 0;
+        if (id !== undefined) lastEventId = id;
+        const name = event ?? "message";
+        onEvent({ id: id ?? null, event: { event: name, data: value } as TypedEvent, at: performance.now() });
+        if (LAST.has(name)) end("ended");
+      },
+    });
+    try {
+      watch();
+      const headers: Record<string, string> = { accept: "text/event-stream" };
+      if (lastEventId !== undefined) headers["last-event-id"] = lastEventId;
+      const response = await send(address, { headers, signal: own.signal });
+      become("open");
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const part = await reader?.read();
+        if (part === undefined || part.done) break;
+        watch();
+        parser.feed(part.value);
+      }
+      drop(unreachable(new Error("the stream stopped before its end")));
+    } catch (error) {
+      // Ended on purpose: by its last event, or by who follows it.
+      if (own.signal.aborted && !wasSilent()) return;
+      if (error instanceof ApiError) drop(error);
+      else drop(unreachable(isAbort(error) ? new Error("the stream was silent for too long") : error));
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+
+  void connect();
+  return {
+    state: () => state,
+    lastEventId: () => lastEventId,
+    retry: () => {
+      if (state !== "waiting" && state !== "failed") return;
+      tries = 0;
+      void connect();
+    },
+    close: () => {
+      if (state !== "ended" && state !== "failed") end("ended");
+    },
+  };
+}

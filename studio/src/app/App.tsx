@@ -1,0 +1,33 @@
+import { App as Messages, ConfigProvider } from "antd";
+import enUS from "antd/locale/en_US";
+import zhCN from "antd/locale/zh_CN";
+import { useEffect } from "react";
+import { RouterProvider } from "react-router";
+import { LanguageContext } from "../i18n/useText.ts";
+import { cspNonce } from "./nonce.ts";
+import { useDark, usePreferences } from "./preferences.ts";
+import { router } from "./router.tsx";
+import { themeOf } from "./theme.ts";
+
+export function App() {
+  const { language } = usePreferences();
+  const dark = useDark();
+  useEffect(() => {
+    document.documentElement.lang = language;
+    document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  }, [language, dark]);
+  return (
+    <LanguageContext value={language}>
+      <ConfigProvider
+        locale={language === "zh" ? zhCN : enUS}
+        theme={themeOf(dark)}
+        csp={{ nonce: cspNonce }}
+        button={{ autoInsertSpace: false }}
+      >
+        <Messages component={false}>
+          <RouterProvider router={router} />
+        </Messages>
+      </ConfigProvider>
+    </LanguageContext>
+  );
+}

@@ -1,0 +1,22 @@
+import { Skeleton } from "antd";
+import { lazy, Suspense } from "react";
+import { type EditorProps } from "./editor/Editor.tsx";
+
+export type { Diagnostic } from "./editor/diagnostics.ts";
+export type { EditorHandle } from "./editor/Editor.tsx";
+
+const Editor = lazy(() => import("./editor/Editor.tsx").then(({ Editor: component }) => ({ default: component })));
+
+/** A text editor, which is loaded when it is first shown. */
+export function CodeEditor(props: EditorProps) {
+  return (
+    <Suspense fallback={<Skeleton active paragraph={{ rows: 6 }} title={false} />}>
+      <Editor {...props} />
+    </Suspense>
+  );
+}
+
+/** An editor of YAML. */
+export function YamlEditor(props: Omit<EditorProps, "language">) {
+  return <CodeEditor {...props} language="yaml" />;
+}

@@ -1,0 +1,44 @@
+import { Alert, Button } from "antd";
+import { type ApiError } from "../api/errors.ts";
+import { common } from "../i18n/texts/common.ts";
+import { useText } from "../i18n/useText.ts";
+
+type ErrorStateProps = {
+  error: ApiError;
+  onRetry?: () => void;
+};
+
+/** What went wrong, as the server says it, and a way out. */
+export function ErrorState({ error, onRetry }: ErrorStateProps) {
+  const t = useText(common);
+  return (
+    <Alert
+      type="error"
+      showIcon
+      role="alert"
+      title={headline(error, t)}
+      description={
+        <>
+          <div>{error.isUnreachable ? t("disconnectedHint") : error.detail}</div>
+          {error.remedy !== null && <div>{error.remedy}</div>}
+          {!error.isUnreachable && (
+            <div>
+              <small>
+                {t("code", { code: error.code })}
+                {error.requestId !== null && <> · {t("request", { id: error.requestId })}</>}
+              </small>
+            </div>
+          )}
+        </>
+      }
+      action={onRetry === undefined ? undefined : <Button onClick={onRetry}>{t("retry")}</Button>}
+    />
+  );
+}
+
+function headline(error: ApiError, t: ReturnType<typeof useText<typeof common>>): string {
+  if (error.isUnreachable) return t("disconnected");
+  if (error.status === 403) return t("forbidden");
+  if (error.status === 404) return t("missing");
+  return t("failed");
+}

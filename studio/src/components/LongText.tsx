@@ -1,0 +1,59 @@
+import { DownloadOutlined, LeftOutlined, RightOutlined } from "@ant-design/icons";
+import { Button } from "antd";
+import { useMemo, useState } from "react";
+import { common } from "../i18n/texts/common.ts";
+import { useFormat, useText } from "../i18n/useText.ts";
+import { download } from "./download.ts";
+import styles from "./LongText.module.css";
+import { partStarts } from "./textParts.ts";
+
+type LongTextProps = {
+  text: string;
+  label: string;
+  /** Name of the file when it is downloaded. */
+  fileName?: string;
+  maxHeight?: number | string;
+};
+
+/** Plain text of any length: a long one is shown in parts, and can be downloaded as a whole. */
+export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh" }: LongTextProps) {
+  const t = useText(common);
+  const format = useFormat();
+  const starts = useMemo(() => partStarts(text), [text]);
+  const [chosen, setChosen] = useState(0);
+  const part = Math.min(chosen, starts.length - 1);
+  const shown = text.slice(starts[part], starts[part + 1]);
+  return (
+    <div className={styles["text"]}>
+      {starts.length > 1 && (
+        <div className={styles["bar"]}>
+          <Button
+            size="small"
+            icon={<LeftOutlined />}
+            aria-label={t("previousPart")}
+            disabled={part === 0}
+            onClick={() => setChosen(part - 1)}
+          />
+          <span role="status">
+            {t("partShown", { part: part + 1, parts: starts.length, size: format.bytes(text.length) })}
+          </span>
+          <Button
+            size="small"
+            icon={<RightOutlined />}
+            aria-label={t("nextPart")}
+            disabled={part === starts.length - 1}
+            onClick={() => setChosen(part + 1)}
+          />
+          <Button size="small" icon={<DownloadOutlined />} onClick={() => download(fileName, text)}>
+            {t("download")}
+          </Button>
+        </div>
+      )}
+      {/* Keys scroll what has the focus. */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <pre className={styles["body"]} style={{ maxHeight }} tabIndex={0} role="region" aria-label={label}>
+        {shown}
+      </pre>
+    </div>
+  );
+}

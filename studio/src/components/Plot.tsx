@@ -1,0 +1,208 @@
+import { Button } from "antd";
+import { useId, useState } from "react";
+import { common } from "../i18n/texts/common.ts";
+import { useFormat, useText } from "../i18n/useText.ts";
+import styles from "./Plot.module.css";
+import { scaleOf, spread } from "./plot/scale.ts";
+
+export type Series = {
+  readonly name: string;
+  /** A value for each label; `null` where there is none. */
+  readonly values: readonly (number | null)[];
+};
+
+type PlotProps = {
+  title: string;
+  /** What is seen, in a sentence, for readers of the screen. */
+  description?: string;
+  /** Labels along the horizontal axis: days, rounds and the like. */
+  labels: readonly string[];
+  /** What the labels are, as the head of their column in the table. */
+  labelName: string;
+  series: readonly Series[];
+  kind?: "line" | "bar";
+  format?: (value: number) => string;
+  /** A line across, such as a threshold. */
+  threshold?: { readonly value: number; readonly name: string };
+  height?: number;
+};
+
+const WIDTH = 640;
+const LEFT = 56;
+const RIGHT = 12;
+const TOP = 10;
+const BOTTOM = 26;
+
+/** A plot of a few series, or the same as a table. */
+export function Plot(props: PlotProps) {
+  const { title, description, labels, labelName, series, kind = "line", threshold, height = 200 } = props;
+  const t = useText(common);
+  const { number } = useFormat();
+  const format = props.format ?? ((value: number) => number(value, 2));
+  const id = useId();
+  const [table, setTable] = useState(false);
+  const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
+  const empty = known.length === 0;
+  return (
+    <figure className={styles["figure"]}>
+      <figcaption className={styles["caption"]}>
+        <span>{title}</span>
+        {!empty && (
+          <Button size="small" type="text" onClick={() => setTable(!table)}>
+            {t(table ? "showPlot" : "showTable")}
+          </Button>
+        )}
+      </figcaption>
+      {empty ? (
+        <p className={styles["none"]}>{t("noPoints")}</p>
+      ) : table ? (
+        <Table labels={labels} labelName={labelName} series={series} format={format} title={title} />
+      ) : (
+        <>
+          <svg
+            className={styles["plot"]}
+            viewBox={`0 0 ${WIDTH} ${height}`}
+            role="img"
+            aria-labelledby={`${id}-title ${id}-description`}
+          >
+            <title id={`${id}-title`}>{title}</title>
+            <desc id={`${id}-description`}>{description ?? series.map(({ name }) => name).join(", ")}</desc>
+            <Drawing {...{ labels, series, kind, threshold, height, format }} />
+          </svg>
+          {(series.length > 1 || threshold !== undefined) && (
+            <ul className={styles["legend"]}>
+              {series.map(({ name }, index) => (
+                <li key={name}>
+                  <span className={styles["swatch"]} style={{ background: colourOf(index) }} aria-hidden="true" />
+                  {name}
+                </li>
+              ))}
+              {threshold !== undefined && (
+                <li>
+                  <span className={styles["dash"]} aria-hidden="true" />
+                  {threshold.name}
+                </li>
+              )}
+            </ul>
+          )}
+        </>
+      )}
+    </figure>
+  );
+}
+
+const colourOf = (index: number): string => `var(--plot-${(index % 6) + 1})`;
+
+type DrawingProps = Required<Pick<PlotProps, "labels" | "series" | "kind" | "height" | "format">> & {
+  threshold: PlotProps["threshold"];
+};
+
+function Drawing({ labels, series, kind, threshold, height, format }: DrawingProps) {
+  const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
+  const scale = scaleOf(threshold === undefined ? known : [...known, threshold.value]);
+  const wide = WIDTH - LEFT - RIGHT;
+  const bars = kind === "bar";
+  const step = bars ? wide / labels.length : wide / Math.max(1, labels.length - 1);
+  const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
+  const y = (value: number) => TOP + (1 - (value - scale.min) / (scale.max - scale.min)) * (height - TOP - BOTTOM);
+  const barWidth = Math.min(28, (step * 0.7) / series.length);
+  return (
+    <>
+      {scale.ticks.map((tick) => (
+        <g key={tick}>
+          <line x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} className={styles["grid"]} />
+          <text x={LEFT - 8} y={y(tick) + 4} textAnchor="end" className={styles["tick"]}>
+            {format(tick)}
+          </text>
+        </g>
+      ))}
+      {spread(labels.length, 7).map((index) => (
+        <text key={index} x={x(index)} y={height - 6} textAnchor="middle" className={styles["tick"]}>
+          {labels[index]}
+        </text>
+      ))}
+      {threshold !== undefined && (
+        <line
+          x1={LEFT}
+          x2={WIDTH - RIGHT}
+          y1={y(threshold.value)}
+          y2={y(threshold.value)}
+          className={styles["threshold"]}
+        />
+      )}
+      {series.map(({ name, values }, number) => (
+        <g key={name} style={{ color: colourOf(number) }}>
+          {!bars && <path d={pathOf(values, x, y)} className={styles["line"]} />}
+          {values.map((value, index) => {
+            if (value === null) return null;
+            const label = `${name}, ${labels[index] ?? ""}: ${format(value)}`;
+            if (!bars) {
+              return (
+                <circle key={index} cx={x(index)} cy={y(value)} r={values.length > 60 ? 1.5 : 3} fill="currentColor">
+                  <title>{label}</title>
+                </circle>
+              );
+            }
+            const left = x(index) + (number - series.length / 2) * barWidth;
+            const [above, below] = [Math.min(y(value), y(0)), Math.max(y(value), y(0))];
+            return (
+              <rect key={index} x={left} y={above} width={barWidth - 1} height={below - above} fill="currentColor">
+                <title>{label}</title>
+              </rect>
+            );
+          })}
+        </g>
+      ))}
+    </>
+  );
+}
+
+/** A line through the values, interrupted where one is missing. */
+function pathOf(values: readonly (number | null)[], x: (index: number) => number, y: (value: number) => number): string {
+  let joined = false;
+  return values
+    .map((value, index) => {
+      if (value === null) {
+        joined = false;
+        return "";
+      }
+      const command = joined ? "L" : "M";
+      joined = true;
+      return `${command}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
+    })
+    .join("");
+}
+
+type TableProps = Required<Pick<PlotProps, "labels" | "labelName" | "series" | "format" | "title">>;
+
+function Table({ labels, labelName, series, format, title }: TableProps) {
+  return (
+    // Keys scroll what has the focus.
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <div className={styles["table"]} tabIndex={0} role="region" aria-label={title}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{labelName}</th>
+            {series.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {labels.map((label, index) => (
+            <tr key={label}>
+              <th scope="row">{label}</th>
+              {series.map(({ name, values }) => {
+                const value = values[index] ?? null;
+                return <td key={name}>{value === null ? "–" : format(value)}</td>;
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

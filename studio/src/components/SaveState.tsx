@@ -1,0 +1,28 @@
+import { CheckCircleOutlined, CloudOutlined, EditOutlined, LoadingOutlined, WarningOutlined } from "@ant-design/icons";
+import { Button } from "antd";
+import { common } from "../i18n/texts/common.ts";
+import { useText } from "../i18n/useText.ts";
+import { type DebouncedSave } from "./useDebouncedSave.ts";
+
+/** Tells what became of changes, in words. */
+export function SaveState({ save }: { save: Pick<DebouncedSave<never>, "state" | "error" | "flush"> }) {
+  const t = useText(common);
+  const { state, error } = save;
+  return (
+    <span role="status" style={{ color: state === "failed" ? "var(--danger)" : "var(--muted)" }}>
+      {state === "saved" && <CheckCircleOutlined aria-hidden="true" />}
+      {state === "unsaved" && <EditOutlined aria-hidden="true" />}
+      {state === "saving" && <LoadingOutlined aria-hidden="true" />}
+      {state === "failed" && <WarningOutlined aria-hidden="true" />}
+      {state === "offline" && <CloudOutlined aria-hidden="true" />}{" "}
+      {state === "failed" && t("saveFailed", { reason: error?.message ?? "" })}
+      {state === "offline" && t("saveOffline")}
+      {state !== "failed" && state !== "offline" && t(state)}
+      {(state === "failed" || state === "offline") && (
+        <Button type="link" size="small" onClick={() => void save.flush()}>
+          {t("retry")}
+        </Button>
+      )}
+    </span>
+  );
+}

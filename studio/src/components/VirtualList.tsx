@@ -1,0 +1,112 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import styles from "./VirtualList.module.css";
+
+type VirtualListProps = {
+  /** What the list is of, for readers of the screen. */
+  label: string;
+  count: number;
+  row: (index: number) => ReactNode;
+  keyOf?: (index: number) => string | number;
+  /** Guess at the height of a row; rows are measured. */
+  rowHeight?: number;
+  height: number | string;
+  /** With a handler the rows can be chosen, by pointer, arrows, Home, End and page keys. */
+  onSelect?: (index: number) => void;
+  selected?: number | null;
+  /** Called when the last rows come into view: the place to load more. */
+  onEnd?: () => void;
+  /** Keeps the end in view while rows are added, as long as the user is there. */
+  follow?: boolean;
+};
+
+/** A list of any length: only rows in view are in the page. */
+export function VirtualList(props: VirtualListProps) {
+  const { label, count, row, keyOf, rowHeight = 40, height, onSelect, selected = null, onEnd, follow = false } = props;
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  const atEnd = useRef(true);
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowHeight,
+    overscan: 8,
+    getItemKey: keyOf ?? ((index: number) => index),
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  const choosable = onSelect !== undefined;
+
+  useEffect(() => {
+    if (count > 0 && last >= count - 1) onEnd?.();
+    // A handler that is made anew with each render is no reason to call it again.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [last, count]);
+
+  useEffect(() => {
+    if (follow && atEnd.current && count > 0) virtual.scrollToIndex(count - 1, { align: "end" });
+  }, [follow, count, virtual]);
+
+  useEffect(() => {
+    if (selected !== null && selected >= 0 && selected < count) virtual.scrollToIndex(selected);
+  }, [selected, count, virtual]);
+
+  function onKeyDown(event: KeyboardEvent) {
+    if (onSelect === undefined || count === 0 || event.target !== event.currentTarget) return;
+    const page = Math.max(1, items.length - 16);
+    const from = selected ?? -1;
+    const targets: Record<string, number> = {
+      ArrowDown: from + 1,
+      ArrowUp: from - 1,
+      PageDown: from + page,
+      PageUp: from - page,
+      Home: 0,
+      End: count - 1,
+    };
+    const target = targets[event.key];
+    if (target === undefined) return;
+    event.preventDefault();
+    onSelect(Math.min(count - 1, Math.max(0, target)));
+  }
+
+  const rowId = (index: number) => `${id}-${index}`;
+  return (
+    // Keys are for choosing, and the role says so.
+    // eslint-disable-next-line jsx-a11y/no-static-element-interactions
+    <div
+      ref={box}
+      className={styles["box"]}
+      style={{ height }}
+      role={choosable ? "listbox" : "list"}
+      aria-label={label}
+      aria-activedescendant={choosable && selected !== null ? rowId(selected) : undefined}
+      // A box that scrolls takes the focus, so that keys scroll it.
+      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+      tabIndex={0}
+      onKeyDown={choosable ? onKeyDown : undefined}
+      onScroll={({ currentTarget: at }) => {
+        atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < rowHeight;
+      }}
+    >
+      <div className={styles["space"]} style={{ height: virtual.getTotalSize() }} role="presentation">
+        {items.map((item) => (
+          <div
+            key={item.key}
+            id={rowId(item.index)}
+            ref={virtual.measureElement}
+            data-index={item.index}
+            className={styles["row"]}
+            style={{ transform: `translateY(${item.start}px)` }}
+            {...(choosable
+              ? { role: "option", "aria-selected": item.index === selected, onClick: () => onSelect(item.index) }
+              : { role: "listitem" })}
+            aria-setsize={count}
+            aria-posinset={item.index + 1}
+          >
+            {row(item.index)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
