@@ -116,13 +116,16 @@ export function followEvents(address: string, options: StreamOptions): Stream {
       if (lastEventId !== undefined) headers["last-event-id"] = lastEventId;
       const response = await send(address, { headers, signal: own.signal });
       become("open");
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      const reader = response.body?.getReader();
+      own.signal.addEventListener("abort", () => void reader?.cancel().catch(() => undefined));
+      const decoder = new TextDecoder();
       for (;;) {
         const part = await reader?.read();
         if (part === undefined || part.done) break;
         watch();
-        parser.feed(part.value);
+        parser.feed(decoder.decode(part.value, { stream: true }));
       }
+      if (own.signal.aborted && !wasSilent()) return;
       drop(unreachable(new Error("the stream stopped before its end")));
     } catch (error) {
       // Ended on purpose: by its last event, or by who follows it.

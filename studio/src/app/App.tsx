@@ -4,7 +4,6 @@ import zhCN from "antd/locale/zh_CN";
 import { useEffect } from "react";
 import { RouterProvider } from "react-router";
 import { LanguageContext } from "../i18n/useText.ts";
-import { cspNonce } from "./nonce.ts";
 import { useDark, usePreferences } from "./preferences.ts";
 import { router } from "./router.tsx";
 import { themeOf } from "./theme.ts";
@@ -21,7 +20,6 @@ export function App() {
       <ConfigProvider
         locale={language === "zh" ? zhCN : enUS}
         theme={themeOf(dark)}
-        csp={{ nonce: cspNonce }}
         button={{ autoInsertSpace: false }}
       >
         <Messages component={false}>

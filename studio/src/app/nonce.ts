@@ -1,2 +1,18 @@
 /** The nonce of styles, which the server writes into the page. */
-export const cspNonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
+
+/**
+ * Gives style elements that scripts of the studio make the nonce of the page. Ant Design and CodeMirror take it for most
+ * of theirs, but not for all; styles within HTML that is inserted never get it.
+ */
+export function giveNonceToStyles(): void {
+  /* eslint-disable @typescript-eslint/no-deprecated -- only its oldest form is, for names that no element has */
+  document.createElement = new Proxy(document.createElement, {
+    apply: (make, self: Document, given: [string, ElementCreationOptions?]) => {
+      const element = make.apply(self, given);
+      if (element instanceof HTMLStyleElement) element.nonce = nonce;
+      return element;
+    },
+  });
+  /* eslint-enable */
+}

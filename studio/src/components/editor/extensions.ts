@@ -24,7 +24,6 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { cspNonce } from "../../app/nonce.ts";
 import { type Language } from "../../i18n/language.ts";
 import { editor } from "../../i18n/texts/editor.ts";
 
@@ -33,7 +32,6 @@ export type EditorLanguage = "yaml" | "json" | "markdown" | "text";
 /** What every editor has. */
 export function baseExtensions(): Extension {
   return [
-    EditorView.cspNonce.of(cspNonce),
     lineNumbers(),
     foldGutter(),
     lintGutter(),

@@ -16,9 +16,6 @@ export const common = defineTexts({
   request: { zh: "请求编号：{id}", en: "Request: {id}" },
   empty: { zh: "暂无内容", en: "Nothing here yet" },
   none: { zh: "无", en: "None" },
-  yes: { zh: "是", en: "Yes" },
-  no: { zh: "否", en: "No" },
-  copy: { zh: "复制", en: "Copy" },
   download: { zh: "下载", en: "Download" },
   partShown: {
     zh: "第 {part} 部分，共 {parts} 部分（{size}）",
@@ -40,6 +37,4 @@ export const common = defineTexts({
     zh: "离线：更改保留在浏览器中，连接恢复后保存",
     en: "Offline: kept in the browser, saved once connected",
   },
-  editorFailed: { zh: "编辑器无法加载", en: "The editor could not be loaded" },
-  listOf: { zh: "{count} 项", en: "{count} {count:item|items}" },
 });

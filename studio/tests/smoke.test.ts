@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Browser } from "playwright-core";
+import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { allScreens, pathOf } from "./support/screens.ts";
+import { Studio } from "./support/server.ts";
+
+let browser: Browser;
+let studio: Studio;
+
+before(async () => {
+  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
+});
+
+after(async () => {
+  await browser.close();
+  await studio.stop();
+});
+
+/** Two looks that share nothing; the next screen has the other two. */
+const LOOKS = [
+  [
+    { language: "en", theme: "light", width: 1280 },
+    { language: "zh", theme: "dark", width: 390 },
+  ],
+  [
+    { language: "zh", theme: "light", width: 1280 },
+    { language: "en", theme: "dark", width: 390 },
+  ],
+] as const;
+
+for (const [index, screen] of (await allScreens()).entries()) {
+  test(`${screen.name} opens, fits and can be read by everybody`, async () => {
+    const path = await pathOf(screen, studio);
+    for (const look of LOOKS[index % 2 === 0 ? 0 : 1]) {
+      await withPage(browser, studio, look, async (page) => {
+        await page.goto(path);
+        await settled(page);
+        assert.equal(await page.locator("html").getAttribute("lang"), look.language);
+        assert.equal(await page.locator("html").getAttribute("data-theme"), look.theme);
+        await screen.act?.(page, studio);
+        await assertFits(page);
+        await assertAccessible(page);
+      });
+    }
+  });
+}
+
+test("every page is reached by the navigation", async () => {
+  const names = ["Overview", "Scripts", "Run", "Live", "Inspect", "Conversations", "Prompts", "Settings"];
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/");
+    for (const name of names) {
+      await page.getByRole("navigation").getByRole("link", { name }).click();
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+      assert.match(await page.title(), new RegExp(`^${name}`));
+    }
+  });
+});
+
+test("language and theme are chosen, and stay", async () => {
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/scripts");
+    await page.getByText("中文").click();
+    await page.getByRole("heading", { level: 1, name: "脚本" }).waitFor();
+    await page.getByText("深色").click();
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "脚本" }).waitFor();
+    assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
+  });
+});
+
+test("the menu opens on a narrow screen, by keyboard", async () => {
+  await withPage(browser, studio, { width: 390, language: "zh" }, async (page) => {
+    await page.goto("/");
+    await page.getByRole("button", { name: "打开菜单" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("link", { name: "设置" }).click();
+    await page.getByRole("heading", { level: 1, name: "设置" }).waitFor();
+  });
+});
+
+test("a server that goes away is told, and found again", async () => {
+  const own = await Studio.start();
+  try {
+    await withPage(browser, own, { allow: [/Failed to load resource/] }, async (page) => {
+      await page.goto("/");
+      await settled(page);
+      await own.stopServer();
+      await page.evaluate(() => window.dispatchEvent(new Event("online")));
+      await page.getByText("The server cannot be reached.").waitFor();
+      await own.startServer();
+      await page.getByRole("button", { name: "Try again now" }).click();
+      await page.getByText("The server cannot be reached.").waitFor({ state: "hidden" });
+    });
+  } finally {
+    await own.stop();
+  }
+});

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { serveStudio } from "./front.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+
+/** The program under test: `TAMBOUR` names another than the one that was built last. */
+export const BINARY = process.env["TAMBOUR"] ?? join(ROOT, "target/debug/tambour");
+
+export type ServerOptions = {
+  /** Further arguments of `tambour serve`. */
+  args?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  /** Recordings to answer with, instead of those that the product brings: a file below the repository's root. */
+  replay?: string;
+  /** Access key that the server is configured with. */
+  key?: string;
+};
+
+/** A server with the studio, on a free port of this machine. */
+export class Studio {
+  readonly #options: ServerOptions;
+  readonly #folder = mkdtempSync(join(tmpdir(), "tambour-studio-"));
+  #process: ChildProcess | null = null;
+  #close: (() => Promise<void>) | null = null;
+  #port = 0;
+  /** Address of the studio. */
+  url = "";
+  /** Address of the server's interface. */
+  api = "";
+
+  private constructor(options: ServerOptions) {
+    this.#options = options;
+  }
+
+  static async start(options: ServerOptions = {}): Promise<Studio> {
+    if (!existsSync(BINARY)) throw new Error(`${BINARY} is missing: build it, or name another with TAMBOUR`);
+    const studio = new Studio(options);
+    await studio.startServer();
+    return studio;
+  }
+
+  /** Starts the server, after `stopServer` at the same address and with the same data. */
+  async startServer(): Promise<void> {
+    const { args = [], env = {}, replay, key } = this.#options;
+    const upstream = replay === undefined ? "demo" : `replay=${join(ROOT, replay)}`;
+    const listen = `127.0.0.1:${this.#port}`;
+    const child = spawn(
+      BINARY,
+      ["serve", "--listen", listen, "--data", this.#folder, "--upstream", upstream, ...args],
+      {
+        cwd: this.#folder,
+        env: { ...process.env, ...(key === undefined ? {} : { TAMBOUR_API_KEY: key }), ...env },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    );
+    this.#process = child;
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-4000);
+    });
+    this.api = await new Promise<string>((resolve, reject) => {
+      createInterface({ input: child.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
+      child.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
+    });
+    this.#port = Number(new URL(this.api).port);
+    if (this.#close === null) {
+      const front = await serveStudio(() => this.api);
+      this.url = front.url;
+      this.#close = front.close;
+    }
+  }
+
+  /** Ends the server; its data stays. */
+  async stopServer(): Promise<void> {
+    const child = this.#process;
+    if (child === null) return;
+    this.#process = null;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGTERM");
+    const late = setTimeout(() => child.kill("SIGKILL"), 5000);
+    await ended;
+    clearTimeout(late);
+  }
+
+  async stop(): Promise<void> {
+    await this.stopServer();
+    await this.#close?.();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** A request to the interface, to prepare a test or to look at what it did. */
+  async request(method: string, path: string, body?: unknown): Promise<unknown> {
+    const { key } = this.#options;
+    const response = await fetch(`${this.api}${path}`, {
+      method,
+      headers: {
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+}
