@@ -6,7 +6,8 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?
  * of theirs, but not for all; styles within HTML that is inserted never get it.
  */
 export function giveNonceToStyles(): void {
-  /* eslint-disable @typescript-eslint/no-deprecated -- only its oldest form is, for names that no element has */
+  /* eslint-disable @typescript-eslint/no-deprecated, @typescript-eslint/unbound-method --
+     only its form for names that no element has is deprecated; it is called on its document */
   document.createElement = new Proxy(document.createElement, {
     apply: (make, self: Document, given: [string, ElementCreationOptions?]) => {
       const element = make.apply(self, given);
