@@ -38,7 +38,7 @@ impl Literals {
         }
         for (at, c) in text.char_indices() {
             if let Some((_, ends)) = QUOTES.iter().find(|(open, _)| *open == c)
-                && let Some(inner) = decoded(&text[at + c.len_utf8()..], ends)
+                && let Some(inner) = decoded(&text[at + c.len_utf8()..], ends, text[..at].ends_with('='))
             {
                 if inner.contains(['"', '\'']) && !self.texts.contains(&inner) {
                     self.numbers.extend(numbers(&inner));
@@ -78,8 +78,9 @@ fn between(reply: &str, text: &str) -> bool {
         })
 }
 
-/// The text up to one of these quotes, without its escapes.
-fn decoded(text: &str, ends: &[char]) -> Option<String> {
+/// The text up to one of these quotes, without its escapes. `python`: a backslash stays before what is no escape, as in
+/// Python.
+fn decoded(text: &str, ends: &[char], python: bool) -> Option<String> {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -114,6 +115,7 @@ fn decoded(text: &str, ends: &[char]) -> Option<String> {
                 }
                 chars = rest.chars();
             }
+            other if python && !matches!(other, '"' | '\'' | '\\') => out.extend(['\\', other]),
             other => out.push(other),
         }
     }

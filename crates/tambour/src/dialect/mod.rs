@@ -236,23 +236,26 @@ pub const THINKINGML: &str = thinkingml::ENTRY.name;
 /// The name of the entry that finds out.
 pub const AUTO: &str = auto::ENTRY.name;
 
+/// Takes what a reader gives, and does nothing with it.
+struct Unheard;
+
+impl Output for Unheard {
+    fn intent(&mut self, _: Intent<'_>) {}
+    fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
+        None
+    }
+    fn act(&mut self, _: Action) {}
+    fn report(&mut self, _: Report) {}
+    fn fall_back(&mut self, _: &'static str) {}
+    fn fail(&mut self, _: &'static str, _: &str) {}
+}
+
 /// The dialect that a whole text is written in.
 #[must_use]
 pub fn detect(text: &str) -> &'static Entry {
-    struct Deaf;
-    impl Output for Deaf {
-        fn intent(&mut self, _: Intent<'_>) {}
-        fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
-            None
-        }
-        fn act(&mut self, _: Action) {}
-        fn report(&mut self, _: Report) {}
-        fn fall_back(&mut self, _: &'static str) {}
-        fn fail(&mut self, _: &'static str, _: &str) {}
-    }
     let mut reader = (auto::ENTRY.reader)(&Arc::default());
-    reader.text(text, &mut Deaf);
-    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut Deaf);
+    reader.text(text, &mut Unheard);
+    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut Unheard);
     let name = reader.name();
     DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

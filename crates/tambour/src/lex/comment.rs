@@ -11,37 +11,81 @@ pub fn comment_len(text: &str) -> Option<usize> {
 /// Follows a comment to its end. Outside of comments nothing is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Comment {
-    open: bool,
-    dashes: u8,
+    stand: Stand,
+}
+
+/// What has come of a comment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stand {
+    /// It is not open.
+    #[default]
+    Closed,
+    /// `<!--`, behind which `>` ends it, and the same with a dash.
+    Begun,
+    BegunDash,
+    /// Text in it, with one dash or more at its end, and with `--!`.
+    Text,
+    Dash,
+    Dashes,
+    Bang,
 }
 
 impl Comment {
     /// `<!--` went out.
     pub fn begin(&mut self) {
-        *self = Comment { open: true, dashes: 0 };
+        self.stand = Stand::Begun;
     }
 
     /// Whether a comment is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.open
+        self.stand != Stand::Closed
     }
 
-    /// Text went out.
-    #[inline]
-    pub fn text(&mut self, text: &str) {
-        if self.open {
-            self.read(text);
-        }
-    }
-
-    fn read(&mut self, text: &str) {
-        for byte in text.bytes() {
-            self.dashes = match (byte, self.dashes) {
-                (b'-', dashes) => (dashes + 1).min(2),
-                (b'>', 2) => return *self = Comment::default(),
-                _ => 0,
+    /// Text of an open comment went out. Gives the offset behind the comment, if it ends there.
+    pub fn text(&mut self, text: &str) -> Option<usize> {
+        use Stand::*;
+        for (at, byte) in text.bytes().enumerate() {
+            self.stand = match (self.stand, byte) {
+                (Closed, _) => return Some(at),
+                (Begun | BegunDash | Dashes | Bang, b'>') => Closed,
+                (Begun, b'-') => BegunDash,
+                (BegunDash | Dash | Dashes, b'-') => Dashes,
+                (Text | Bang, b'-') => Dash,
+                (Dashes, b'!') => Bang,
+                _ => Text,
             };
+        }
+        (self.stand == Closed).then_some(text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_ends_where_html_ends_it() {
+        //
+        for (text, len) in [
+            (">a", Some(1)),
+            ("->a", Some(2)),
+            (" a -->b", Some(6)),
+            (" a --!>b", Some(7)),
+            (" a ---->b", Some(8)),
+            ("!>a", None),
+            ("-!>a", None),
+            (" a -!> ->", None),
+            (" a --x>", None),
+        ] {
+            let mut comment = Comment::default();
+            comment.begin();
+            assert_eq!((comment.text(text), comment_len(text)), (len, len), "{text:?}");
+            let mut comment = Comment::default();
+            comment.begin();
+            let end =
+                text.char_indices().find_map(|(at, c)| Some(at + comment.text(c.encode_utf8(&mut [0; 4]))?));
+            assert_eq!((end, comment.is_open()), (len, len.is_none()), "{text:?}");
         }
     }
 }

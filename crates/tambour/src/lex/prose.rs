@@ -30,12 +30,16 @@ impl Prose {
         !self.spans.open.is_empty()
     }
 
+    /// Passes over something on the line that is no text, such as a value.
+    pub fn pass_over(&mut self) {
+        self.spans.end_run();
+        self.spans.filled = true;
+    }
+
     /// Watches the place after all text so far: whether it turns out to stand in a code span ([`Prose::is_text`]). Places
     /// are numbered from 0 on.
     pub fn watch(&mut self) -> usize {
-        self.spans.end_run();
-        // Its text is not read, but its line is not blank.
-        self.spans.filled = true;
+        self.pass_over();
         self.spans.watched.push(false);
         self.spans.watched.len() - 1
     }

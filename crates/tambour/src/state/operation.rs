@@ -333,6 +333,11 @@ impl Operation {
         self.read.as_ref().err()
     }
 
+    /// Whether it would do the same as another one.
+    pub(crate) fn is_same(&self, other: &Operation) -> bool {
+        (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)
+    }
+
     /// What it does and where, if it could be read.
     pub(super) fn parts(&self) -> std::result::Result<(Op, &Path), Refusal> {
         self.read.as_ref().map(|(op, path)| (*op, path)).map_err(Refusal::clone)

@@ -269,6 +269,7 @@ impl Outside {
     pub(super) fn value_end(&mut self, end: &End) {
         self.at = end.place;
         self.line_start = false;
+        self.prose.pass_over();
     }
 
     /// The value that has just ended may be the plan: what comes from here on stands behind it.

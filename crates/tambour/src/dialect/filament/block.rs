@@ -1,5 +1,6 @@
 //! A block that is kept until it closes, and what comes of it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::options::{self, FilamentOptions};
@@ -40,7 +41,7 @@ impl Context {
 }
 
 /// An element that is kept whole.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) known: Known,
     /// Its name as it was written.
@@ -50,6 +51,8 @@ pub(super) struct Block {
     pub(super) tag: Place,
     pub(super) at: Place,
     pub(super) body: String,
+    /// White space in it that stands for tags that were left out.
+    pub(super) gaps: Vec<Range<usize>>,
     /// Whether content goes on behind it.
     pub(super) nested: bool,
     /// Elements inside that have names of reply tags, or its own.
@@ -71,8 +74,46 @@ impl Block {
     pub(super) fn without_mark(&mut self) {
         if self.body.starts_with('\u{FEFF}') {
             self.body.remove(0);
+            let moved = |gap: &mut Range<usize>| {
+                *gap = gap.start - '\u{FEFF}'.len_utf8()..gap.end - '\u{FEFF}'.len_utf8();
+            };
+            self.gaps.iter_mut().for_each(moved);
             self.at = self.at.after("\u{FEFF}");
         }
+    }
+
+    /// Adds white space for a tag that is left out, so that what follows keeps its place.
+    pub(super) fn leave_out(&mut self, tag: &str) {
+        let start = self.body.len();
+        self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
+            ('\n', _) => '\n',
+            (_, 2) => '\u{a0}',
+            (_, 3) => '\u{3000}',
+            _ => ' ',
+        }));
+        self.gaps.push(start..self.body.len());
+    }
+
+    /// The block with other text for the tags that were left out, if there are some: a value that is another one then may
+    /// hold a tag as text (R-81).
+    pub(super) fn with_other_gaps(&self) -> Option<Block> {
+        let other = |gap: &Range<usize>| {
+            self.body[gap.clone()].chars().map(|c| match c.len_utf8() {
+                2 => 'ä',
+                3 => '口',
+                _ if c == '\n' => c,
+                _ => 'x',
+            })
+        };
+        let mut block = Block { body: String::with_capacity(self.body.len()), ..self.clone() };
+        let mut at = 0;
+        for gap in &self.gaps {
+            block.body.push_str(&self.body[at..gap.start]);
+            block.body.extend(other(gap));
+            at = gap.end;
+        }
+        block.body.push_str(&self.body[at..]);
+        (at > 0).then_some(block)
     }
 
     /// The offset after all of the body.
@@ -125,20 +166,22 @@ pub(super) fn notice(code: &'static str, about: Option<String>, out: &mut dyn Ou
     out.act(Action::Notice(code, about));
 }
 
-/// Whether a string is open on the present line: quotes that are not escaped.
+/// The quote that a string on the present line began with, while that is open.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Quotes {
-    pub(super) open: bool,
+    pub(super) open: Option<u8>,
     escaped: bool,
 }
 
 impl Quotes {
-    pub(super) fn read(&mut self, text: &str) {
+    /// Reads text, in which any of these quotes that is not escaped begins a string.
+    pub(super) fn read(&mut self, text: &str, quotes: &[u8]) {
         for byte in text.bytes() {
-            match byte {
-                b'\n' => *self = Quotes::default(),
-                b'\\' if self.open => self.escaped = !self.escaped,
-                b'"' if !self.escaped => self.open = !self.open,
+            match (byte, self.open) {
+                (b'\n', _) => *self = Quotes::default(),
+                (b'\\', Some(_)) => self.escaped = !self.escaped,
+                (_, Some(open)) if byte == open && !self.escaped => self.open = None,
+                (_, None) if quotes.contains(&byte) => self.open = Some(byte),
                 _ => self.escaped = false,
             }
         }

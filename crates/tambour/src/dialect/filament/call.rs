@@ -5,10 +5,12 @@ use serde_json::{Map, Value};
 use super::block::{Block, Came, Context, notice};
 use super::body::json;
 use super::rules;
+use super::update;
 use crate::dialect::called::{self, Fault};
-use crate::dialect::{Call, Output};
+use crate::dialect::{Call, Output, Unheard};
 use crate::finding::{Report, clip};
 use crate::lex::space::trim;
+use crate::repair::json::ValueDoubt;
 use crate::span::Place;
 
 /// A call that may run when the reply has ended by itself, and where it stands.
@@ -69,7 +71,14 @@ pub(super) fn read(
             None => return refuse(block, invalid("the call names no tool"), None, out),
         },
     };
-    let doubt = found.as_ref().and_then(|json| json.doubts.within(&[]));
+    let other =
+        block.with_other_gaps().map(|other| json(&other.body, other.at, &cx.options.limits, &mut Unheard));
+    let within = found
+        .as_ref()
+        .zip(other)
+        .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
+    let within = within.map(|_| ValueDoubt::guess(block.at, block.end(), update::TAG_WITHIN));
+    let doubt = found.as_ref().and_then(|json| json.doubts.within(&[])).or(within.as_ref());
     let checked = match &cx.options.tools {
         None => {
             let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));

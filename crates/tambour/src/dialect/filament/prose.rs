@@ -101,7 +101,7 @@ enum Ahead {
     /// Whether the tag is alone on its line.
     Line,
     /// Whether a string of JSON is open on the line that closes on it.
-    Quote,
+    Quote(u8),
 }
 
 /// What came of a token that was added to what is held.
@@ -208,9 +208,9 @@ impl Prose {
         self.hold(token, place, Ahead::Line);
     }
 
-    /// Holds a tag that is text if a quote comes on its line.
-    pub(super) fn hold_quote(&mut self, token: &Token<'_>, place: Place) {
-        self.hold(token, place, Ahead::Quote);
+    /// Holds a tag that is text if this quote comes on its line.
+    pub(super) fn hold_quote(&mut self, token: &Token<'_>, place: Place, quote: u8) {
+        self.hold(token, place, Ahead::Quote(quote));
     }
 
     fn hold(&mut self, token: &Token<'_>, place: Place, ahead: Ahead) {
@@ -249,7 +249,7 @@ impl Prose {
     pub(super) fn end(&mut self) -> Option<(bool, Vec<Kept>)> {
         let hold = self.hold.as_mut()?;
         let counts = match &mut hold.ahead {
-            Ahead::Line | Ahead::Quote => true,
+            Ahead::Line | Ahead::Quote(_) => true,
             Ahead::Span(code, runs) => !matches!(code.boundary(), Some(Stop::Closed(run)) if run < *runs),
         };
         match self.decide(counts, 0) {
@@ -281,7 +281,7 @@ impl Ahead {
                 Some((at, _)) => (at, Some(false)),
                 None => (raw.len(), None),
             },
-            Ahead::Quote => match raw.find(['"', '\n']) {
+            Ahead::Quote(quote) => match raw.find([char::from(*quote), '\n']) {
                 Some(at) => (at, Some(raw.as_bytes()[at] == b'\n')),
                 None => (raw.len(), None),
             },

@@ -8,7 +8,7 @@ use super::commands::{self, guessed};
 use super::patch;
 use super::rules;
 use super::tags::Form;
-use crate::dialect::{Action, Output, Update};
+use crate::dialect::{Action, Output, Unheard, Update};
 use crate::finding::{Doubt, Report};
 use crate::lex::space::trim;
 use crate::repair::json::{PathStep, ValueDoubt};
@@ -17,6 +17,9 @@ use crate::state::{Op, Operation, Reason, bounded};
 
 /// The notice of updates that could not be read or applied (F-212).
 pub(super) const FAILED: &str = "state_update_partial_failure";
+
+/// Why the operations of a block are not certain, where a closing tag may be text of one.
+pub(super) const TAG_WITHIN: &str = "a closing tag was left out of a value, or stands beside one";
 
 /// Lists of a value in which operations are found.
 const LISTS: [&str; 3] = ["ops", "operations", "patch"];
@@ -35,7 +38,44 @@ struct Read {
 
 /// Reads a block that closed.
 pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
-    let found = match block.known.form {
+    let mut found = operations(block, cx, out);
+    if let (Some(read), Some(other)) = (&mut found.operations, block.with_other_gaps()) {
+        let other = operations(&other, cx, &mut Unheard).operations.unwrap_or_default();
+        let same = other.len() == read.len();
+        for (index, operation) in read.iter_mut().enumerate() {
+            if !same || !operation.is_same(&other[index]) {
+                *operation = operation.clone().refuse(Reason::ValueGuessed, TAG_WITHIN);
+            }
+        }
+        if read
+            .iter()
+            .any(|operation| operation.refusal().is_some_and(|refusal| refusal.message == TAG_WITHIN))
+        {
+            out.report(guessed(TAG_WITHIN, block.at, block.end()));
+        }
+    }
+    let analysis = found.analysis.join("\n");
+    match found.operations {
+        Some(operations) if found.complete => {
+            out.act(Action::Update(Update { analysis, operations, atomic: cx.own.atomic }));
+            Came::Done
+        }
+        Some(_) => {
+            let report = block.report(rules::JSON_INCOMPLETE, "the operations are not complete");
+            out.report(report.repaired("nothing of the block runs"));
+            failed(block, out)
+        }
+        None => {
+            let message = format!("`<{}>` has no list of operations", block.name);
+            out.report(block.report(rules::OPERATIONS_MISSING, message).repaired("shown as text"));
+            failed(block, out)
+        }
+    }
+}
+
+/// The operations of a block, in the form that it is written in.
+fn operations(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
+    match block.known.form {
         Form::Commands => {
             block.form(rules::LEGACY_FORM, "`variable_update`", out);
             of_commands(block, cx, out)
@@ -53,23 +93,6 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
             with_analysis(block, cx, out)
         }
         _ => with_analysis(block, cx, out),
-    };
-    let analysis = found.analysis.join("\n");
-    match found.operations {
-        Some(operations) if found.complete => {
-            out.act(Action::Update(Update { analysis, operations, atomic: cx.own.atomic }));
-            Came::Done
-        }
-        Some(_) => {
-            let report = block.report(rules::JSON_INCOMPLETE, "the operations are not complete");
-            out.report(report.repaired("nothing of the block runs"));
-            failed(block, out)
-        }
-        None => {
-            let message = format!("`<{}>` has no list of operations", block.name);
-            out.report(block.report(rules::OPERATIONS_MISSING, message).repaired("shown as text"));
-            failed(block, out)
-        }
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Answer {
     prose: Option<Prose>,
     /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
     structure: bool,
+    /// What goes out is the written form of a call, in which nothing is Markdown.
+    is_form: bool,
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
     tag: usize,
     line: usize,
@@ -81,6 +83,7 @@ impl Answer {
             begins: true,
             prose: None,
             structure: false,
+            is_form: false,
             tag: options.limits.tag,
             line: options.limits.line,
         }
@@ -177,18 +180,37 @@ impl Answer {
         at: impl FnOnce() -> Place,
         out: &mut dyn Output,
     ) {
+        let markdown = self.markdown(text);
         match signs {
+            _ if markdown.len() < text.len() => {
+                self.code.boundary();
+                self.code.skim(markdown, false);
+            }
             Some(signs) => self.code.skim_with(text, signs),
             None => _ = self.code.skim(text, false),
         }
-        self.send(text, at, out);
+        self.send(text, markdown, at, out);
+    }
+
+    /// The part of a text that is Markdown: what stands behind a comment that is open, and nothing of a call's form.
+    #[inline]
+    fn markdown<'t>(&mut self, text: &'t str) -> &'t str {
+        if self.is_form {
+            return "";
+        }
+        match self.comment.is_open() {
+            true => &text[self.comment.text(text).unwrap_or(text.len())..],
+            false => text,
+        }
     }
 
     #[inline]
-    fn send(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
-        self.comment.text(text);
+    fn send(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         if let Some(prose) = &mut self.prose {
-            prose.text(text);
+            if markdown.len() < text.len() {
+                prose.pass_over();
+            }
+            prose.text(markdown);
         }
         self.late.text(text, at, out);
         let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
@@ -196,6 +218,16 @@ impl Answer {
         self.last = text.as_bytes().last().copied().unwrap_or(self.last);
         self.sent = self.sent || !text.trim().is_empty();
         out.intent(Intent::FinalText(text));
+    }
+
+    /// Says whether what comes is the written form of a call, in which nothing is Markdown.
+    pub(super) fn set_form(&mut self, is_form: bool, out: &mut dyn Output) {
+        if is_form {
+            self.end_lead(out);
+        }
+        self.end_tail(out);
+        self.code.boundary();
+        self.is_form = is_form;
     }
 
     /// The next token of the answer. Gives a mark that is taken out.
@@ -332,7 +364,7 @@ impl Answer {
     fn keep(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         self.code.boundary();
         self.line_break(raw);
-        self.send(raw, || at, out);
+        self.send(raw, raw, || at, out);
     }
 
     /// A mark's own line breaks count, its backticks do not.

@@ -91,6 +91,9 @@ impl Plain {
         let reader = &mut self.reader;
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
         reader.break_off(out);
+        if let Some(prose) = reader.answer().prose() {
+            prose.pass_over();
+        }
         self.lexer.pass(raw);
     }
 
@@ -101,7 +104,18 @@ impl Plain {
 
     /// Text in which nothing is a mark.
     pub(super) fn verbatim(&mut self, raw: &str, out: &mut dyn Output) {
+        self.reader.see_marks(raw, self.lexer.place());
         self.insert(Token::Text(raw), raw, out);
+    }
+
+    /// The written form of a call that is shown: a text in which nothing is a mark, nor Markdown.
+    pub(super) fn form(&mut self, raw: &str, out: &mut dyn Output) {
+        self.begin(out);
+        let reader = &mut self.reader;
+        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
+        reader.see_marks(raw, self.lexer.place());
+        reader.form(raw, self.lexer.place(), out);
+        self.lexer.pass(raw);
     }
 
     fn insert(&mut self, token: Token<'_>, raw: &str, out: &mut dyn Output) {

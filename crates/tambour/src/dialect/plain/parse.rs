@@ -199,6 +199,36 @@ impl Reader {
         }
     }
 
+    /// Text that was taken for a call: a mark in it that closes reasoning which had not begun makes what stands before it
+    /// reasoning all the same.
+    pub(super) fn see_marks(&mut self, raw: &str, at: Place) {
+        let mut begun = false;
+        let mut last = None;
+        let mut lexer = lexer(at, self.limit, true);
+        let mut see = |token: Token<'_>, place: Place| match self
+            .candidate(&token)
+            .filter(|found| !found.empty)
+            .map(|found| found.mark.kind)
+        {
+            Some(Kind::Open) => begun = true,
+            Some(Kind::Close) if !std::mem::take(&mut begun) => last = Some(place.offset),
+            _ => {}
+        };
+        lexer.push(raw, &mut |token, place| see(token, place.get()));
+        lexer.finish(&mut |token, place| see(token, place.get()));
+        self.unopened = last.or(self.unopened);
+    }
+
+    /// The written form of a call that is shown.
+    pub(super) fn form(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
+        if self.part == Part::Start {
+            self.begin_answer(None, out);
+        }
+        self.answer.set_form(true, out);
+        self.token(Token::Text(raw), at, out);
+        self.answer.set_form(false, out);
+    }
+
     /// Text of the answer in which nothing is a mark.
     pub(super) fn answer_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let fate = self.answer.token(&Token::Text(text), None, at, out);

@@ -56,8 +56,21 @@ impl Which {
     }
 }
 
+/// What `text` begins with, in the known format, or else, with `any`, in another one. `end`: no more comes.
+pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun {
+    match begun(text, which, end) {
+        known @ (Begun::No | Begun::Stray(_)) if any && which.format.is_some() => {
+            match begun(text, Which { format: None, ..which }, end) {
+                Begun::No => known,
+                other => other,
+            }
+        }
+        known => known,
+    }
+}
+
 /// What `text` begins with. `end`: no more comes.
-pub(super) fn begun(text: &str, which: Which, end: bool) -> Begun {
+fn begun(text: &str, which: Which, end: bool) -> Begun {
     let (mut mark, mut part, mut half) = (0, false, false);
     for form in FORMS.iter().filter(|form| which.takes(form)) {
         if text.len() < form.open.len() && form.open.starts_with(text) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::formats::{self, Body, Format};
-use super::head::{Begun, HEAD, Head, Which, begun};
+use super::head::{Begun, HEAD, Head, Which, begun_at};
 use super::options::CallOptions;
 use super::read::{Whole, WrittenCall, Wrong};
 use super::rules;
@@ -23,14 +23,18 @@ use crate::tool::CHECKS;
 /// Bytes that are looked at together.
 const PIECE: usize = 256;
 
+/// Backticks around the arguments of some forms.
+const FENCE: &str = "```";
+
 /// Bytes behind a call in which it shows whether its sentence goes on.
 const TRAIL: usize = 128;
 
 pub(super) struct Reader {
     pub(super) plain: Plain,
     options: Arc<Options>,
-    /// Which forms count.
+    /// Which forms count, and whether those of other formats than the first call's are known for what they are.
     which: Which,
+    any_format: bool,
     /// What waits: a mark, or a call.
     raw: String,
     open: Option<Open>,
@@ -89,6 +93,7 @@ impl Reader {
             plain: Plain::new(options, false).follow(),
             options: Arc::clone(options),
             which: Which { format: own.format, start: true, harmony },
+            any_format: own.format.is_none(),
             raw: String::new(),
             open: None,
             calls: Vec::new(),
@@ -190,7 +195,8 @@ impl Reader {
     /// Text that follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
     fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
-            match begun(text, Which { start: false, ..self.which }, end) {
+            let which = Which { start: false, ..self.which };
+            match begun_at(text, which, self.any_format, end) {
                 Begun::Form(head) if head.form.body == Body::Nothing => text = &text[head.body..],
                 Begun::Mark | Begun::Part if !end => return None,
                 _ => break,
@@ -226,7 +232,7 @@ impl Reader {
                 Some(len)
             };
             let first = self.raw.chars().next().map_or(0, char::len_utf8);
-            match begun(&self.raw, which, end) {
+            match begun_at(&self.raw, which, self.any_format, end) {
                 Begun::Mark | Begun::Part if !end => {
                     // Where it would mean nothing it need not wait.
                     return if self.plain.admits() { None } else { text(self, first, out) };
@@ -335,7 +341,11 @@ impl Reader {
             }
             _ => whole.calls(&self.options, &mut told),
         };
+        let foreign = self.which.format.is_some_and(|format| format != head.form.format);
         let read = match read {
+            Ok(_) if foreign => {
+                Err((rules::CALL_ASIDE, "the call has another format than the first".to_owned()))
+            }
             Ok(_) if in_final => Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned())),
             Ok(_) if within => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
             read => read,
@@ -346,18 +356,16 @@ impl Reader {
             Err(_) if bare => self.plain.verbatim(&raw[..used], out),
             Err(wrong) => {
                 let name = named(&head, &raw);
-                self.refuse(&raw[..used], wrong, name.as_deref(), out);
+                self.refuse(&head, &raw[..used], wrong, name.as_deref(), out);
             }
             Ok(calls) => {
-                if self.which.format.is_none() {
-                    self.which.format = Some(head.form.format);
-                }
+                self.which.format = Some(head.form.format);
                 if ended == Ended::Unmarked {
                     let message = format!("`{}` is missing", head.form.close.last().unwrap_or(&""));
                     let report = Report::new(rules::CALL_UNCLOSED, at, at.offset + used, message);
                     told.push(report.repaired("closed where its arguments end"));
                 }
-                self.judge(&raw[..used], at, calls, told, out);
+                self.judge(&head, &raw[..used], at, calls, told, out);
             }
         }
         self.raw = raw;
@@ -368,6 +376,7 @@ impl Reader {
     /// them is not told.
     fn judge(
         &mut self,
+        head: &Head,
         raw: &str,
         at: Place,
         calls: Vec<WrittenCall>,
@@ -410,17 +419,33 @@ impl Reader {
             let watched = self.plain.watch();
             self.calls[before..].iter_mut().for_each(|call| call.watched = watched);
         } else {
-            self.plain.verbatim(raw, out);
+            self.show(head, raw, out);
+        }
+    }
+
+    /// Shows a whole call as text.
+    fn show(&mut self, head: &Head, raw: &str, out: &mut dyn Output) {
+        // A fence around arguments is no Markdown: what ends it need not stand on a line of its own.
+        match raw[..head.body].contains(FENCE) && raw.matches(FENCE).count() == 2 {
+            true => self.plain.form(raw, out),
+            false => self.plain.verbatim(raw, out),
         }
     }
 
     /// What is no call is text, and the user is told.
-    fn refuse(&mut self, raw: &str, (rule, message): Wrong, name: Option<&str>, out: &mut dyn Output) {
+    fn refuse(
+        &mut self,
+        head: &Head,
+        raw: &str,
+        (rule, message): Wrong,
+        name: Option<&str>,
+        out: &mut dyn Output,
+    ) {
         self.section.shown = true;
         let at = self.plain.place();
         out.report(Report::new(rule, at, at.offset + raw.len(), message));
         notice(called::REFUSED, name, out);
-        self.plain.verbatim(raw, out);
+        self.show(head, raw, out);
     }
 
     /// What waits has become longer than it may be.
@@ -528,7 +553,7 @@ impl Reader {
     /// Whether what waits is a mark that a call may stand behind.
     fn begins(&self) -> bool {
         let which = Which { start: false, ..self.which };
-        matches!(begun(&self.raw, which, false), Begun::Part) && self.plain.admits()
+        matches!(begun_at(&self.raw, which, self.any_format, false), Begun::Part) && self.plain.admits()
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Number, Value};
 use crate::finding::Doubt;
 use crate::limits::Limits;
 use crate::repair::json::{self, ValueDoubt};
+use crate::span::Place;
 
 /// A call: its name and named arguments, and what is doubtful in those.
 pub(super) struct Written {
@@ -47,7 +48,7 @@ struct Reader<'a> {
     depth: usize,
     items: usize,
     limits: &'a Limits,
-    /// The first number that is not exact.
+    /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,
 }
 
@@ -245,11 +246,18 @@ impl<'a> Reader<'a> {
         Ok(Value::Number(number))
     }
 
-    /// One string, or several without anything between them, which are one.
+    /// One string, or several without anything between them, which are one. Of those nobody knows whether a quote is too many
+    /// (R-81).
     fn strings(&mut self) -> Result<Value, String> {
-        let mut text = String::new();
+        let (start, mut text, mut count) = (self.at, String::new(), 0);
         while let Some(quote @ ('"' | '\'')) = self.peek() {
             self.string(quote, &mut text)?;
+            count += 1;
+        }
+        if count > 1 {
+            let place = Place::START.after(&self.text[..start]);
+            let doubt = || ValueDoubt::guess(place, self.at, "texts stand side by side");
+            self.doubt.get_or_insert_with(doubt);
         }
         Ok(Value::String(text))
     }

@@ -32,7 +32,7 @@ rules! {
         with [TOOLS],
         broken "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"why\": \"a sum\"}\n</tool_call>", correct GOOD;
     CALL_ASIDE = "tool_call_aside" ["R-93"] Must
-        "A call stands by itself: not in reasoning, in code, in a sentence, or in Harmony's final channel.",
+        "A call stands by itself: not in reasoning, in code, in a sentence, in Harmony's final channel, or in another format than the first.",
         with [TOOLS],
         broken concat!("First this is tried.\n", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>\n</think>\nIt is 4."),
         correct GOOD;

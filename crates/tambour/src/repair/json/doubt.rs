@@ -31,6 +31,14 @@ pub struct ValueDoubt {
     everywhere: bool,
 }
 
+impl ValueDoubt {
+    /// A guess about a value that stands from `place` to the offset `end`.
+    pub(crate) fn guess(place: Place, end: usize, message: impl Into<String>) -> ValueDoubt {
+        let message = message.into();
+        ValueDoubt { doubt: Doubt::Guess, path: Vec::new(), place, end, message, everywhere: false }
+    }
+}
+
 /// The doubts about a value and the values in it.
 ///
 /// An operation or a call is refused if there is a doubt about its own value or one in it: [`Doubts::within`] its path.

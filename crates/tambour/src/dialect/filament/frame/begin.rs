@@ -64,6 +64,7 @@ impl Frame {
                     tag: at,
                     at: after,
                     body: String::new(),
+                    gaps: Vec::new(),
                     nested,
                     inner: Vec::new(),
                     quotes: Quotes::default(),
@@ -165,13 +166,7 @@ impl Frame {
         }
         self.content.gap();
         if let Mode::Block(block) = &mut self.mode {
-            // What follows keeps its place.
-            block.body.extend(tag.raw.chars().map(|c| match (c, c.len_utf8()) {
-                ('\n', _) => '\n',
-                (_, 2) => '\u{a0}',
-                (_, 3) => '\u{3000}',
-                _ => ' ',
-            }));
+            block.leave_out(tag.raw);
         }
     }
 }

@@ -274,9 +274,11 @@ impl Frame {
                 block.inner.truncate(inner);
                 return self.plain(tag.raw, At::from(at), out);
             }
-            if block.quotes.open && block.is_json() {
-                // It may be text of a string: the rest of the line tells.
-                return self.prose.hold_quote(token, at);
+            // It may be text of a string: the rest of the line tells. Apostrophes hold no end of their block back.
+            if let Some(quote) = block.quotes.open
+                && (block.is_json() || block.is_commands() && !same)
+            {
+                return self.prose.hold_quote(token, at, quote);
             }
             if same {
                 if !own {
@@ -293,7 +295,7 @@ impl Frame {
             }
             return self.unopened(tag, at, out);
         }
-        if block.quotes.open && block.is_json() {
+        if block.quotes.open.is_some() && block.is_json() {
             return self.plain(tag.raw, At::from(at), out);
         }
         let deep = matches!(known.kind, Kind::Details | Kind::Own | Kind::Status);
@@ -337,8 +339,9 @@ impl Frame {
         if block.over {
             return self.content.text(text, at, out);
         }
-        if block.is_json() {
-            block.quotes.read(text);
+        if block.is_json() || block.is_commands() {
+            let quotes: &[u8] = if block.is_commands() { b"\"'`" } else { b"\"" };
+            block.quotes.read(text, quotes);
         }
         block.body.push_str(text);
         if block.body.len() <= limit {
@@ -361,5 +364,10 @@ impl Block {
     pub(super) fn is_json(&self) -> bool {
         matches!(self.known.kind, Kind::Update | Kind::Call | Kind::Component)
             && !matches!(self.known.form, Form::Commands | Form::OneUpdate)
+    }
+
+    /// Whether it holds commands, or JSON in their place.
+    fn is_commands(&self) -> bool {
+        self.known.form == Form::Commands
     }
 }

@@ -90,7 +90,7 @@ impl Answer {
     /// The mark that waits is code, and so is all that came behind it.
     pub(super) fn is_code(&mut self, out: &mut dyn Output) {
         if let Some(Waiting { text, at, .. }) = self.hold.take() {
-            self.send(&text, || at, out);
+            self.send(&text, &text, || at, out);
         }
     }
 
