@@ -31,6 +31,7 @@ mod skeins;
 mod states;
 pub mod store;
 mod streams;
+mod studio;
 mod supervise;
 mod sweep;
 mod telemetry;

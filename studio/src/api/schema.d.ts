@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where to go from here */
+        /** The studio */
         get: operations["getHome"];
         put?: never;
         post?: never;
@@ -808,7 +808,8 @@ export interface paths {
         /** The next version of a template */
         put: operations["putTemplate"];
         post?: never;
-        delete?: never;
+        /** Delete a stored template with its versions */
+        delete: operations["deleteTemplate"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1054,6 +1055,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages/count_tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Anthropic: how many tokens a request has, estimated */
+        post: operations["countTokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -1116,7 +1134,8 @@ export interface paths {
         get: operations["getResponse"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** OpenAI: delete a response */
+        delete: operations["deleteResponse"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1133,6 +1152,23 @@ export interface paths {
         put?: never;
         /** OpenAI: stop a response */
         post: operations["cancelResponse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{id}/input_items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** OpenAI: what the model was told for a response */
+        get: operations["listInputItems"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1326,7 +1362,7 @@ export interface components {
                  * @default auto
                  * @enum {string}
                  */
-                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony";
+                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony" | "minimax";
             };
             /** @description `strict` or `lenient`. */
             profile?: string | null;
@@ -1385,6 +1421,7 @@ export interface components {
             history?: components["schemas"]["Message"][];
             position?: Record<string, never> | null;
             script_id: string;
+            session?: string;
             /** @enum {string} */
             status: "active" | "awaiting_ack" | "awaiting_answer" | "completed" | "failed";
             turn?: components["schemas"]["Turn"];
@@ -1477,6 +1514,10 @@ export interface components {
                 code: string;
                 message: string;
                 retryable: boolean;
+                upstream?: {
+                    code?: string;
+                    status: number;
+                };
             };
             /** @constant */
             event: "error";
@@ -2294,7 +2335,30 @@ export interface components {
             yaml: string;
         };
         Settings: {
-            [key: string]: unknown;
+            default_upstream: string | null;
+            limits: {
+                [key: string]: number;
+            };
+            llm_app_settings: {
+                app_output_protocol: string;
+            };
+            /** @enum {string} */
+            text_language: "zh" | "en";
+            texts: {
+                fallback: string;
+                phase_title: string;
+            };
+            /** @enum {string} */
+            thought_display: "collapsed" | "hidden" | "shown";
+            tools: {
+                max_iterations: number;
+            };
+            upstreams: {
+                kind: string;
+                model: string | null;
+                name: string;
+            }[];
+            version: number;
         };
         SettingsChange: {
             llm_app_settings?: {
@@ -5559,7 +5623,18 @@ export interface operations {
     };
     listDialogues: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description id of the row before the page */
+                after?: string;
+                /** @description rows of the page, 1 to 200; 50 if absent */
+                limit?: number;
+                /** @description those that run this script */
+                script_id?: string;
+                /** @description those that run a session of this name */
+                session?: string;
+                /** @description those that stand there, such as `awaiting_answer` */
+                status?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -11301,6 +11376,102 @@ export interface operations {
             };
         };
     };
+    deleteTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /**
+             * @description `not_found`: there is no such thing of this owner
+             *     `template_not_found`: there is no such template; the known ones are named
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found" | "template_not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     diffTemplate: {
         parameters: {
             query?: never;
@@ -12766,6 +12937,166 @@ export interface operations {
             };
         };
     };
+    countTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Object"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `model_forbidden`: the key may ask other models, or none by this route
+             *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
+             *     `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `not_found`: there is no such thing of this owner
+             *     `model_not_found`: there is no such alias or upstream
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `too_large`: the body is longer than it may be */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             *     `invalid_schema`: the JSON Schema cannot be used
+             *     `schema_limit`: the JSON Schema is larger than it may be
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `unknown_dialect`: there is no such dialect
+             *     `unknown_protocol`: there is no such output protocol
+             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_tool`: there is no tool of that name; `close` has similar ones
+             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
+             *     `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: something stored cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `closing`: the server is stopping
+             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
     listModels: {
         parameters: {
             query?: never;
@@ -13159,6 +13490,76 @@ export interface operations {
             };
         };
     };
+    deleteResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
     cancelResponse: {
         parameters: {
             query?: never;
@@ -13229,6 +13630,95 @@ export interface operations {
             };
             /** @description `too_large`: the body is longer than it may be */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
+    listInputItems: {
+        parameters: {
+            query?: {
+                /** @description id of the item before the page */
+                after?: string;
+                /** @description items, 1 to 100; 20 if absent */
+                limit?: number;
+                /** @description `desc`, the newest first, or `asc` */
+                order?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `invalid_field`: a field does not take this value
+             */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,7 +3,6 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { serveStudio } from "./front.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -25,12 +24,9 @@ export class Studio {
   readonly #options: ServerOptions;
   readonly #folder = mkdtempSync(join(tmpdir(), "tambour-studio-"));
   #process: ChildProcess | null = null;
-  #close: (() => Promise<void>) | null = null;
   #port = 0;
-  /** Address of the studio. */
+  /** Address of the server, and so of the studio. */
   url = "";
-  /** Address of the server's interface. */
-  api = "";
 
   private constructor(options: ServerOptions) {
     this.#options = options;
@@ -62,16 +58,13 @@ export class Studio {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-4000);
     });
-    this.api = await new Promise<string>((resolve, reject) => {
+    this.url = await new Promise<string>((resolve, reject) => {
       createInterface({ input: child.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
       child.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
     });
-    this.#port = Number(new URL(this.api).port);
-    if (this.#close === null) {
-      const front = await serveStudio(() => this.api);
-      this.url = front.url;
-      this.#close = front.close;
-    }
+    this.#port = Number(new URL(this.url).port);
+    const home = await (await fetch(this.url)).text();
+    if (!home.includes('id="root"')) throw new Error("the server has no studio: run `npm run build`, then build the server");
   }
 
   /** Ends the server; its data stays. */
@@ -88,14 +81,13 @@ export class Studio {
 
   async stop(): Promise<void> {
     await this.stopServer();
-    await this.#close?.();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
   /** A request to the interface, to prepare a test or to look at what it did. */
   async request(method: string, path: string, body?: unknown): Promise<unknown> {
     const { key } = this.#options;
-    const response = await fetch(`${this.api}${path}`, {
+    const response = await fetch(`${this.url}${path}`, {
       method,
       headers: {
         ...(body === undefined ? {} : { "content-type": "application/json" }),

@@ -65,7 +65,7 @@ pub(crate) fn router(app: AppState) -> Router {
         middleware::from_fn_with_state((app.clone(), Most { max_request, max_import }), slow::whole);
     // Nobody's body is read before it is known who calls.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
-        .fallback(|| async { Problem::not_found("there is no such page") })
+        .fallback(crate::studio::serve)
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
@@ -95,12 +95,4 @@ async fn metrics(State(app): State<AppState>) -> Response {
     let text = app.metrics.render(app.live.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
         .into_response()
-}
-
-async fn home() -> Response {
-    const PAGE: &str = "<!doctype html><meta charset=\"utf-8\"><title>Tambour</title>\
-        <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\
-        <h1>Tambour</h1><p>The server is running. <a href=\"/docs\">The interface</a>, \
-        <a href=\"/openapi.json\">its description</a>, <a href=\"/metrics\">counters</a>.</p>";
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
 }

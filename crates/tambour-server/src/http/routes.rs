@@ -166,5 +166,5 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/openapi.json" "This description" None, "200" Json("Object"), openapi::document;
     get "/docs" "This description to read" None, "200" Text(HTML), openapi::page;
     get "/docs.js" "The script of that page" None, "200" Text(SCRIPT), openapi::script;
-    get "/" "Where to go from here" None, "200" Text(HTML), super::home;
+    get "/" "The studio" None, "200" Text(HTML), crate::studio::home;
 };

@@ -136,7 +136,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("CancelledTurn", object(&[("dialogue_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object(&decoded)),
         ("Checked", object(&checked)),
-        ("Settings", any.clone()),
+        ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
         ("Conversations", object(&[("data", list(&named("Conversation"))), ("has_more", flag.clone())])),
         ("Conversation", object(&conversation)),
@@ -393,6 +393,25 @@ fn settings() -> Value {
         }
     }
     json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+/// Settings as they are shown, with what the configuration gives beside them.
+fn shown_settings(text: &Value, number: &Value) -> Value {
+    let one_of = |values: &[&str]| json!({"type": "string", "enum": values});
+    let name = json!({"type": ["string", "null"]});
+    let upstream = object(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
+    let texts = object(&[("fallback", text.clone()), ("phase_title", text.clone())]);
+    object(&[
+        (VERSION, number.clone()),
+        ("llm_app_settings", object(&[("app_output_protocol", text.clone())])),
+        ("text_language", one_of(&["zh", "en"])),
+        ("thought_display", one_of(&["collapsed", "hidden", "shown"])),
+        ("texts", texts),
+        ("upstreams", list(&upstream)),
+        ("default_upstream", name),
+        ("limits", json!({"type": "object", "additionalProperties": {"type": "integer"}})),
+        ("tools", object(&[("max_iterations", number.clone())])),
+    ])
 }
 
 /// What was asked with one key on one day.

@@ -17,7 +17,7 @@ export const app = defineTexts({
   theme: { zh: "主题", en: "Theme" },
   light: { zh: "浅色", en: "Light" },
   dark: { zh: "深色", en: "Dark" },
-  system: { zh: "跟随系统", en: "System" },
+  system: { zh: "自动", en: "Auto" },
   offline: { zh: "您的设备已离线。", en: "Your device is offline." },
   unreachable: { zh: "无法连接服务器。", en: "The server cannot be reached." },
   unready: { zh: "服务器暂时无法处理请求。", en: "The server does not take requests at the moment." },

@@ -1,10 +1,42 @@
+import { api } from "../../api/client.ts";
+import { useResource } from "../../api/useResource.ts";
+import { KeyValue } from "../../components/KeyValue.tsx";
 import { Page } from "../../components/Page.tsx";
+import { Section } from "../../components/Section.tsx";
 import { app } from "../../i18n/texts/app.ts";
-import { settings } from "../../i18n/texts/settings.ts";
-import { useText } from "../../i18n/useText.ts";
+import { settings as texts } from "../../i18n/texts/settings.ts";
+import { useFormat, useText } from "../../i18n/useText.ts";
+import { KeysSection } from "./KeysSection.tsx";
+import { OutputForm } from "./OutputForm.tsx";
+import { ToolsSections } from "./ToolsSections.tsx";
+import { UpstreamsSection } from "./UpstreamsSection.tsx";
 
+/** What the server is set to, and who may use it. */
 export function Component() {
-  const t = useText(settings);
+  const t = useText(texts);
   const frame = useText(app);
-  return <Page title={frame("settings")} purpose={t("purpose")} />;
+  const { number } = useFormat();
+  const { data, error, reload, replace } = useResource("settings", (signal) =>
+    api.get("/api/v1/settings", { signal }).then((answer) => answer.data),
+  );
+  return (
+    <Page title={frame("settings")} purpose={t("purpose")} loading={data === null} error={error} onRetry={reload}>
+      {data !== null && (
+        <>
+          <OutputForm key={data.version} settings={data} onSaved={replace} onReload={reload} />
+          <UpstreamsSection settings={data} />
+          <KeysSection />
+          <ToolsSections />
+          <Section title={t("limits")} hint={t("limitsHint")}>
+            <KeyValue
+              items={[
+                ...Object.entries(data.limits).map(([name, value]) => [name, number(value)] as const),
+                [t("iterations"), number(data.tools.max_iterations)] as const,
+              ]}
+            />
+          </Section>
+        </>
+      )}
+    </Page>
+  );
 }

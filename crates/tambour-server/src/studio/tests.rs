@@ -1,0 +1,115 @@
+use std::borrow::Cow;
+
+use axum::body::to_bytes;
+use axum::http::{HeaderMap, HeaderName, Method, header};
+use axum::response::Response;
+use rust_embed::{EmbeddedFile, Metadata};
+
+use super::{answer, page, policy};
+
+/// A studio of three files, one of them packed too.
+fn files(name: &str) -> Option<EmbeddedFile> {
+    let data: &'static [u8] = match name {
+        "index.html" => b"<meta name=\"csp-nonce\" content=\"__CSP_NONCE__\">",
+        "assets/app-1a2b.js" => b"go()",
+        "assets/app-1a2b.js.gz" => b"packed",
+        "icon.svg" => b"<svg/>",
+        ".gitignore" => b"*",
+        _ => return None,
+    };
+    Some(EmbeddedFile {
+        data: Cow::Borrowed(data),
+        metadata: Metadata::__rust_embed_new([7; 32], None, None),
+    })
+}
+
+fn given(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
+    headers.iter().map(|(name, value)| (name.clone(), value.parse().expect("a header"))).collect()
+}
+
+fn get(path: &str, headers: &[(HeaderName, &'static str)]) -> Response {
+    answer(files, &Method::GET, path, &given(headers))
+}
+
+fn header_of(response: &Response, name: HeaderName) -> &str {
+    response.headers().get(name).map_or("", |value| value.to_str().expect("text"))
+}
+
+async fn text(response: Response) -> String {
+    let bytes = to_bytes(response.into_body(), 10_000).await.expect("a body");
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+const BROWSER: (HeaderName, &str) = (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8");
+
+#[tokio::test]
+async fn addresses_within_the_studio_are_its_page() {
+    for path in ["/scripts", "/scripts/a.b/steps/1", "/settings"] {
+        let response = get(path, &[BROWSER]);
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(header_of(&response, header::CACHE_CONTROL), "no-cache");
+        let policy = header_of(&response, header::CONTENT_SECURITY_POLICY).to_owned();
+        let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
+        assert_eq!(nonce.len(), 32);
+        assert_eq!(text(response).await, format!("<meta name=\"csp-nonce\" content=\"{nonce}\">"));
+    }
+}
+
+#[tokio::test]
+async fn each_page_has_a_nonce_of_its_own() {
+    let one = page(files).expect("a page");
+    let other = page(files).expect("a page");
+    assert_ne!(
+        one.headers().get(header::CONTENT_SECURITY_POLICY),
+        other.headers().get(header::CONTENT_SECURITY_POLICY)
+    );
+}
+
+#[test]
+fn only_scripts_of_this_server_run() {
+    let policy = policy("n");
+    assert!(policy.contains("script-src 'self';") && policy.contains("default-src 'none'"), "{policy}");
+    assert!(!policy.contains("http") && !policy.contains("unsafe-eval") && !policy.contains('*'), "{policy}");
+    let unsafe_inline = policy.split("; ").filter(|part| part.contains("unsafe-inline")).collect::<Vec<_>>();
+    assert_eq!(unsafe_inline, ["style-src-attr 'unsafe-inline'"]);
+}
+
+#[test]
+fn nothing_else_is_a_page() {
+    for path in ["/api/v1/nothing", "/v1/nothing", "/ag-ui/x", "/assets/gone-1.js"] {
+        assert_eq!(get(path, &[BROWSER]).status(), 404, "{path}");
+    }
+    assert_eq!(get("/scripts", &[]).status(), 404);
+    assert_eq!(get("/scripts", &[(header::ACCEPT, "application/json")]).status(), 404);
+    assert_eq!(get("/scripts", &[(header::ACCEPT, "text/html;q=0")]).status(), 404);
+    assert_eq!(answer(files, &Method::POST, "/scripts", &given(&[BROWSER])).status(), 404);
+    for hidden in ["/.gitignore", "/assets/../.gitignore", "/assets/app-1a2b.js.gz"] {
+        assert_eq!(get(hidden, &[]).status(), 404, "{hidden}");
+    }
+}
+
+#[tokio::test]
+async fn files_are_kept_as_long_as_their_name_tells() {
+    let script = get("/assets/app-1a2b.js", &[]);
+    assert_eq!(header_of(&script, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
+    assert_eq!(header_of(&script, header::CACHE_CONTROL), "public, max-age=31536000, immutable");
+    assert_eq!(text(script).await, "go()");
+    let icon = get("/icon.svg", &[]);
+    assert_eq!(header_of(&icon, header::CACHE_CONTROL), "no-cache");
+    let tag: &'static str = Box::leak(header_of(&icon, header::ETAG).to_owned().into_boxed_str());
+    let again = get("/icon.svg", &[(header::IF_NONE_MATCH, tag)]);
+    assert_eq!(again.status(), 304);
+    assert_eq!(text(again).await, "");
+    assert_eq!(get("/icon.svg", &[(header::IF_NONE_MATCH, "W/\"other\"")]).status(), 200);
+}
+
+#[tokio::test]
+async fn files_are_packed_where_that_is_understood() {
+    let packed = get("/assets/app-1a2b.js", &[(header::ACCEPT_ENCODING, "br, gzip")]);
+    assert_eq!(header_of(&packed, header::CONTENT_ENCODING), "gzip");
+    assert_eq!(header_of(&packed, header::VARY), "accept-encoding");
+    assert_eq!(text(packed).await, "packed");
+    let plain = get("/icon.svg", &[(header::ACCEPT_ENCODING, "gzip")]);
+    assert_eq!(header_of(&plain, header::CONTENT_ENCODING), "");
+    assert_eq!(text(plain).await, "<svg/>");
+}

@@ -1,0 +1,12 @@
+/** Packs the files of a build beside them, for the server to hand out where a browser takes gzip. */
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+
+/** Smaller files gain nothing. */
+const LEAST = 1000;
+const assets = new URL("../dist/assets/", import.meta.url);
+for (const name of await readdir(assets)) {
+  if (!/\.(?:js|css|svg)$/.test(name)) continue;
+  const content = await readFile(new URL(name, assets));
+  if (content.length >= LEAST) await writeFile(new URL(`${name}.gz`, assets), gzipSync(content, { level: 9 }));
+}

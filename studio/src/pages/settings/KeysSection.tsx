@@ -1,0 +1,121 @@
+import { App, Button, Table } from "antd";
+import { useState } from "react";
+import { api } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
+import { currentSession, requireKey } from "../../api/session.ts";
+import { type Schemas } from "../../api/types.ts";
+import { useResource } from "../../api/useResource.ts";
+import { EmptyState } from "../../components/EmptyState.tsx";
+import { Content } from "../../components/Page.tsx";
+import { Section } from "../../components/Section.tsx";
+import { settings as texts } from "../../i18n/texts/settings.ts";
+import { useFormat, useText } from "../../i18n/useText.ts";
+import { NewKey } from "./NewKey.tsx";
+
+type Key = Schemas["Key"];
+
+/** Keys with their owners and quotas; only an admin sees them. */
+export function KeysSection() {
+  const t = useText(texts);
+  const format = useFormat();
+  const { message, modal } = App.useApp();
+  const [making, setMaking] = useState(false);
+  const { data, error, reload } = useResource("keys", (signal) => everyKey(signal));
+  const limit = (value: number | undefined) => (value === undefined ? t("unlimited") : format.number(value));
+
+  function remove(key: Key): void {
+    modal.confirm({
+      title: t("removeKeyOf", { name: key.name }),
+      content: t("removeKeyHint"),
+      okText: t("remove"),
+      okButtonProps: { danger: true },
+      cancelText: t("cancel"),
+      onOk: async () => {
+        try {
+          await api.remove("/api/v1/keys/{id}", { path: { id: key.id } });
+          reload();
+        } catch (caught) {
+          if (!(caught instanceof ApiError)) throw caught;
+          void message.error(caught.detail);
+        }
+      },
+    });
+  }
+
+  if (error?.status === 403) {
+    return (
+      <Section title={t("keys")}>
+        <p style={{ margin: 0, color: "var(--muted)" }}>{t("adminOnly")}</p>
+      </Section>
+    );
+  }
+  return (
+    <Section
+      title={t("keys")}
+      hint={t("keysHint")}
+      actions={<Button onClick={() => setMaking(true)}>{t("newKey")}</Button>}
+    >
+      <Content loading={data === null} error={error} onRetry={reload}>
+        {data?.length === 0 ? (
+          <EmptyState title={t("noKeys")} />
+        ) : (
+          <Table<Key>
+            size="small"
+            rowKey="id"
+            scroll={{ x: "max-content" }}
+            pagination={{ hideOnSinglePage: true, pageSize: 50 }}
+            dataSource={data ?? []}
+            columns={[
+              { title: t("name"), dataIndex: "name" },
+              { title: t("owner"), dataIndex: "owner" },
+              { title: t("rights"), dataIndex: "rights", render: (rights: Key["rights"]) => t(rights) },
+              { title: t("perMinute"), dataIndex: "requests_per_minute", align: "right", render: limit },
+              { title: t("perDay"), dataIndex: "tokens_per_day", align: "right", render: limit },
+              {
+                title: t("keyAliases"),
+                dataIndex: "aliases",
+                render: (aliases: string[] | undefined) => aliases?.join(", ") ?? t("unlimited"),
+              },
+              { title: t("created"), dataIndex: "created", render: (time: string) => format.time(time) },
+              {
+                title: t("remove"),
+                key: "remove",
+                render: (_, key) => (
+                  <Button
+                    size="small"
+                    danger
+                    aria-label={t("removeKeyOf", { name: key.name })}
+                    onClick={() => remove(key)}
+                  >
+                    {t("remove")}
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Content>
+      <NewKey
+        open={making}
+        first={data?.length === 0}
+        onClose={(made) => {
+          setMaking(false);
+          // With the first key, the local user is no longer let in without one.
+          if (made && currentSession().key === null) requireKey(null);
+          if (made) reload();
+        }}
+      />
+    </Section>
+  );
+}
+
+/** All keys, page by page. */
+async function everyKey(signal: AbortSignal): Promise<Key[]> {
+  const keys: Key[] = [];
+  for (;;) {
+    const after = keys.at(-1)?.id;
+    const { data } = await api.get("/api/v1/keys", { query: { limit: 100, after }, signal });
+    keys.push(...data.data);
+    if (!data.has_more || data.data.length === 0) return keys;
+  }
+}

@@ -1,0 +1,100 @@
+import { Alert, App, Button, Form, Input, Select } from "antd";
+import { useState } from "react";
+import { api } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
+import { type Schemas } from "../../api/types.ts";
+import { Section } from "../../components/Section.tsx";
+import { settings as texts } from "../../i18n/texts/settings.ts";
+import { useText } from "../../i18n/useText.ts";
+
+type Settings = Schemas["Settings"];
+
+/** What the form changes: settings by the names that the server takes. */
+type Values = Pick<Settings, "llm_app_settings" | "text_language" | "thought_display" | "texts">;
+
+type OutputFormProps = {
+  settings: Settings;
+  onSaved: (settings: Settings) => void;
+  onReload: () => void;
+};
+
+/** Settings that can be changed. A write says which version it was based on, so that nobody's change is lost. */
+export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
+  const t = useText(texts);
+  const { message } = App.useApp();
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<ApiError | null>(null);
+
+  async function save(values: Values): Promise<void> {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const { data } = await api.put("/api/v1/settings", { ...values, version: settings.version });
+      void message.success(t("saved"));
+      onSaved(data);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  const changed = failure !== null && ["settings_changed", "changed_meanwhile"].includes(failure.code);
+  return (
+    <Section title={t("output")}>
+      <Form<Values>
+        layout="vertical"
+        requiredMark={false}
+        initialValues={settings}
+        onFinish={(values) => void save(values)}
+        style={{ maxWidth: 640 }}
+      >
+        <Form.Item name={["llm_app_settings", "app_output_protocol"]} label={t("protocol")} extra={t("protocolHint")}>
+          <Select options={["legacy", "jsonseq_v1"].map((value) => ({ value, label: value }))} />
+        </Form.Item>
+        <Form.Item name="text_language" label={t("textLanguage")}>
+          <Select
+            options={[
+              { value: "zh", label: t("chinese") },
+              { value: "en", label: t("english") },
+            ]}
+          />
+        </Form.Item>
+        <Form.Item name="thought_display" label={t("thoughts")}>
+          <Select
+            options={(["collapsed", "hidden", "shown"] as const).map((value) => ({ value, label: t(value) }))}
+          />
+        </Form.Item>
+        <Form.Item
+          name={["texts", "fallback"]}
+          label={t("fallback")}
+          extra={t("fallbackHint")}
+          rules={[{ required: true, whitespace: true, message: t("required") }]}
+        >
+          <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} />
+        </Form.Item>
+        <Form.Item
+          name={["texts", "phase_title"]}
+          label={t("phaseTitle")}
+          rules={[{ required: true, whitespace: true, message: t("required") }]}
+        >
+          <Input />
+        </Form.Item>
+        {failure !== null && (
+          <Alert
+            type="error"
+            showIcon
+            role="alert"
+            style={{ marginBottom: 16 }}
+            title={changed ? t("changedMeanwhile") : failure.detail}
+            action={changed ? <Button onClick={onReload}>{t("readAgain")}</Button> : undefined}
+          />
+        )}
+        <Button type="primary" htmlType="submit" loading={busy}>
+          {t("save")}
+        </Button>
+      </Form>
+    </Section>
+  );
+}

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Browser } from "playwright-core";
+import { assertAccessible, openBrowser, settled, withPage } from "./support/browser.ts";
+import { Studio } from "./support/server.ts";
+
+const KEY = "a-key-of-sixteen-or-more";
+
+let browser: Browser;
+
+before(async () => {
+  browser = await openBrowser();
+});
+
+after(() => browser.close());
+
+async function withStudio(options: Parameters<typeof Studio.start>[0], act: (studio: Studio) => Promise<void>) {
+  const studio = await Studio.start(options);
+  try {
+    await act(studio);
+  } finally {
+    await studio.stop();
+  }
+}
+
+const settingsOf = async (studio: Studio) =>
+  (await studio.request("GET", "/api/v1/settings")) as {
+    llm_app_settings: { app_output_protocol: string };
+    texts: { fallback: string };
+  };
+
+test("the output protocol is changed", async () => {
+  await withStudio({}, async (studio) => {
+    await withPage(browser, studio, { language: "zh" }, async (page) => {
+      await page.goto("/settings");
+      await page.getByLabel("输出协议").click();
+      await page.getByTitle("jsonseq_v1").click();
+      await page.getByRole("button", { name: "保存" }).click();
+      await page.getByText("设置已保存").waitFor();
+    });
+    assert.equal((await settingsOf(studio)).llm_app_settings.app_output_protocol, "jsonseq_v1");
+  });
+});
+
+test("settings that somebody else changed are not overwritten", async () => {
+  await withStudio({}, async (studio) => {
+    await withPage(browser, studio, { allow: [/status of 4(?:09|12)/] }, async (page) => {
+      await page.goto("/settings");
+      await page.getByLabel("Fallback text").fill("mine");
+      await studio.request("PUT", "/api/v1/settings", { "texts.fallback": "theirs" });
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Somebody else changed the settings meanwhile").waitFor();
+      assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
+      assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
+      await page.getByRole("button", { name: "Read again" }).click();
+      await page.getByLabel("Fallback text").filter({ hasText: "theirs" }).waitFor();
+    });
+  });
+});
+
+test("an upstream is tested, and nothing stays of that", async () => {
+  await withStudio({}, async (studio) => {
+    await withPage(browser, studio, {}, async (page) => {
+      await page.goto("/settings");
+      await page.getByRole("button", { name: "Test the connection to demo" }).click();
+      await page.getByText(/First text after \d+ ms/).waitFor({ timeout: 40_000 });
+    });
+    const { data } = (await studio.request("GET", "/api/v1/conversations")) as { data: unknown[] };
+    assert.deepEqual(data, []);
+  });
+});
+
+test("a key is asked for, and one without the admin right sees less", async () => {
+  await withStudio({ key: KEY }, async (studio) => {
+    const made = (await studio.request("POST", "/api/v1/keys", { name: "a designer" })) as { key: string };
+    const allow = [/status of 40[13]/];
+    await withPage(browser, studio, { allow }, async (page) => {
+      await page.goto("/settings");
+      await page.getByLabel("Key", { exact: true }).fill("wrong");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("The server does not accept this key.").waitFor();
+      await assertAccessible(page);
+      await page.getByLabel("Key", { exact: true }).fill(made.key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("Only a key with the admin right can see and change these.").waitFor();
+      await settled(page);
+      assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), made.key), false);
+      await page.getByLabel("Fallback text").fill("mine");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("this needs a key with the `admin` right").waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    });
+  });
+});
+
+test("the first key is made, and asked for from then on", async () => {
+  await withStudio({}, async (studio) => {
+    await withPage(browser, studio, { allow: [/status of 401/] }, async (page) => {
+      await page.goto("/settings");
+      await page.getByRole("button", { name: "New key" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name").fill("first");
+      await dialog.getByRole("button", { name: "Create" }).click();
+      const secret = await dialog.locator("code").first().innerText();
+      await assertAccessible(page);
+      await dialog.getByRole("button", { name: "Done" }).click();
+      await page.getByLabel("Key", { exact: true }).fill(secret.trim());
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+    });
+  });
+});
