@@ -1,5 +1,7 @@
 import { theme as antd, type ThemeConfig } from "antd";
 
+const stillQuery = window.matchMedia("(prefers-reduced-motion: reduce)");
+
 /** The design in tokens of Ant Design; `styles.css` has the same colours for what is not of its components. */
 export function themeOf(dark: boolean): ThemeConfig {
   return {
@@ -13,6 +15,7 @@ export function themeOf(dark: boolean): ThemeConfig {
       colorTextDescription: dark ? "#a3adb5" : "#5a656e",
       colorTextPlaceholder: dark ? "#8b959d" : "#69747d",
       colorTextTertiary: dark ? "#a3adb5" : "#5a656e",
+      motion: !stillQuery.matches,
       borderRadius: 8,
       fontSize: 14,
       fontFamily:
