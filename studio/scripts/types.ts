@@ -1,9 +1,13 @@
 /**
  * Types of the server's interface and of its events, from its OpenAPI description.
  *
- * `npm run types -- [URL|FILE]` writes `src/api/schema.d.ts`; with `--check` it only tells whether that file is current.
+ * `npm run types -- [URL|FILE|PROGRAM]` writes `src/api/schema.d.ts`; with `--check` it only tells whether that file is current.
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import openapi, { astToString, type OpenAPI3 } from "openapi-typescript";
 
 const TARGET = new URL("../src/api/schema.d.ts", import.meta.url);
@@ -19,7 +23,30 @@ async function read(source: string): Promise<OpenAPI3> {
     if (!response.ok) throw new Error(`${url.href} answered ${response.status}`);
     return (await response.json()) as OpenAPI3;
   }
+  if (!source.endsWith(".json")) return describedBy(source);
   return JSON.parse(await readFile(source, "utf8")) as OpenAPI3;
+}
+
+/** What a server says of itself, started for that on a free port. */
+async function describedBy(program: string): Promise<OpenAPI3> {
+  const data = await mkdtemp(join(tmpdir(), "tambour-types-"));
+  const server = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--data", data, "--upstream", "demo"], {
+    cwd: data,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const ended = new Promise((resolve) => server.once("exit", resolve));
+  try {
+    const address = await new Promise<string>((resolve, reject) => {
+      server.once("error", reject);
+      server.once("exit", () => reject(new Error(`${program} did not start`)));
+      createInterface({ input: server.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
+    });
+    return await read(address);
+  } finally {
+    server.kill();
+    await ended;
+    await rm(data, { recursive: true, force: true });
+  }
 }
 
 /** Leaves out examples: their ids and times differ from one build of the server to the next. */

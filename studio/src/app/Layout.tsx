@@ -44,7 +44,7 @@ export function Layout() {
         <Button type="text" icon={<MenuOutlined />} aria-label={t("openMenu")} onClick={() => setMenu(true)} />
         <Brand />
       </header>
-      <Drawer placement="left" size={264} open={menu} onClose={() => setMenu(false)} title={<Brand />}>
+      <Drawer placement="left" size={264} open={menu} onClose={() => setMenu(false)} title={<Brand />} rootClassName={styles["menu"] ?? ""}>
         <Navigation onNavigate={() => setMenu(false)} />
       </Drawer>
       <div className={styles["side"]}>

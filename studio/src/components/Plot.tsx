@@ -1,5 +1,5 @@
 import { Button } from "antd";
-import { useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import { common } from "../i18n/texts/common.ts";
 import { useFormat, useText } from "../i18n/useText.ts";
 import styles from "./Plot.module.css";
@@ -25,8 +25,11 @@ type PlotProps = {
   /** A line across, such as a threshold. */
   threshold?: { readonly value: number; readonly name: string };
   height?: number;
+  /** Whether the title is seen; a section of the same title makes it needless. */
+  titled?: boolean;
 };
 
+/** Width until the place is measured. */
 const WIDTH = 640;
 const LEFT = 56;
 const RIGHT = 12;
@@ -35,18 +38,19 @@ const BOTTOM = 26;
 
 /** A plot of a few series, or the same as a table. */
 export function Plot(props: PlotProps) {
-  const { title, description, labels, labelName, series, kind = "line", threshold, height = 200 } = props;
+  const { title, description, labels, labelName, series, kind = "line", threshold, height = 200, titled = true } = props;
   const t = useText(common);
   const { number } = useFormat();
   const format = props.format ?? ((value: number) => number(value, 2));
   const id = useId();
   const [table, setTable] = useState(false);
+  const [place, width] = useWidth();
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
   const empty = known.length === 0;
   return (
-    <figure className={styles["figure"]}>
+    <figure ref={place} className={styles["figure"]}>
       <figcaption className={styles["caption"]}>
-        <span>{title}</span>
+        <span className={titled ? undefined : "visually-hidden"}>{title}</span>
         {!empty && (
           <Button size="small" type="text" onClick={() => setTable(!table)}>
             {t(table ? "showPlot" : "showTable")}
@@ -61,13 +65,13 @@ export function Plot(props: PlotProps) {
         <>
           <svg
             className={styles["plot"]}
-            viewBox={`0 0 ${WIDTH} ${height}`}
+            viewBox={`0 0 ${width} ${height}`}
             role="img"
             aria-labelledby={`${id}-title ${id}-description`}
           >
             <title id={`${id}-title`}>{title}</title>
             <desc id={`${id}-description`}>{description ?? series.map(({ name }) => name).join(", ")}</desc>
-            <Drawing {...{ labels, series, kind, threshold, height, format }} />
+            <Drawing {...{ labels, series, kind, threshold, width, height, format }} />
           </svg>
           {(series.length > 1 || threshold !== undefined) && (
             <ul className={styles["legend"]}>
@@ -91,16 +95,30 @@ export function Plot(props: PlotProps) {
   );
 }
 
+/** Width of a place as it is now, so that letters keep their size. */
+function useWidth() {
+  const place = useRef<HTMLElement>(null);
+  const [width, setWidth] = useState(WIDTH);
+  useEffect(() => {
+    if (place.current === null) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(200, Math.round(entry?.contentRect.width ?? WIDTH))));
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, []);
+  return [place, width] as const;
+}
+
 const colourOf = (index: number): string => `var(--plot-${(index % 6) + 1})`;
 
 type DrawingProps = Required<Pick<PlotProps, "labels" | "series" | "kind" | "height" | "format">> & {
   threshold: PlotProps["threshold"];
+  width: number;
 };
 
-function Drawing({ labels, series, kind, threshold, height, format }: DrawingProps) {
+function Drawing({ labels, series, kind, threshold, width, height, format }: DrawingProps) {
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
   const scale = scaleOf(threshold === undefined ? known : [...known, threshold.value]);
-  const wide = WIDTH - LEFT - RIGHT;
+  const wide = width - LEFT - RIGHT;
   const bars = kind === "bar";
   const step = bars ? wide / labels.length : wide / Math.max(1, labels.length - 1);
   const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
@@ -110,13 +128,13 @@ function Drawing({ labels, series, kind, threshold, height, format }: DrawingPro
     <>
       {scale.ticks.map((tick) => (
         <g key={tick}>
-          <line x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} className={styles["grid"]} />
+          <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} className={styles["grid"]} />
           <text x={LEFT - 8} y={y(tick) + 4} textAnchor="end" className={styles["tick"]}>
             {format(tick)}
           </text>
         </g>
       ))}
-      {spread(labels.length, 7).map((index) => (
+      {spread(labels.length, Math.max(2, Math.floor(wide / 90))).map((index) => (
         <text key={index} x={x(index)} y={height - 6} textAnchor="middle" className={styles["tick"]}>
           {labels[index]}
         </text>
@@ -124,7 +142,7 @@ function Drawing({ labels, series, kind, threshold, height, format }: DrawingPro
       {threshold !== undefined && (
         <line
           x1={LEFT}
-          x2={WIDTH - RIGHT}
+          x2={width - RIGHT}
           y1={y(threshold.value)}
           y2={y(threshold.value)}
           className={styles["threshold"]}

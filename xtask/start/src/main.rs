@@ -6,6 +6,7 @@
 mod need;
 mod serve;
 mod steps;
+mod studio;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,12 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
 const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
-    ("serve", "[FLAGS]", "the server, with recorded replies of real models as upstream", Some(serve::run)),
+    (
+        "serve",
+        "[FLAGS]",
+        "the server and the studio, with recorded replies of real models as upstream",
+        Some(serve::run),
+    ),
     ("test", "[--coverage]", "everything that must hold before a change is merged", Some(test::run)),
     ("programs", "[FILTER...]", "all test programs side by side, as `test` runs them", None),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", None),

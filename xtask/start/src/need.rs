@@ -67,6 +67,28 @@ const NEEDS: &[Need] = &[
             ("brew", "python3"),
         ],
     },
+    Need {
+        shown_by: &["chromium", "--version"],
+        why: "the studio in a browser",
+        component: None,
+        packages: &[
+            ("apt-get", "chromium"),
+            ("dnf", "chromium"),
+            ("apk", "chromium"),
+            ("pacman", "chromium"),
+        ],
+    },
+    Need {
+        shown_by: &["fc-list", ":lang=zh", "--quiet"],
+        why: "Chinese in the studio",
+        component: None,
+        packages: &[
+            ("apt-get", "fonts-wqy-zenhei"),
+            ("dnf", "wqy-zenhei-fonts"),
+            ("apk", "font-wqy-zenhei"),
+            ("pacman", "wqy-zenhei"),
+        ],
+    },
 ];
 
 /// Package managers, and how each installs without questions.

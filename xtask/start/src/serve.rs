@@ -1,10 +1,11 @@
-//! `cargo xtask serve`: the server with the recordings that come with the product, from a fresh clone.
+//! `cargo xtask serve`: the server and the studio with the recordings that come with the product, from a fresh clone.
 
 use std::process::Command;
 
-/// Builds the command and runs `tambour serve`; arguments are passed on. The profile is built faster than that of a
+/// Builds the studio and the command, and runs `tambour serve`; arguments are passed on. The profile is built faster than that of a
 /// release, which waits for the linker to optimise everything again.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    crate::studio::build();
     eprintln!("building the server, which takes minutes the first time");
     // The keyboard's interrupt reaches the server too; it drains, and its end is this command's end.
     let status = serve(arguments).status()?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::steps::Steps;
-use crate::{cargo, need, root, tools};
+use crate::{cargo, need, root, studio, tools};
 
 /// Iterations of each seeded fuzz test; about half a minute on two cores.
 const FUZZ_ITERATIONS: &str = "20000";
@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     clients(steps);
+    of_studio(steps);
     steps.run("tests in documentation", cargo().args(["test", "--workspace", "--doc"]));
     steps.run("specification", tools()?.arg("spec"));
     steps.run("specification, proof", tools()?.args(["spec", "--prove"]));
@@ -63,6 +64,34 @@ fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
         println!("\n== linear work: left out, valgrind is not installed");
     }
     Ok(())
+}
+
+/// The studio: its code, its build, and its pages in a browser before the server that was built.
+fn of_studio(steps: &mut Steps) {
+    println!("\n== studio, set-up");
+    if let Err(error) = studio::install() {
+        println!("{error:#}");
+        steps.run("studio, set-up", &mut studio::npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
+        return;
+    }
+    let server = root().join("target/debug/tambour").display().to_string();
+    let scripts: [(&str, &[&str]); 5] = [
+        ("studio, types of the interface", &["run", "--silent", "types:check", "--", &server]),
+        ("studio, type check", &["run", "--silent", "typecheck"]),
+        ("studio, lints", &["run", "--silent", "lint"]),
+        ("studio, tests", &["run", "--silent", "test"]),
+        ("studio, build", &["run", "--silent", "build"]),
+    ];
+    let mut built = true;
+    for (name, arguments) in scripts {
+        built = steps.run(name, &mut studio::npm(arguments));
+    }
+    if built {
+        steps.run(
+            "studio, in a browser",
+            studio::npm(&["run", "--silent", "browser"]).env("TAMBOUR", &server),
+        );
+    }
 }
 
 /// Published clients of other protocols against the server, of the versions in their lock file.

@@ -29,6 +29,7 @@ export function Plots({ summary, usage }: Overview) {
       <div className={styles["plots"]}>
         <Section title={t("messages")}>
           <Plot
+            titled={false}
             title={t("messages")}
             kind="bar"
             labels={labels}
@@ -42,6 +43,7 @@ export function Plots({ summary, usage }: Overview) {
         </Section>
         <Section title={t("validity")} hint={t("validityHint")}>
           <Plot
+            titled={false}
             title={t("validity")}
             labels={labels}
             labelName={t("time")}
@@ -51,6 +53,7 @@ export function Plots({ summary, usage }: Overview) {
         </Section>
         <Section title={t("firstText")} hint={t("firstTextHint")}>
           <Plot
+            titled={false}
             title={t("firstText")}
             labels={labels}
             labelName={t("time")}

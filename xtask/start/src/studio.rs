@@ -1,0 +1,121 @@
+//! The studio: built by npm when its sources changed, for the server to carry.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::Context;
+
+/// First version of Node that its tools run on.
+const NODE: (u32, u32) = (20, 19);
+
+/// What a build is made of.
+const SOURCES: &[&str] = &["src", "public", "scripts", "index.html", "package-lock.json", "vite.config.ts"];
+
+/// The copy of the lock file that the installed packages are of.
+const INSTALLED: &str = "node_modules/.installed-lock.json";
+
+pub(crate) fn folder() -> PathBuf {
+    crate::root().join("studio")
+}
+
+/// npm in the folder of the studio.
+pub(crate) fn npm(arguments: &[&str]) -> Command {
+    let mut command = Command::new("npm");
+    command.args(arguments).current_dir(folder());
+    command
+}
+
+/// Builds the studio where it is older than its sources. Without Node or npm the server runs with what is there.
+pub(crate) fn build() {
+    if is_current(&folder()) {
+        return;
+    }
+    let built = tools().and_then(|()| install()).and_then(|()| {
+        eprintln!("building the studio");
+        run(&mut npm(&["run", "--silent", "build"]))
+    });
+    if let Err(error) = built {
+        eprintln!("the studio was not built, the server runs without it or with an older one: {error:#}");
+    }
+}
+
+/// Installs packages where the lock file is another than theirs.
+pub(crate) fn install() -> anyhow::Result<()> {
+    let folder = folder();
+    let wanted = std::fs::read(folder.join("package-lock.json"))?;
+    if std::fs::read(folder.join(INSTALLED)).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    eprintln!("installing the packages of the studio");
+    run(&mut npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]))?;
+    std::fs::write(folder.join(INSTALLED), wanted)?;
+    Ok(())
+}
+
+/// Fails where Node or npm is missing or too old.
+fn tools() -> anyhow::Result<()> {
+    let output = Command::new("node").arg("--version").output().context("Node is not installed")?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version = version(&said).with_context(|| format!("`node --version` says {said}"))?;
+    anyhow::ensure!(version >= NODE, "Node {said} is too old, {}.{} or newer is needed", NODE.0, NODE.1);
+    anyhow::ensure!(crate::need::runs("npm"), "npm is not installed");
+    Ok(())
+}
+
+/// Major and minor number of `v20.19.1`.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.strip_prefix('v')?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("{command:?}"))?;
+    anyhow::ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+/// Tells whether the build is younger than all it is made of.
+fn is_current(folder: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let Some(built) = changed(&folder.join("dist/index.html")) else { return false };
+    SOURCES.iter().filter_map(|name| newest(&folder.join(name))).all(|source| source <= built)
+}
+
+/// When something in a file or a folder changed last; a folder changes when a file in it comes or goes.
+fn newest(path: &Path) -> Option<SystemTime> {
+    let own = path.metadata().and_then(|data| data.modified()).ok()?;
+    let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| newest(&entry.path())).chain([own]).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::{NODE, is_current, version};
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert_eq!(version("v20.19.1"), Some((20, 19)));
+        assert!(version("v22.3.0") > Some(NODE) && version("v20.9.0") < Some(NODE));
+        assert_eq!(version("20"), None);
+    }
+
+    #[test]
+    fn a_build_is_current_until_a_source_changes() {
+        let folder = std::env::temp_dir().join(format!("xtask-studio-{}", std::process::id()));
+        let source = folder.join("src/app/App.tsx");
+        std::fs::create_dir_all(folder.join("src/app")).expect("a folder");
+        std::fs::create_dir_all(folder.join("dist")).expect("a folder");
+        std::fs::write(&source, "").expect("a file");
+        assert!(!is_current(&folder), "nothing is built");
+        let built = std::fs::File::create(folder.join("dist/index.html")).expect("a file");
+        built.set_modified(SystemTime::now() + Duration::from_secs(10)).expect("a time");
+        assert!(is_current(&folder));
+        let changed = std::fs::File::options().write(true).open(&source).expect("a file");
+        changed.set_modified(SystemTime::now() + Duration::from_secs(20)).expect("a time");
+        assert!(!is_current(&folder));
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
