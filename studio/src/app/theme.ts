@@ -8,6 +8,7 @@ export function themeOf(dark: boolean): ThemeConfig {
     algorithm: dark ? antd.darkAlgorithm : antd.defaultAlgorithm,
     token: {
       colorPrimary: dark ? "#17877d" : "#0f766e",
+      colorError: dark ? "#ff7b72" : "#c4281c",
       colorLink: dark ? "#4fc7ba" : "#0f766e",
       colorBgLayout: dark ? "#111416" : "#f5f6f7",
       colorBgContainer: dark ? "#191d20" : "#ffffff",

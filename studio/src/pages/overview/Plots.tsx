@@ -1,5 +1,6 @@
 import { Table } from "antd";
 import { Plot } from "../../components/Plot.tsx";
+import { ScrollBox } from "../../components/ScrollBox.tsx";
 import { Section } from "../../components/Section.tsx";
 import { LOCALES } from "../../i18n/language.ts";
 import { overview } from "../../i18n/texts/overview.ts";
@@ -86,11 +87,11 @@ export function Plots({ summary, usage }: Overview) {
           />
         </Section>
         <Section title={t("upstreams")}>
+          <ScrollBox label={t("upstreams")}>
           <Table
             size="small"
             rowKey="name"
             pagination={false}
-            scroll={{ x: "max-content" }}
             dataSource={[...summary.upstreams]}
             columns={[
               { title: t("upstream"), dataIndex: "name" },
@@ -105,6 +106,7 @@ export function Plots({ summary, usage }: Overview) {
               { title: t("outputTokens"), dataIndex: "outputTokens", align: "right", render: (value: number) => number(value) },
             ]}
           />
+          </ScrollBox>
         </Section>
       </div>
     </>

@@ -5,6 +5,7 @@ import { useResource } from "../../api/useResource.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { KeyValue } from "../../components/KeyValue.tsx";
 import { Content } from "../../components/Page.tsx";
+import { ScrollBox } from "../../components/ScrollBox.tsx";
 import { Section } from "../../components/Section.tsx";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -36,11 +37,11 @@ export function ToolsSections() {
           {data?.length === 0 ? (
             <EmptyState title={t("noTools")} />
           ) : (
+            <ScrollBox label={t("tools")}>
             <Table<Tool>
               size="small"
               rowKey="name"
               pagination={false}
-              scroll={{ x: "max-content" }}
               dataSource={data ?? []}
               columns={[
                 { title: t("name"), dataIndex: "name" },
@@ -52,6 +53,7 @@ export function ToolsSections() {
                 },
               ]}
             />
+            </ScrollBox>
           )}
         </Content>
       </Section>
