@@ -83,6 +83,11 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
         409,
         "the settings are not those of `version` any more; `version` of the answer is the present one",
     ),
+    (
+        "changed_meanwhile",
+        412,
+        "`If-Match` names another version than the last; `present` is what is stored, `sent` what was sent",
+    ),
     ("too_large", 413, "the body is longer than it may be"),
     ("unknown_field", 422, "a field that does not exist; `field` names it"),
     ("missing_field", 422, "a field that has to be there; `field` names it"),
@@ -163,6 +168,8 @@ const ASKED: Codes = &[
 ];
 /// Of paths that others stand beside, such as `/scripts/validate`.
 const OTHER: Codes = &["method_not_allowed"];
+/// Of writes that take `If-Match`.
+const BASED: Codes = &["changed_meanwhile", "malformed_request"];
 const TEMPLATE: Codes = &["template_not_found"];
 const SCRIPT: Codes = &["invalid_script", "too_many"];
 const RENDERED: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
@@ -216,14 +223,14 @@ const ABOUT: &[About] = about! {
     post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, LONG, &["malformed_request"]];
     post "/api/v1/scripts/validate" "validateScript" "scripts" [LONG];
     get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY, OTHER];
-    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER, LONG];
+    put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER, LONG, BASED];
     delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
     post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
     get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
     get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [QUERY, &["missing_field"]];
     get "/api/v1/templates" "listTemplates" "scripts" [LISTED];
     get "/api/v1/templates/{name}" "getTemplate" "scripts" [QUERY, TEMPLATE];
-    put "/api/v1/templates/{name}" "putTemplate" "scripts" [&["too_many"]];
+    put "/api/v1/templates/{name}" "putTemplate" "scripts" [BASED, &["too_many"]];
     delete "/api/v1/templates/{name}" "deleteTemplate" "scripts" [TEMPLATE];
     post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE];
     get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];

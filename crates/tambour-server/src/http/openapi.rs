@@ -245,6 +245,29 @@ fn described(operation: &Operation) -> Value {
                 );
             }
         }
+        "/api/v1/scripts/{id}" | "/api/v1/templates/{name}" => {
+            if operation.method == "get" {
+                let about = "a version instead of the published one";
+                parameters.push(
+                    json!({"name": "version", "in": "query", "schema": {"type": "integer"}, "description": about}),
+                );
+            }
+            if operation.method == "put" {
+                let about = "keeps the version without publishing it";
+                parameters.push(
+                    json!({"name": "draft", "in": "query", "schema": {"type": "boolean"}, "description": about}),
+                );
+                let about = "the `ETag` that the change is based on: stored only while it names the last version";
+                parameters.push(
+                    json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about}),
+                );
+            }
+            if operation.method != "delete" {
+                let about = "the last version, for `If-Match`: `\"0\"` where nothing is stored";
+                described["responses"]["200"]["headers"]["ETag"] =
+                    json!({"schema": {"type": "string"}, "description": about});
+            }
+        }
         _ => {}
     }
     if operation.keep.is_some() || about::takes_word(operation) {

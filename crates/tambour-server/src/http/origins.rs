@@ -11,7 +11,7 @@ const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// What requests may have; more where a browser asks for more, since an origin that is let in is trusted.
 const HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
 /// What pages may read of an answer.
-const READABLE: &str = "content-disposition, location, retry-after, x-request-id";
+const READABLE: &str = "content-disposition, etag, location, retry-after, x-request-id";
 /// Seconds that a browser need not ask again.
 const AGE: &str = "600";
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Which, fits, name, none, owned, shown, store, text};
+use super::versions::{Draft, Tag, Which, fits, name, none, owned, shown, store, tag, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::ids;
@@ -97,16 +97,17 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     Params(draft): Params<Draft>,
     bytes: Bytes,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Tag, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
     let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
     let named = new.name.ok_or_else(missing)?;
     name(&named)?;
     let warnings = valid(&app, &caller.owner, &new.yaml).await?;
     let id = ids::new("script");
-    let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    let by = (caller.owner.as_str(), &HeaderMap::new());
+    let version = store(&app, by, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
     let made = json!({ "script_id": id, "version": version, "warnings": warnings });
-    Ok((StatusCode::CREATED, Json(made)))
+    Ok((StatusCode::CREATED, tag(version), Json(made)))
 }
 
 /// `PUT /api/v1/scripts/{id}`: the next version.
@@ -115,15 +116,17 @@ pub(super) async fn put(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(draft): Params<Draft>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
     let document = owned(&app, &caller.owner, Script, &id).await?;
     let named = new.name.unwrap_or(document.name);
     name(&named)?;
     let warnings = valid(&app, &caller.owner, &new.yaml).await?;
-    let version = store(&app, &caller.owner, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
-    Ok(Json(json!({ "script_id": id, "version": version, "warnings": warnings })))
+    let by = (caller.owner.as_str(), &headers);
+    let version = store(&app, by, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    Ok((tag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 
 /// `GET /api/v1/scripts`
@@ -143,14 +146,14 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(which): Params<Which>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let document = owned(&app, &caller.owner, Script, &id).await?;
     let version = text(&app, &caller.owner, Script, &document, which.version).await?;
     let mut shown = shown(Script, &document);
     shown["version"] = version.version.into();
     shown["hash"] = version.hash.into();
     shown["yaml"] = version.text.into();
-    Ok(Json(shown))
+    Ok((tag(document.latest), Json(shown)))
 }
 
 /// `DELETE /api/v1/scripts/{id}`. Dialogues that run it keep what they began with.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Which, fits, shown, store, text};
+use super::versions::{Draft, Tag, Which, fits, shown, store, tag, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::store::DocumentKind::Template as Kind;
@@ -78,8 +78,9 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(which): Params<Which>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let stored = app.store.document((&caller.owner, Kind), &id).await?;
+    let tag = tag(stored.as_ref().map_or(0, |document| document.latest));
     if let Some(document) = stored.filter(|document| document.published.is_some() || which.version.is_some())
     {
         let version = text(&app, &caller.owner, Kind, &document, which.version).await?;
@@ -89,7 +90,7 @@ pub(super) async fn show(
         found["version"] = version.version.into();
         found["published"] = json!(document.published);
         found["latest"] = document.latest.into();
-        return Ok(Json(found));
+        return Ok((tag, Json(found)));
     }
     let prompts = Prompts::of(&app, &caller.owner).await?;
     let template = prompts.files.get(&id).map_err(|error| {
@@ -99,7 +100,7 @@ pub(super) async fn show(
     let mut found = described(&template);
     found["source"] = source(&prompts, &id).into();
     found["template_id"] = id.into();
-    Ok(Json(found))
+    Ok((tag, Json(found)))
 }
 
 /// `PUT /api/v1/templates/{id}`: the next version. No file is written.
@@ -108,8 +109,9 @@ pub(super) async fn put(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(draft): Params<Draft>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let new: NewTemplate = body(&bytes)?;
     let fitting = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     // One of dots alone is a folder to whoever takes it for a path.
@@ -120,14 +122,15 @@ pub(super) async fn put(
     }
     fits(&new.text, "text")?;
     let template = Template::parse(new.text.as_str());
-    let version = store(&app, &caller.owner, Kind, (id.clone(), id.clone()), new.text, !draft.draft).await?;
+    let by = (caller.owner.as_str(), &headers);
+    let version = store(&app, by, Kind, (id.clone(), id.clone()), new.text, !draft.draft).await?;
     let mut answer = described(&template);
     if let Some(fields) = answer.as_object_mut() {
         fields.shift_remove("text");
     }
     answer["template_id"] = id.into();
     answer["version"] = version.into();
-    Ok(Json(answer))
+    Ok((tag(version), Json(answer)))
 }
 
 /// `DELETE /api/v1/templates/{id}`: all versions of a stored one. A file, or a shipped one, of the same id is used from then on.

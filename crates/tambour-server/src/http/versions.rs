@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::AppendHeaders;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use super::problem::{Problem, body};
 use crate::app::App;
 use crate::dialogues::hash;
 use crate::ids;
-use crate::store::{Document, DocumentKind, Version};
+use crate::store::{Document, DocumentKind, Put, PutOutcome, Version};
 
 /// Documents of one kind that an owner may have.
 const MOST: u32 = 1000;
@@ -101,26 +103,89 @@ pub(super) async fn owned(app: &App, owner: &str, kind: DocumentKind, id: &str) 
     app.store.document((owner, kind), id).await?.ok_or_else(|| none(kind, id))
 }
 
-/// Stores the next version; its number.
+/// The header that names the last version of a document.
+pub(super) type Tag = AppendHeaders<[(header::HeaderName, HeaderValue); 1]>;
+
+/// The entity tag of a document: its last version, 0 where nothing is stored. Publishing does not change it.
+pub(super) fn tag(latest: u32) -> Tag {
+    let value = HeaderValue::from_str(&format!("\"{latest}\"")).expect("digits are a header");
+    AppendHeaders([(header::ETAG, value)])
+}
+
+/// The version that a write is based on, by `If-Match`. `*` and no header are any.
+fn based_on(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(given) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    if given == "*" {
+        return Ok(None);
+    }
+    let tag = given.to_str().ok().and_then(|given| given.trim().strip_prefix('"')?.strip_suffix('"'));
+    let version = tag.filter(|tag| tag.bytes().all(|byte| byte.is_ascii_digit())).and_then(|tag| tag.parse().ok());
+    version.map(Some).ok_or_else(|| {
+        let detail = "`If-Match` is the `ETag` of a script or template, such as `\"3\"`, or `*`";
+        Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
+    })
+}
+
+/// The answer to a write that is based on another version than the last: what is stored now, and what was sent.
+async fn changed(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    id: &str,
+    sent: &str,
+) -> Result<Problem, Problem> {
+    let field = match kind {
+        DocumentKind::Script => "yaml",
+        DocumentKind::Template => "text",
+    };
+    let present = match app.store.document((owner, kind), id).await? {
+        Some(document) => {
+            let version = text(app, owner, kind, &document, Some(document.latest)).await?;
+            json!({
+                "version": version.version,
+                "created": version.created,
+                "hash": version.hash,
+                "published": document.published,
+                "name": document.name,
+                field: version.text,
+            })
+        }
+        None => Value::Null,
+    };
+    let detail = match present["version"].as_u64() {
+        Some(version) => format!("`{id}` has changed meanwhile: its last version is {version}"),
+        None => format!("`{id}` was removed meanwhile"),
+    };
+    let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
+    Ok(problem.with("present", present).with("sent", json!({ field: sent })))
+}
+
+/// Stores the next version; its number. With `If-Match` only behind the version that it names.
 pub(super) async fn store(
     app: &Arc<App>,
-    owner: &str,
+    (owner, headers): (&str, &HeaderMap),
     kind: DocumentKind,
     (id, name): (String, String),
     text: String,
     publish: bool,
 ) -> Result<u32, Problem> {
+    let put = Put { publish, most: MOST, based_on: based_on(headers)? };
     let now = ids::now();
     let document =
         Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };
     let version = Version { version: 0, created: now, hash: hash(&text), text };
     let (work, owner) = (app.clone(), owner.to_owned());
     app.undisturbed(async move {
-        let put = work.store.put_document((&owner, kind), &document, &version, publish, MOST).await?;
-        put.ok_or_else(|| {
-            let detail = format!("a key has at most {MOST} of them; remove one first");
-            Problem::invalid("too_many", detail)
-        })
+        match work.store.put_document((&owner, kind), &document, &version, put).await? {
+            PutOutcome::Stored(number) => Ok(number),
+            PutOutcome::Changed => {
+                Err(changed(&work, &owner, kind, &document.id, &version.text).await?)
+            }
+            PutOutcome::TooMany => {
+                let detail = format!("a key has at most {MOST} of them; remove one first");
+                Err(Problem::invalid("too_many", detail))
+            }
+        }
     })
     .await
 }

@@ -52,6 +52,28 @@ pub struct Version {
     pub text: String,
 }
 
+/// How a version is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Put {
+    /// Whether it is published at once.
+    pub publish: bool,
+    /// Documents of the kind that an owner may have.
+    pub most: u32,
+    /// The last version that its author knew, 0 for none; absent: whatever is there.
+    pub based_on: Option<u32>,
+}
+
+/// What became of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// It has this number.
+    Stored(u32),
+    /// Its owner has too many documents.
+    TooMany,
+    /// Another version than the known one is the last; nothing was stored.
+    Changed,
+}
+
 /// What is looked for: owner and kind.
 pub type OfKind<'a> = (&'a str, DocumentKind);
 
@@ -70,8 +92,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn document(&self, of: OfKind<'_>, id: &str) -> Result<Option<Document>, StoreError>;
 
-    /// Stores the next version of a document, which is made if need be; published at once, or as a draft. Its number; `None`
-    /// when its owner has `most` others already.
+    /// Stores the next version of a document, which is made if need be, in one step with the look at what is there.
     ///
     /// # Errors
     /// The database failed.
@@ -80,9 +101,8 @@ pub trait Documents: Send + Sync {
         of: OfKind<'_>,
         document: &Document,
         text: &Version,
-        publish: bool,
-        most: u32,
-    ) -> Result<Option<u32>, StoreError>;
+        put: Put,
+    ) -> Result<PutOutcome, StoreError>;
 
     /// Takes a version into use; whether there is one.
     ///

@@ -181,3 +181,76 @@ async fn templates_are_looked_up_in_order() {
     let wrong = server.put("/api/v1/templates/a%20b", &json!({"text": "x"})).await;
     assert_eq!((wrong.status, wrong.problem()), (422, "invalid_field"));
 }
+
+/// A write that is based on an older version is refused with both texts, and nothing is stored.
+#[tokio::test]
+async fn a_stale_write_has_both_versions() {
+    let server = server().await;
+    let made = server.post("/api/v1/scripts", &json!({"name": "two", "yaml": SCRIPT})).await;
+    assert_eq!(made.headers["etag"], "\"1\"");
+    let place = format!("/api/v1/scripts/{}", made.json["script_id"].as_str().unwrap());
+    assert_eq!(server.get(&place).await.headers["etag"], "\"1\"");
+    let yaml = |word: &str| SCRIPT.replace("Hello", word);
+    let write = |word: &str, tag: &'static str| {
+        let (server, path, body) = (&server, format!("{place}?draft=true"), json!({"yaml": yaml(word)}).to_string());
+        async move { server.call_with("put", &path, Some(&body), &[("if-match", tag)]).await }
+    };
+    let first = write("Hi", "\"1\"").await;
+    assert_eq!((first.status, &first.json["version"]), (200, &json!(2)), "{}", first.text);
+    assert_eq!(first.headers["etag"], "\"2\"");
+    let stale = write("Ho", "\"1\"").await;
+    assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
+    assert_eq!(stale.json["present"]["version"], 2);
+    assert_eq!(stale.json["present"]["published"], 1);
+    assert_eq!(stale.json["present"]["yaml"], json!(yaml("Hi")));
+    assert_eq!(stale.json["sent"]["yaml"], json!(yaml("Ho")));
+    assert_eq!(server.get(&format!("{place}/versions")).await.json["data"].as_array().unwrap().len(), 2);
+    // The tag is of the last version, whichever is read; publishing is no change of the text.
+    assert_eq!(server.get(&format!("{place}?version=1")).await.headers["etag"], "\"2\"");
+    server.post(&format!("{place}/publish"), &json!({"version": 2})).await;
+    assert_eq!(write("Ho", "\"2\"").await.status, 200);
+    assert_eq!(write("Hu", "*").await.json["version"], 4);
+    for tag in ["3", "W/\"4\"", "\"x\"", "\"\"", "\"4\", \"5\""] {
+        let body = json!({"yaml": SCRIPT}).to_string();
+        let wrong = server.call_with("put", &place, Some(&body), &[("if-match", tag)]).await;
+        assert_eq!((wrong.status, wrong.problem()), (400, "malformed_request"), "{tag}");
+    }
+}
+
+/// Of many writes that are based on the same version, one is stored.
+#[tokio::test]
+async fn one_of_many_writes_at_once_is_stored() {
+    let server = server().await;
+    let made = server.post("/api/v1/scripts", &json!({"name": "many", "yaml": SCRIPT})).await;
+    let place = format!("/api/v1/scripts/{}", made.json["script_id"].as_str().unwrap());
+    let writes = (0..12).map(|number| {
+        let (server, place) = (&server, &place);
+        let body = json!({"yaml": SCRIPT.replace("Hello", &format!("Hello {number}"))}).to_string();
+        async move { server.call_with("put", place, Some(&body), &[("if-match", "\"1\"")]).await.status }
+    });
+    let mut statuses = futures_util::future::join_all(writes).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses[0], 200);
+    assert!(statuses[1..].iter().all(|status| *status == 412), "{statuses:?}");
+    assert_eq!(server.get(&place).await.json["latest"], 2);
+}
+
+#[tokio::test]
+async fn a_template_is_not_overwritten_either() {
+    let server = server().await;
+    let place = "/api/v1/templates/ai-ask-default";
+    let shipped = server.get(place).await;
+    assert_eq!(shipped.headers["etag"], "\"0\"");
+    let write = |text: &str, tag: &'static str| {
+        let (server, body) = (&server, json!({"text": text}).to_string());
+        async move { server.call_with("put", place, Some(&body), &[("if-match", tag)]).await }
+    };
+    assert_eq!(write("one", "\"0\"").await.headers["etag"], "\"1\"");
+    let stale = write("two", "\"0\"").await;
+    assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"));
+    assert_eq!((&stale.json["present"]["text"], &stale.json["sent"]["text"]), (&json!("one"), &json!("two")));
+    server.call("delete", place, None).await;
+    let gone = write("three", "\"1\"").await;
+    assert_eq!((gone.status, &gone.json["present"]), (412, &Value::Null));
+    assert_eq!(gone.json["sent"]["text"], "three");
+}

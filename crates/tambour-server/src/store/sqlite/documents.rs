@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin, end};
 use crate::fail;
-use crate::store::{Document, Documents, OfKind, StoreError, Version};
+use crate::store::{Document, Documents, OfKind, Put, PutOutcome, StoreError, Version};
 
 const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
@@ -31,18 +31,17 @@ impl Documents for SqliteStore {
         of: OfKind<'_>,
         document: &Document,
         text: &Version,
-        publish: bool,
-        most: u32,
-    ) -> Result<Option<u32>, StoreError> {
+        put: Put,
+    ) -> Result<PutOutcome, StoreError> {
         fail::point("document.before");
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
-        let mut number = None;
-        let written = put(&mut connection, of, document, text, publish, most).await;
-        let written = written.map(|put| number = put);
+        let mut outcome = PutOutcome::Changed;
+        let written = write(&mut connection, of, document, text, put).await;
+        let written = written.map(|known| outcome = known);
         end(&mut connection, written).await?;
         fail::point("document.after");
-        Ok(number)
+        Ok(outcome)
     }
 
     async fn publish(
@@ -111,15 +110,23 @@ impl Documents for SqliteStore {
     }
 }
 
-async fn put(
+async fn write(
     connection: &mut SqliteConnection,
     (owner, kind): OfKind<'_>,
     document: &Document,
     text: &Version,
-    publish: bool,
-    most: u32,
-) -> sqlx::Result<Option<u32>> {
+    Put { publish, most, based_on }: Put,
+) -> sqlx::Result<PutOutcome> {
     let (kind, id) = (kind.word(), &document.id);
+    if let Some(known) = based_on {
+        let query = sqlx::query_scalar(
+            "select coalesce(max(version), 0) from versions where owner = ? and kind = ? and id = ?",
+        );
+        let latest: u32 = query.bind(owner).bind(kind).bind(id).fetch_one(&mut *connection).await?;
+        if latest != known {
+            return Ok(PutOutcome::Changed);
+        }
+    }
     let query = sqlx::query(
         "insert into documents (owner, kind, id, name, created, changed) select ?1, ?2, ?3, ?4, ?5, ?5 \
          where (select count(*) from documents where owner = ?1 and kind = ?2 and id <> ?3) < ?6 \
@@ -127,7 +134,7 @@ async fn put(
     );
     let query = query.bind(owner).bind(kind).bind(id).bind(&document.name).bind(&document.changed).bind(most);
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
-        return Ok(None);
+        return Ok(PutOutcome::TooMany);
     }
     let query = sqlx::query_scalar(
         "insert into versions (owner, kind, id, version, created, hash, text) select ?1, ?2, ?3, \
@@ -140,7 +147,7 @@ async fn put(
         let query = sqlx::query("update documents set published = ? where owner = ? and kind = ? and id = ?");
         query.bind(version).bind(owner).bind(kind).bind(id).execute(&mut *connection).await?;
     }
-    Ok(Some(version))
+    Ok(PutOutcome::Stored(version))
 }
 
 impl FromRow<'_, SqliteRow> for Document {

@@ -1,0 +1,217 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap, type YAMLSeq } from "yaml";
+import { describe, expect, it } from "vitest";
+import { removeField, renameField, setField } from "./fields.ts";
+import { duplicateItem, insertItem, moveItem, removeItem } from "./items.ts";
+import { endOf, parse, startOf, valueAt } from "./parse.ts";
+import { type Value } from "./scalar.ts";
+import { type Path } from "./text.ts";
+
+const ROOT = join(import.meta.dirname, "../../../../..");
+
+const examples = readdirSync(join(ROOT, "examples"), { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith("script.yaml"))
+  .map((file) => ({ name: `examples/${file}`, text: readFileSync(join(ROOT, "examples", file), "utf8") }));
+
+const fixtures = readFileSync(join(ROOT, "fixtures/script/scripts.jsonl"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "")
+  .map((line) => JSON.parse(line) as { id: string; input: string })
+  .map(({ id, input }) => ({ name: `fixtures/script ${id}`, text: input }));
+
+const scripts = [...examples, ...fixtures].filter(
+  ({ text }) => parse(text).error === null && !/[&*]\w/.test(text) && isMap(parse(text).document.contents),
+);
+
+/** Numbers that are the same in each run (mulberry32). */
+function seeded(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}
+
+type FieldPlace = { path: Path; key: string; node: Scalar };
+type ListPlace = { path: Path; key: string; seq: YAMLSeq };
+
+function placesOf(text: string): { fields: FieldPlace[]; lists: ListPlace[]; maps: { path: Path; map: YAMLMap }[] } {
+  const fields: FieldPlace[] = [];
+  const lists: ListPlace[] = [];
+  const maps: { path: Path; map: YAMLMap }[] = [];
+  const walk = (node: Node | null, path: Path) => {
+    if (isMap(node)) {
+      maps.push({ path, map: node });
+      for (const pair of node.items) {
+        const key = String((pair.key as Scalar).value);
+        const value = pair.value as Node | null;
+        if (isScalar(value)) fields.push({ path, key, node: value });
+        if (isSeq(value)) lists.push({ path, key, seq: value });
+        walk(value, [...path, key]);
+      }
+    } else if (isSeq(node)) {
+      node.items.forEach((item, index) => walk(item as Node, [...path, index]));
+    }
+  };
+  walk(parse(text).document.contents, []);
+  return { fields, lists, maps };
+}
+
+const VALUES: readonly Value[] = [
+  "plain", "两行\n文字", "ends with a break\n", "  leading space", "a: b", "x # no comment", "{name}，你好", "true", "017",
+  "yes", "", "- dash", "it's", 'a "quote"', "\ttab", "trailing ", "a\n\nb", "\n first empty", "many\n\n", "😀 emoji",
+  "# hash", "nul\u0001", "[x]", "a, b", "~", "no", "1.5", 5, 20, 0.5, true, false, null, "line\r\nbreak", "  indented\nthen not",
+];
+
+const expectedAt = (text: string, path: Path, act: (target: never) => void): unknown => {
+  const whole = structuredClone(parse(text).document.toJS() as unknown);
+  let target = whole;
+  for (const step of path) target = (target as Record<string | number, unknown>)[step];
+  act(target as never);
+  return whole;
+};
+
+const valueOf = (text: string): unknown => {
+  const { error, document } = parse(text);
+  expect(error, text).toBeNull();
+  return document.toJS() as unknown;
+};
+
+const commentsOf = (text: string): string[] => {
+  const found: string[] = [];
+  for (const [, comment] of text.matchAll(/(?:^|\s)(#[^\n]*)/g)) found.push(comment ?? "");
+  return found.sort();
+};
+
+it("has scripts to edit", () => {
+  expect(examples.length).toBeGreaterThanOrEqual(3);
+  expect(scripts.length).toBeGreaterThan(40);
+});
+
+describe.each(scripts)("$name", ({ text }) => {
+  it("stays as it is when every field is set to what it has", () => {
+    for (const { path, key, node } of placesOf(text).fields) {
+      const again = setField(text, path, key, node.value as Value);
+      expect(valueOf(again)).toEqual(valueOf(text));
+    }
+  });
+
+  it("keeps every byte outside of the field that is set", () => {
+    for (const [at, { path, key, node }] of placesOf(text).fields.entries()) {
+      const value = VALUES[at % VALUES.length] ?? null;
+      expectBytes(text, { path, key, node }, value);
+    }
+  });
+});
+
+function expectBytes(text: string, { path, key, node }: FieldPlace, value: Value): void {
+  const changed = setField(text, path, key, value);
+  const before = text.slice(0, startOf(node));
+  const after = text.slice(endOf(node));
+  // A space stands behind the colon of a field that had no value, and a block text ends with its line.
+  expect(changed.startsWith(before), `before ${key}`).toBe(true);
+  expect(changed.endsWith(after), `after ${key}: ${JSON.stringify(value)}\n${changed}`).toBe(true);
+  expect(valueOf(changed), `${key} = ${JSON.stringify(value)}\n${changed}`).toEqual(
+    expectedAt(text, path, (map: Record<string, unknown>) => {
+      map[key] = value;
+    }),
+  );
+}
+
+describe("200 generated edits", () => {
+  const pick = seeded(29);
+  const one = <T>(list: readonly T[]): T => list[pick(list.length)] as T;
+  for (let number = 1; number <= 200; number += 1) {
+    const { name, text } = one(scripts);
+    const { fields, lists, maps } = placesOf(text);
+    const kind = one(["set", "set", "set", "add", "remove", "move", "insert", "drop", "double"] as const);
+    it(`${number}: ${kind} in ${name}`, () => {
+      if (kind === "set" && fields.length > 0) return expectBytes(text, one(fields), one(VALUES));
+      if (kind === "add" || fields.length === 0) {
+        const { path } = one(maps);
+        const value = one(VALUES);
+        const changed = setField(text, path, "zusatz", value);
+        expect(commentsOf(changed)).toEqual(expect.arrayContaining(commentsOf(text)));
+        return expect(valueOf(changed), changed).toEqual(
+          expectedAt(text, path, (map: Record<string, unknown>) => {
+            map["zusatz"] = value;
+          }),
+        );
+      }
+      if (kind === "remove") {
+        const { path, key } = one(fields);
+        return expect(valueOf(removeField(text, path, key))).toEqual(
+          expectedAt(text, path, (map: Record<string, unknown>) => {
+            // eslint-disable-next-line @typescript-eslint/no-dynamic-delete
+            delete map[key];
+          }),
+        );
+      }
+      const usable = lists.filter(({ seq }) => seq.items.length > 0 && seq.items.every((item) => isMap(item)));
+      if (usable.length === 0) return expectBytes(text, one(fields), one(VALUES));
+      const { path, key, seq } = one(usable);
+      const size = seq.items.length;
+      const [from, to] = [pick(size), pick(size)];
+      const item = { type: "ai_say", content: "新的\n内容" };
+      const changed = {
+        move: () => moveItem(text, { path, key, index: from }, { path, key, index: to }),
+        insert: () => insertItem(text, path, key, to, item),
+        drop: () => removeItem(text, path, key, from),
+        double: () => duplicateItem(text, path, key, from),
+        set: () => text,
+      }[kind]();
+      if (kind === "move") expect(commentsOf(changed)).toEqual(commentsOf(text));
+      expect(valueOf(changed), changed).toEqual(
+        expectedAt(text, path, (map: Record<string, unknown[]>) => {
+          const items = map[key] ?? [];
+          if (kind === "move") items.splice(to, 0, ...items.splice(from, 1));
+          if (kind === "insert") items.splice(to, 0, item);
+          if (kind === "drop") items.splice(from, 1);
+          if (kind === "double") items.splice(from, 0, structuredClone(items[from]));
+        }),
+      );
+    });
+  }
+});
+
+describe("an edit", () => {
+  const say = "- type: ai_say # a\n  # above\n  ai_say: |\n    old\n    text\n  max_rounds: 3   # three\n";
+
+  it("renames a key and leaves its value", () => {
+    const renamed = renameField(say, [0], "ai_say", "content");
+    expect(renamed).toBe(say.replace("ai_say: |", "content: |"));
+  });
+
+  it("puts a new field behind others, and keeps the comment of a line", () => {
+    expect(setField(say, [0], "require_acknowledgment", false, ["type", "ai_say"])).toBe(
+      say.replace("    text\n", "    text\n  require_acknowledgment: false\n"),
+    );
+    expect(setField(say, [0], "max_rounds", 4)).toBe(say.replace("3   #", "4   #"));
+    expect(setField(say, [0], "exit_criteria", { understanding_threshold: 90 })).toBe(
+      `${say}  exit_criteria:\n    understanding_threshold: 90\n`,
+    );
+  });
+
+  it("keeps line breaks of Windows", () => {
+    const text = "a: 1\r\nb: x\r\n";
+    expect(setField(setField(text, [], "c", "two\nlines"), [], "a", 2)).toBe(
+      "a: 2\r\nb: x\r\nc: |-\r\n  two\r\n  lines\r\n",
+    );
+  });
+
+  it("moves a step to another phase with its comments, and fills an empty list", () => {
+    const text = "p:\n  - s:\n      # one\n      - n: 1\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n";
+    const there = moveItem(text, { path: ["p", 0], key: "s", index: 0 }, { path: ["p", 2], key: "s", index: 1 });
+    expect(there).toBe("p:\n  - s:\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n    # one\n    - n: 1\n");
+    const filled = moveItem(text, { path: ["p", 0], key: "s", index: 1 }, { path: ["p", 1], key: "s", index: 0 });
+    expect(valueAt(parse(filled), ["p"])).toEqual([{ s: [{ n: 1 }] }, { s: [{ n: 2 }] }, { s: [{ n: 3 }] }]);
+  });
+
+  it("adds to brackets in brackets", () => {
+    expect(setField("a: {b: 1} # c\n", ["a"], "d", "x, y")).toBe('a: {b: 1, d: "x, y"} # c\n');
+    expect(removeField("a: {b: 1, d: 2}\n", ["a"], "b")).toBe("a: {d: 2}\n");
+  });
+});

@@ -1,0 +1,166 @@
+import { isMap, isScalar, type Scalar, type YAMLMap } from "yaml";
+import { endOf, endOfPair, type KnownPair, mapAt, pairOf, pairsOf, type Parsed, parse, startOf } from "./parse.ts";
+import { quoted, type Value, written } from "./scalar.ts";
+import { applyChange, breakOf, type Change, columnOf, lineEnd, lineStart, type Path } from "./text.ts";
+
+/** A value of a field: one, a list, or fields of its own. */
+export type FieldValue = Value | readonly FieldValue[] | { readonly [key: string]: FieldValue };
+
+/** Sets a field of the map at a path; a new one comes behind the last of `after` that is there, or at the end. */
+export function setField(
+  text: string,
+  path: Path,
+  key: string,
+  value: FieldValue,
+  after: readonly string[] = [],
+): string {
+  const parsed = parse(text);
+  const map = mapAt(parsed, path);
+  if (map === null) return text;
+  const pair = pairOf(map, key);
+  const change = pair === undefined ? newField(parsed, map, key, value, after) : changedField(parsed, map, pair, value);
+  return applyChange(text, change);
+}
+
+/** Changes the value of a field that is there: only its own characters. */
+function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: FieldValue): Change {
+  const { value: node } = pair;
+  const eol = breakOf(text);
+  const column = columnOfKey(text, pair);
+  const from = node === null ? keyEnd(pair) : startOf(node);
+  const to = node === null ? from : endOf(node);
+  const present = text.slice(from, to);
+  const isBlockText = present.endsWith("\n");
+  const behind = isBlockText ? "" : text.slice(to, lineEnd(text, to)).trim();
+  const style = isScalar(node) ? (node as Scalar).type : null;
+  const context = { indent: column + 2, flow: map.flow === true, style, lines: behind === "", eol };
+  if (isBlockText && typeof value === "string" && style !== "PLAIN") {
+    const indent = /^[^\n]*\n(?:[ \t]*\r?\n)*( *)/.exec(present)?.[1]?.length ?? context.indent;
+    context.indent = /^[|>][-+]?[1-9]/.test(present) ? column + 2 : Math.max(indent, column + 1);
+  }
+  let insert = isPrimitive(value) ? written(value, context) : structure(value, column, map.flow === true, eol);
+  if (insert.endsWith("\n") && !isBlockText) insert = trimBreak(insert, text.slice(to));
+  if (isBlockText && !insert.endsWith("\n")) insert += eol;
+  // A collection in lines begins behind its key.
+  if (!isPrimitive(value) && insert.startsWith(eol)) {
+    const begin = keyColon(text, pair);
+    return { from: begin, to, insert };
+  }
+  if (isMapInLines(node) || isSeqInLines(present, node)) {
+    return { from: keyColon(text, pair), to, insert: ` ${insert}` };
+  }
+  const space = from > 0 && /[\s[{,]/.test(text[from - 1] ?? "") ? "" : " ";
+  return { from, to, insert: space + insert };
+}
+
+const isMapInLines = (node: unknown) => isMap(node) && node.flow !== true;
+const isSeqInLines = (present: string, node: unknown) => !isScalar(node) && /^-\s/.test(present);
+
+/** A block text has a line break of its own: the one behind the old value is kept instead, where there is one. */
+function trimBreak(insert: string, behind: string): string {
+  return /^[ \t]*\r?\n/.test(behind) ? insert.replace(/\r?\n$/, "") : insert;
+}
+
+function newField({ text }: Parsed, map: YAMLMap, key: string, value: FieldValue, after: readonly string[]): Change {
+  const eol = breakOf(text);
+  const pairs = pairsOf(map);
+  const behind = pairs.findLast((pair) => after.includes(String(pair.key.value))) ?? pairs.at(-1);
+  if (map.flow === true || behind === undefined) {
+    const insert = `${written(key, { indent: 0, flow: true, lines: false, eol })}: ${inline(value)}`;
+    if (behind === undefined) return { from: startOf(map) + 1, to: startOf(map) + 1, insert };
+    const at = endOfPair(behind);
+    return { from: at, to: at, insert: `, ${insert}` };
+  }
+  const column = columnOfKey(text, behind);
+  const lines = fieldInLines(key, value, column, eol);
+  const end = endOfPair(behind);
+  const at = end > 0 && text[end - 1] === "\n" ? end : lineEnd(text, end);
+  const first = at > 0 && text[at - 1] !== "\n" ? eol : "";
+  return { from: at, to: at, insert: first + lines };
+}
+
+/** A field on lines of its own. */
+export function fieldInLines(key: string, value: FieldValue, column: number, eol: string): string {
+  const name = written(key, { indent: 0, flow: true, lines: false, eol });
+  const start = `${" ".repeat(column)}${name}:`;
+  if (!isPrimitive(value)) {
+    const inner = structure(value, column, false, eol);
+    return `${start}${inner.startsWith(eol) ? inner : ` ${inner}`}${inner.endsWith("\n") ? "" : eol}`;
+  }
+  const one = written(value, { indent: column + 2, flow: false, lines: true, eol });
+  return `${start} ${one}${one.endsWith("\n") ? "" : eol}`;
+}
+
+/** Removes a field with its line; one between brackets with its comma. */
+export function removeField(text: string, path: Path, key: string): string {
+  const parsed = parse(text);
+  const map = mapAt(parsed, path);
+  const pair = map === null ? undefined : pairOf(map, key);
+  if (map === null || pair === undefined) return text;
+  const pairs = pairsOf(map);
+  const index = pairs.indexOf(pair);
+  const [start, end] = [startOf(pair.key), endOfPair(pair)];
+  const next = pairs[index + 1];
+  const before = pairs[index - 1];
+  if (map.flow === true) {
+    if (next !== undefined) return applyChange(text, { from: start, to: startOf(next.key), insert: "" });
+    return applyChange(text, { from: before === undefined ? start : endOfPair(before), to: end, insert: "" });
+  }
+  const ownLine = text.slice(lineStart(text, start), start).trim() === "";
+  if (pairs.length === 1) return applyChange(text, { from: start, to: end, insert: "{}" });
+  if (!ownLine && next !== undefined) return applyChange(text, { from: start, to: startOf(next.key), insert: "" });
+  const to = text[end - 1] === "\n" ? end : lineEnd(text, end);
+  return applyChange(text, { from: lineStart(text, start), to, insert: "" });
+}
+
+/** Gives a field another key; its value stays as it is. */
+export function renameField(text: string, path: Path, key: string, name: string): string {
+  const map = mapAt(parse(text), path);
+  const pair = map === null ? undefined : pairOf(map, key);
+  if (pair === undefined) return text;
+  return applyChange(text, { from: startOf(pair.key), to: keyEnd(pair), insert: name });
+}
+
+const keyEnd = (pair: KnownPair): number => pair.key.range?.[1] ?? 0;
+
+const keyColon = (text: string, pair: KnownPair): number => text.indexOf(":", keyEnd(pair)) + 1;
+
+const columnOfKey = (text: string, pair: KnownPair): number => columnOf(text, startOf(pair.key));
+
+const isPrimitive = (value: FieldValue): value is Value => value === null || typeof value !== "object";
+
+/** Lists and fields below a key, in lines, or in brackets where they are empty or the surroundings are. */
+function structure(value: Exclude<FieldValue, Value>, column: number, flow: boolean, eol: string): string {
+  if (flow) return inline(value);
+  if (Array.isArray(value)) {
+    const items = value as readonly FieldValue[];
+    if (items.length === 0) return "[]";
+    return eol + items.map((item) => `${" ".repeat(column + 2)}- ${inItem(item, column + 4, eol)}`).join(eol);
+  }
+  const entries = Object.entries(value as Record<string, FieldValue>);
+  if (entries.length === 0) return "{}";
+  const lines = entries.map(([key, one]) => fieldInLines(key, one, column + 2, eol)).join("");
+  return eol + lines.replace(/\r?\n$/, "");
+}
+
+function inItem(item: FieldValue, column: number, eol: string): string {
+  if (isPrimitive(item)) {
+    return written(item, { indent: column, flow: false, lines: false, eol });
+  }
+  if (Array.isArray(item) || Object.keys(item).length === 0) return inline(item);
+  return itemLines(item as Record<string, FieldValue>, column, eol).replace(/\r?\n$/, "");
+}
+
+/** Fields of an item of a list, the first behind its dash. */
+export function itemLines(fields: Readonly<Record<string, FieldValue>>, column: number, eol: string): string {
+  const lines = Object.entries(fields).map(([key, value]) => fieldInLines(key, value, column, eol));
+  return lines.join("").trimStart();
+}
+
+/** A value in brackets, on one line. */
+export function inline(value: FieldValue): string {
+  if (isPrimitive(value)) return written(value, { indent: 0, flow: true, lines: false, eol: "\n" });
+  if (Array.isArray(value)) return `[${(value as readonly FieldValue[]).map(inline).join(", ")}]`;
+  const fields = Object.entries(value as Record<string, FieldValue>);
+  return `{${fields.map(([key, one]) => `${/^\w+$/.test(key) ? key : quoted(key)}: ${inline(one)}`).join(", ")}}`;
+}
