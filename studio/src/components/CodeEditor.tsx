@@ -1,6 +1,6 @@
 import { Skeleton } from "antd";
 import { lazy, Suspense } from "react";
-import { type EditorProps } from "./editor/Editor.tsx";
+import type { EditorProps } from "./editor/Editor.tsx";
 
 export type { Diagnostic } from "./editor/diagnostics.ts";
 export type { EditorHandle } from "./editor/Editor.tsx";
