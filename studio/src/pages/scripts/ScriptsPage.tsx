@@ -1,10 +1,156 @@
+import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
+import { Button, Form, Input, Modal, Popconfirm, Tag } from "antd";
+import { useState } from "react";
+import { Link, useNavigate } from "react-router";
+import { api } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
+import { useResource } from "../../api/useResource.ts";
+import { EmptyState } from "../../components/EmptyState.tsx";
+import { ErrorState } from "../../components/ErrorState.tsx";
 import { Page } from "../../components/Page.tsx";
+import { VirtualList } from "../../components/VirtualList.tsx";
 import { app } from "../../i18n/texts/app.ts";
 import { scripts } from "../../i18n/texts/scripts.ts";
-import { useText } from "../../i18n/useText.ts";
+import { useFormat, useText } from "../../i18n/useText.ts";
+import { allScripts, emptyScript, type ScriptRow } from "./requests.ts";
+import styles from "./Scripts.module.css";
 
+/** All scripts: versions, drafts and what is published. */
 export function Component() {
   const t = useText(scripts);
   const frame = useText(app);
-  return <Page title={frame("scripts")} purpose={t("purpose")} />;
+  const list = useResource("scripts", allScripts);
+  const [search, setSearch] = useState("");
+  const [naming, setNaming] = useState(false);
+  const [refused, setRefused] = useState<ApiError | null>(null);
+  const words = search.trim().toLowerCase();
+  const rows = (list.data ?? [])
+    .filter(({ name = "", script_id: id }) => words === "" || name.toLowerCase().includes(words) || id.includes(words))
+    .sort((a, b) => (b.changed ?? "").localeCompare(a.changed ?? ""));
+
+  async function remove(id: string) {
+    setRefused(null);
+    try {
+      await api.remove("/api/v1/scripts/{id}", { path: { id } });
+      list.reload();
+    } catch (error) {
+      if (error instanceof ApiError) setRefused(error);
+    }
+  }
+
+  const add = (
+    <Button type="primary" icon={<PlusOutlined aria-hidden="true" />} onClick={() => setNaming(true)}>
+      {t("newScript")}
+    </Button>
+  );
+  return (
+    <Page
+      title={frame("scripts")}
+      purpose={t("purpose")}
+      actions={add}
+      loading={list.loading && list.data === null}
+      error={list.error}
+      onRetry={list.reload}
+    >
+      {refused !== null && <ErrorState error={refused} />}
+      {list.data?.length === 0 ? (
+        <EmptyState title={t("noScripts")} hint={t("noScriptsHint")} action={add} />
+      ) : (
+        <>
+          <Input.Search
+            className={styles["search"] ?? ""}
+            aria-label={t("search")}
+            placeholder={t("search")}
+            allowClear
+            value={search}
+            onChange={({ target }) => setSearch(target.value)}
+          />
+          {rows.length === 0 ? (
+            <EmptyState title={t("noMatch")} action={<Button onClick={() => setSearch("")}>{t("clearSearch")}</Button>} />
+          ) : (
+            <VirtualList
+              label={t("listOf")}
+              count={rows.length}
+              height="min(640px, calc(100vh - 260px))"
+              rowHeight={66}
+              keyOf={(index) => rows[index]?.script_id ?? index}
+              row={(index) => {
+                const row = rows[index];
+                return row === undefined ? null : <Row row={row} onRemove={() => void remove(row.script_id)} />;
+              }}
+            />
+          )}
+        </>
+      )}
+      {naming && <NewScript onClose={() => setNaming(false)} />}
+    </Page>
+  );
+}
+
+function Row({ row, onRemove }: { row: ScriptRow; onRemove: () => void }) {
+  const t = useText(scripts);
+  const format = useFormat();
+  const { script_id: id, name = id, published = null, latest = 0, changed } = row;
+  return (
+    <div className={styles["row"]}>
+      <div className={styles["rowName"]}>
+        <Link to={`/scripts/${encodeURIComponent(id)}`}>{name}</Link>
+        <span className={styles["muted"]}>{changed !== undefined && t("changedAt", { time: format.time(changed) })}</span>
+      </div>
+      <Tags published={published} latest={latest} />
+      <Popconfirm title={t("removeAsk")} okText={t("remove")} cancelText={t("cancel")} onConfirm={onRemove}>
+        <Button type="text" danger icon={<DeleteOutlined aria-hidden="true" />} aria-label={t("removeScript", { name })} />
+      </Popconfirm>
+    </div>
+  );
+}
+
+/** Which version is in use, and whether a later one is not. */
+export function Tags({ published, latest }: { published: number | null; latest: number }) {
+  const t = useText(scripts);
+  return (
+    <span className={styles["tags"]}>
+      {published === null ? <Tag>{t("neverPublished")}</Tag> : <Tag color="green">{t("publishedVersion", { version: String(published) })}</Tag>}
+      {latest !== published && <Tag color="gold">{t("draftVersion", { version: String(latest) })}</Tag>}
+    </span>
+  );
+}
+
+function NewScript({ onClose }: { onClose: () => void }) {
+  const t = useText(scripts);
+  const navigate = useNavigate();
+  const [refused, setRefused] = useState<ApiError | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [form] = Form.useForm<{ name: string }>();
+
+  async function create({ name }: { name: string }) {
+    setBusy(true);
+    try {
+      const body = { name: name.trim(), yaml: emptyScript(name.trim()) };
+      const { data } = await api.post("/api/v1/scripts", body, { query: { draft: true } });
+      await navigate(`/scripts/${encodeURIComponent(data.script_id)}`);
+    } catch (error) {
+      if (error instanceof ApiError) setRefused(error);
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Modal
+      open
+      title={t("newScript")}
+      okText={t("create")}
+      cancelText={t("cancel")}
+      confirmLoading={busy}
+      onOk={() => form.submit()}
+      onCancel={onClose}
+    >
+      {refused !== null && <ErrorState error={refused} />}
+      <Form form={form} layout="vertical" requiredMark={false} onFinish={(values) => void create(values)}>
+        <Form.Item name="name" label={t("name")} rules={[{ required: true, whitespace: true, max: 200, message: t("nameNeeded") }]}>
+          <Input />
+        </Form.Item>
+      </Form>
+    </Modal>
+  );
 }

@@ -1,3 +1,6 @@
 import { type RouteObject } from "react-router";
 
-export const routes: RouteObject[] = [{ path: "scripts", lazy: () => import("./ScriptsPage.tsx") }];
+export const routes: RouteObject[] = [
+  { path: "scripts", lazy: () => import("./ScriptsPage.tsx") },
+  { path: "scripts/:id", lazy: () => import("./ScriptPage.tsx") },
+];

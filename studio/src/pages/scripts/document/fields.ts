@@ -1,4 +1,4 @@
-import { isMap, isScalar, type Scalar, type YAMLMap } from "yaml";
+import { isMap, isScalar, type YAMLMap } from "yaml";
 import { endOf, endOfPair, type KnownPair, mapAt, pairOf, pairsOf, type Parsed, parse, startOf } from "./parse.ts";
 import { quoted, type Value, written } from "./scalar.ts";
 import { applyChange, breakOf, type Change, columnOf, lineEnd, lineStart, type Path } from "./text.ts";
@@ -32,7 +32,7 @@ function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: Fi
   const present = text.slice(from, to);
   const isBlockText = present.endsWith("\n");
   const behind = isBlockText ? "" : text.slice(to, lineEnd(text, to)).trim();
-  const style = isScalar(node) ? (node as Scalar).type : null;
+  const style = isScalar(node) ? (node).type : null;
   const context = { indent: column + 2, flow: map.flow === true, style, lines: behind === "", eol };
   if (isBlockText && typeof value === "string" && style !== "PLAIN") {
     const indent = /^[^\n]*\n(?:[ \t]*\r?\n)*( *)/.exec(present)?.[1]?.length ?? context.indent;

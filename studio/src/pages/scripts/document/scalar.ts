@@ -16,7 +16,10 @@ type Context = {
 };
 
 /** Characters that a block text cannot have as they are. */
-const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u0084\u0086-\u009f\u2028\u2029\ufeff]|[\ud800-\udfff]/u;
+const UNPRINTABLE = new RegExp(
+  String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u0084\u0086-\u009f\u2028\u2029\ufeff]|[\ud800-\udfff]`,
+  "u",
+);
 
 /** A value as it is written in YAML, in the present style where that is possible. */
 export function written(value: Value, context: Context): string {

@@ -1,0 +1,84 @@
+import { removeField, renameField, setField } from "./fields.ts";
+import { mapAt, pairOf, parse, type Parsed, valueAt } from "./parse.ts";
+import { type Path } from "./text.ts";
+
+/** Fields of `ai_say`, as its form has them. */
+export type SayValues = {
+  content: string;
+  require_acknowledgment: boolean;
+  max_rounds: number | null;
+  understanding_threshold: number | null;
+  has_questions: boolean;
+};
+
+export const SAY_DEFAULTS: SayValues = {
+  content: "",
+  require_acknowledgment: true,
+  max_rounds: 5,
+  understanding_threshold: 80,
+  has_questions: false,
+};
+
+const asText = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+
+const asFlag = (value: unknown, otherwise: boolean): boolean => (typeof value === "boolean" ? value : otherwise);
+
+/** A number as it stands there; `null` is none, which a form refuses. */
+const asNumber = (value: unknown, otherwise: number | null): number | null =>
+  value === null ? otherwise : typeof value === "number" ? value : null;
+
+/** What a form begins with: the fields of the action, the older key, or the defaults (S-092). */
+export function sayValues(parsed: Parsed, path: Path): SayValues {
+  const at = (...keys: string[]) => valueAt(parsed, [...path, ...keys]);
+  return {
+    content: asText(at("content") ?? at("ai_say")),
+    require_acknowledgment: asFlag(at("require_acknowledgment"), SAY_DEFAULTS.require_acknowledgment),
+    max_rounds: asNumber(at("max_rounds"), SAY_DEFAULTS.max_rounds),
+    understanding_threshold: asNumber(at("exit_criteria", "understanding_threshold"), SAY_DEFAULTS.understanding_threshold),
+    has_questions: asFlag(at("exit_criteria", "has_questions"), SAY_DEFAULTS.has_questions),
+  };
+}
+
+const ORDER = ["type", "action_id", "condition", "template", "ai_say", "content", "require_acknowledgment", "max_rounds"];
+
+/** Writes what differs: defaults that are absent stay absent, the older key becomes `content` (S-093, S-094). */
+export function writeSay(text: string, path: Path, values: SayValues): string {
+  const before = sayValues(parse(text), path);
+  if (same(before, values)) return text;
+  let changed = text;
+  const has = (key: string) => hasField(changed, path, key);
+  if (has("ai_say")) {
+    changed = has("content") ? removeField(changed, path, "ai_say") : renameField(changed, path, "ai_say", "content");
+  }
+  const behind = (key: string) => ORDER.slice(0, ORDER.indexOf(key));
+  if (values.content !== before.content || !has("content")) {
+    changed = setField(changed, path, "content", values.content, behind("content"));
+  }
+  for (const key of ["require_acknowledgment", "max_rounds"] as const) {
+    if (values[key] !== before[key]) changed = setField(changed, path, key, values[key], behind(key));
+  }
+  for (const key of ["understanding_threshold", "has_questions"] as const) {
+    if (values[key] === before[key]) continue;
+    changed =
+      mapAt(parse(changed), [...path, "exit_criteria"]) === null
+        ? setField(changed, path, "exit_criteria", { [key]: values[key] }, [...ORDER, "exit_criteria"])
+        : setField(changed, [...path, "exit_criteria"], key, values[key]);
+  }
+  return changed;
+}
+
+export const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+export function hasField(text: string, path: Path, key: string): boolean {
+  const map = mapAt(parse(text), path);
+  return map !== null && pairOf(map, key) !== undefined;
+}
+
+/** Sets a field, or removes it when it is empty. */
+export function writeOptional(text: string, path: Path, key: string, value: string | number | boolean | null, after: readonly string[] = ORDER): string {
+  if (value === null || value === "") return removeField(text, path, key);
+  return setField(text, path, key, value, after);
+}
+
+export const textAt = (parsed: Parsed, path: Path): string => asText(valueAt(parsed, path));

@@ -1,0 +1,78 @@
+import { type FieldValue } from "./fields.ts";
+import { duplicateItem, insertItem, moveItem, removeItem } from "./items.ts";
+import { CHILD_LIST, flatten, idOf, type Kind, type OutlineNode, spotOf } from "./outline.ts";
+import { type Path } from "./text.ts";
+
+/** A text after a change of its structure, and the part that is chosen then. */
+export type Restructured = { readonly text: string; readonly chosen: string | null };
+
+/** What a new part has. */
+export function newPart(kind: Kind, name: string): Record<string, FieldValue> {
+  switch (kind) {
+    case "session":
+      return { session: name, phases: [] };
+    case "phase":
+      return { phase: name, steps: [] };
+    case "step":
+      return { topic: name, actions: [] };
+    case "action":
+      return { type: "ai_say", content: "" };
+  }
+}
+
+/** Adds a part at the end of another; of the whole script for a session. */
+export function addPart(text: string, parent: OutlineNode | null, count: number, part: Record<string, FieldValue>): Restructured {
+  const path: Path = parent?.path ?? [];
+  const key = parent === null ? "sessions" : (parent.list ?? CHILD_LIST[parent.kind] ?? "actions");
+  return { text: insertItem(text, path, key, count, part), chosen: idOf([...path, key, count]) };
+}
+
+export function duplicatePart(text: string, node: OutlineNode): Restructured {
+  const spot = spotOf(node);
+  if (spot === null) return { text, chosen: node.id };
+  const copy = idOf([...spot.path, spot.key, spot.index + 1]);
+  return { text: duplicateItem(text, spot.path, spot.key, spot.index), chosen: copy };
+}
+
+export function removePart(text: string, node: OutlineNode): Restructured {
+  const spot = spotOf(node);
+  if (spot === null) return { text, chosen: node.id };
+  const chosen = spot.index > 0 ? idOf([...spot.path, spot.key, spot.index - 1]) : idOf(spot.path);
+  return { text: removeItem(text, spot.path, spot.key, spot.index), chosen: chosen === "" ? null : chosen };
+}
+
+/** Moves a part up or down: within its list, and at its end into the next one of the same kind. */
+export function shiftPart(text: string, nodes: readonly OutlineNode[], node: OutlineNode, by: -1 | 1): Restructured {
+  const spot = spotOf(node);
+  if (spot === null) return { text, chosen: node.id };
+  const siblings = siblingsOf(nodes, node);
+  const index = spot.index + by;
+  if (index >= 0 && index < siblings) {
+    return { text: moveItem(text, spot, { ...spot, index }), chosen: idOf([...spot.path, spot.key, index]) };
+  }
+  const parents = flatten(nodes).filter((other) => other.kind === parentKind(node.kind));
+  const at = parents.findIndex(({ id }) => id === idOf(spot.path));
+  const next = at < 0 ? undefined : parents[at + by];
+  if (next === undefined) return { text, chosen: node.id };
+  return placePart(text, node, next, by === 1 ? 0 : next.children.length);
+}
+
+/** Moves a part to a place in another, or to another place in its own. */
+export function placePart(text: string, node: OutlineNode, parent: OutlineNode | null, index: number): Restructured {
+  const spot = spotOf(node);
+  if (spot === null) return { text, chosen: node.id };
+  const path = parent?.path ?? [];
+  const key = parent === null ? spot.key : (parent.list ?? spot.key);
+  const moved = moveItem(text, spot, { path, key, index });
+  return { text: moved, chosen: moved === text ? node.id : idOf([...path, key, index]) };
+}
+
+export const parentKind = (kind: Kind): Kind | null =>
+  ({ session: null, phase: "session", step: "phase", action: "step" } as const)[kind];
+
+export const parentOf = (nodes: readonly OutlineNode[], node: OutlineNode): OutlineNode | null =>
+  flatten(nodes).find(({ children }) => children.some(({ id }) => id === node.id)) ?? null;
+
+function siblingsOf(nodes: readonly OutlineNode[], node: OutlineNode): number {
+  return (parentOf(nodes, node)?.children ?? nodes).length;
+}

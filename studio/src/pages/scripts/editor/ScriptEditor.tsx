@@ -1,0 +1,263 @@
+import { ArrowLeftOutlined, HistoryOutlined, RedoOutlined, UndoOutlined } from "@ant-design/icons";
+import { App, Button, Segmented } from "antd";
+import { useMemo, useState } from "react";
+import { Link, useSearchParams } from "react-router";
+import { api } from "../../../api/client.ts";
+import { ApiError } from "../../../api/errors.ts";
+import { type EditorHandle, YamlEditor } from "../../../components/CodeEditor.tsx";
+import { EmptyState } from "../../../components/EmptyState.tsx";
+import { ErrorState } from "../../../components/ErrorState.tsx";
+import { Page } from "../../../components/Page.tsx";
+import { SaveState } from "../../../components/SaveState.tsx";
+import { scripts } from "../../../i18n/texts/scripts.ts";
+import { useText } from "../../../i18n/useText.ts";
+import { findNode, flatten, nodeAtLine, outlineOf } from "../document/outline.ts";
+import { parse } from "../document/parse.ts";
+import { duplicatePart, placePart, removePart, type Restructured, shiftPart } from "../document/structure.ts";
+import { variablesAt } from "../document/variables.ts";
+import { PartForm } from "../forms/PartForm.tsx";
+import { type PendingForms } from "../forms/useNodeForm.ts";
+import { MergeView } from "../merge/MergeView.tsx";
+import { type OpenedScript, type ScriptFinding } from "../requests.ts";
+import { Tags } from "../ScriptsPage.tsx";
+import { ScriptTree } from "../tree/ScriptTree.tsx";
+import styles from "./Editor.module.css";
+import { Findings } from "./Findings.tsx";
+import { Notices } from "./Notices.tsx";
+import { PartButtons } from "./PartButtons.tsx";
+import { useFindings, useSession } from "./useSession.ts";
+import { VersionsDrawer } from "./VersionsDrawer.tsx";
+
+type Pane = "tree" | "form" | "text";
+
+/** A script while it is edited: its parts, the form of one, and the text, all of one document. */
+export function ScriptEditor({ opened }: { opened: OpenedScript }) {
+  const t = useText(scripts);
+  const { message } = App.useApp();
+  const { id, name } = opened.script;
+  const [session, now] = useSession(opened);
+  const findings = useFindings(now.text);
+  const [query, setQuery] = useSearchParams();
+  const [pane, setPane] = useState<Pane>("tree");
+  const [versions, setVersions] = useState(false);
+  const [refused, setRefused] = useState<ApiError | null>(null);
+  const [handle, setHandle] = useState<EditorHandle | null>(null);
+  const [pending] = useState<PendingForms>(() => new Map<string, unknown>());
+  const parsed = useMemo(() => parse(now.text), [now.text]);
+  const nodes = useMemo(() => outlineOf(parsed), [parsed]);
+  const chosenId = query.get("node");
+  const chosen = chosenId === null ? null : findNode(nodes, chosenId);
+  const faulty = useMemo(() => partsOf(nodes, findings), [nodes, findings]);
+  const known = chosen === null ? [] : variablesAt(parsed, nodes, chosen);
+
+  const choose = (node: string | null) => setQuery(node === null ? {} : { node }, { replace: true });
+
+  function show(node: string) {
+    choose(node);
+    const line = findNode(nodes, node)?.line;
+    if (handle === null || line === undefined) return;
+    const { from } = handle.view.state.doc.line(Math.min(line, handle.view.state.doc.lines));
+    handle.view.dispatch({ selection: { anchor: from }, scrollIntoView: true });
+  }
+
+  function restructure({ text, chosen: next }: Restructured) {
+    // Forms that wait belong to paths, which are others now.
+    if (text !== session.text) pending.clear();
+    session.change(text);
+    choose(next);
+  }
+
+  async function publish(version: number) {
+    setRefused(null);
+    try {
+      await api.post("/api/v1/scripts/{id}/publish", { version }, { path: { id } });
+      session.hasPublished(version);
+      void message.success(t("publishDone", { version: String(version) }));
+    } catch (error) {
+      if (error instanceof ApiError) setRefused(error);
+    }
+  }
+
+  async function publishLast() {
+    if (await session.flush()) await publish(session.snapshot().version);
+  }
+
+  function goTo(finding: ScriptFinding) {
+    const node = nodeAtLine(parsed, nodes, finding.line);
+    if (node !== null) choose(node.id);
+    setPane("text");
+    handle?.goTo(finding.line, finding.column);
+  }
+
+  function onReady(ready: EditorHandle) {
+    setHandle(ready);
+    const follow = () => {
+      const { doc, selection } = ready.view.state;
+      const text = parse(doc.toString());
+      const node = nodeAtLine(text, outlineOf(text), doc.lineAt(selection.main.head).number);
+      if (node !== null) choose(node.id);
+    };
+    ready.view.dom.addEventListener("click", follow);
+  }
+
+  const save = { state: now.state, error: now.error, flush: session.flush };
+  const actions = (
+    <>
+      <SaveState save={save} />
+      <Button icon={<UndoOutlined aria-hidden="true" />} aria-label={t("undo")} disabled={!now.canUndo} onClick={() => session.undo()} />
+      <Button icon={<RedoOutlined aria-hidden="true" />} aria-label={t("redo")} disabled={!now.canRedo} onClick={() => session.redo()} />
+      <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
+        {t("versions")}
+      </Button>
+      <Button
+        type="primary"
+        disabled={now.conflict !== null || (now.state === "saved" && now.published === now.version)}
+        title={now.published === now.version ? t("upToDate") : ""}
+        onClick={() => void publishLast()}
+      >
+        {t("publish")}
+      </Button>
+    </>
+  );
+
+  const theirs = now.conflict?.theirs ?? null;
+  return (
+    <Page
+      wide
+      title={name}
+      purpose={
+        <>
+          <Link to="/scripts">
+            <ArrowLeftOutlined aria-hidden="true" /> {t("back")}
+          </Link>{" "}
+          <Tags published={now.published} latest={now.version} />
+        </>
+      }
+      actions={actions}
+    >
+      {refused !== null && <ErrorState error={refused} />}
+      <Notices session={session} now={now} />
+      {now.conflict !== null && theirs !== null ? (
+        <MergeView key={now.conflict.version} mine={now.text} theirs={theirs} base={session.base} onMerged={(text) => session.resolve(text)} />
+      ) : (
+        <>
+          <Segmented
+            className={styles["narrow"] ?? ""}
+            aria-label={t("parts")}
+            value={pane}
+            onChange={(value) => setPane(value)}
+            options={[
+              { value: "tree" as const, label: t("structure") },
+              { value: "form" as const, label: t("form") },
+              { value: "text" as const, label: t("text") },
+            ]}
+          />
+          <div className={styles["panes"]}>
+            <section className={paneClass(pane === "tree")} aria-label={t("structure")}>
+              <h2 className={styles["paneTitle"]}>{t("structure")}</h2>
+              <PartButtons session={session} nodes={nodes} chosen={chosen} broken={parsed.error !== null} restructure={restructure} />
+              <div className={styles["tree"]}>
+                {nodes.length === 0 ? (
+                  <EmptyState title={parsed.error === null ? t("noParts") : t("unreadable")} />
+                ) : (
+                  <ScriptTree
+                    nodes={nodes}
+                    chosen={chosenId}
+                    faulty={faulty}
+                    actions={{
+                      choose: show,
+                      shift: (node, by) => restructure(shiftPart(session.text, nodes, node, by)),
+                      duplicate: (node) => restructure(duplicatePart(session.text, node)),
+                      remove: (node) => restructure(removePart(session.text, node)),
+                      place: (node, parent, index) => restructure(placePart(session.text, node, parent, index)),
+                    }}
+                  />
+                )}
+              </div>
+            </section>
+            <section className={paneClass(pane === "form")} aria-label={t("form")}>
+              <h2 className={styles["paneTitle"]}>
+                {chosen === null ? t("form") : `${t(chosen.kind)}${chosen.kind === "action" ? "" : ` · ${chosen.name}`}`}
+              </h2>
+              {chosen === null ? (
+                <EmptyState title={t("choosePart")} hint={t("choosePartHint")} />
+              ) : (
+                <>
+                  <Inline findings={findings.filter(({ path }) => belongsTo(path, chosen.id))} />
+                  <PartForm
+                    parsed={parsed}
+                    node={chosen}
+                    known={known}
+                    pending={pending}
+                    edit={(change, group) => session.change(change(session.text), group === "" ? null : group)}
+                  />
+                </>
+              )}
+            </section>
+            <section className={paneClass(pane === "text")} aria-label={t("text")}>
+              <h2 className={styles["paneTitle"]}>{t("text")}</h2>
+              {parsed.error !== null && (
+                <p role="alert" className={styles["error"]}>
+                  {t("unreadable")}
+                  {": "}
+                  {t("unreadableHint", { line: String(parsed.error.line), column: String(parsed.error.column), message: parsed.error.message })}
+                </p>
+              )}
+              <YamlEditor
+                value={now.text}
+                label={t("text")}
+                height="min(620px, 62vh)"
+                diagnostics={findings}
+                onChange={(text) => session.change(text, "text")}
+                onReady={onReady}
+              />
+              <Findings findings={findings} onGo={goTo} />
+            </section>
+          </div>
+        </>
+      )}
+      {versions && (
+        <VersionsDrawer
+          key={now.version}
+          id={id}
+          published={now.published}
+          onPublish={(version) => void publish(version)}
+          onTake={(text) => {
+            session.change(text);
+            setVersions(false);
+          }}
+          onClose={() => setVersions(false)}
+        />
+      )}
+    </Page>
+  );
+}
+
+const paneClass = (shown: boolean): string => `${styles["pane"] ?? ""} ${shown ? "" : (styles["hidden"] ?? "")}`;
+
+/** Whether a finding is of a part itself, and not of one below it. */
+function belongsTo(path: string, id: string): boolean {
+  if (path !== id && !path.startsWith(`${id}.`)) return false;
+  return !/\.(?:phases|steps|topics|actions)\[\d+\]/.test(path.slice(id.length));
+}
+
+const partsOf = (nodes: ReturnType<typeof outlineOf>, findings: readonly ScriptFinding[]): ReadonlySet<string> =>
+  new Set(
+    flatten(nodes)
+      .filter(({ id }) => findings.some(({ path, severity }) => severity === "error" && belongsTo(path, id)))
+      .map(({ id }) => id),
+  );
+
+/** Findings of the part whose form is shown. */
+function Inline({ findings }: { findings: readonly ScriptFinding[] }) {
+  if (findings.length === 0) return null;
+  return (
+    <ul style={{ margin: "0 0 12px", paddingLeft: 18 }}>
+      {findings.map(({ path, code, message, severity }) => (
+        <li key={`${path} ${code} ${message}`} className={styles[severity]}>
+          {message}
+        </li>
+      ))}
+    </ul>
+  );
+}

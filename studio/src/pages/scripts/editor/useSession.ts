@@ -1,0 +1,56 @@
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { currentConnection, onConnection } from "../../../api/connection.ts";
+import { ApiError, isAbort } from "../../../api/errors.ts";
+import { type OpenedScript, putDraft, type ScriptFinding, validated } from "../requests.ts";
+import { holdPlace } from "../store/kept.ts";
+import { ScriptSession, type ScriptSnapshot } from "../store/ScriptSession.ts";
+
+/** The session of an opened script, as long as its page is there. */
+export function useSession({ script, work, left }: OpenedScript): [ScriptSession, ScriptSnapshot] {
+  const [session] = useState(
+    () => new ScriptSession({ loaded: script, work, left, put: (text, version) => putDraft(script.id, text, version) }),
+  );
+  const snapshot = useSyncExternalStore(session.subscribe, session.snapshot);
+
+  useEffect(() => {
+    const release = holdPlace(work.place);
+    const warn = (event: BeforeUnloadEvent) => {
+      if (session.wouldLose) event.preventDefault();
+    };
+    window.addEventListener("beforeunload", warn);
+    const stop = onConnection(() => {
+      if (currentConnection().state === "connected" && session.snapshot().state === "offline") void session.flush();
+    });
+    return () => {
+      window.removeEventListener("beforeunload", warn);
+      stop();
+      release();
+      void session.flush();
+    };
+  }, [session, work]);
+
+  return [session, snapshot];
+}
+
+const CALM_MS = 400;
+
+/** What the server says of a text, once it stands still for a moment; without a connection what it said before. */
+export function useFindings(text: string): readonly ScriptFinding[] {
+  const [findings, setFindings] = useState<readonly ScriptFinding[]>([]);
+  useEffect(() => {
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      validated(text, stop.signal).then(
+        (found) => setFindings(found),
+        (error: unknown) => {
+          if (!(error instanceof ApiError) && !isAbort(error)) throw error;
+        },
+      );
+    }, CALM_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [text]);
+  return findings;
+}

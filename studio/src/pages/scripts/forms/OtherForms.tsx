@@ -1,0 +1,110 @@
+import { Form, Input, InputNumber, Select, Switch } from "antd";
+import { scripts } from "../../../i18n/texts/scripts.ts";
+import { useText } from "../../../i18n/useText.ts";
+import { FormFrame } from "./FormFrame.tsx";
+import styles from "./Forms.module.css";
+import { type AskValues, type ClientValues, optionsOf, outputOf, subjectOf, type ThinkValues } from "./otherValues.ts";
+import { roundsRules } from "./SayForm.tsx";
+import { type NodeFormProps, useNodeForm } from "./useNodeForm.ts";
+import { VariableText } from "./VariableText.tsx";
+
+type WithVariables = { known: readonly string[] };
+
+/** The form of `ai_ask`. */
+export function AskForm({ known, ...part }: NodeFormProps<AskValues> & WithVariables) {
+  const t = useText(scripts);
+  const { invalid, ...form } = useNodeForm(part);
+  const answer = (Form.useWatch("answer", form.form) as string | undefined) ?? form.initialValues.answer;
+  const kinds = [
+    { value: "text", label: t("answerText") },
+    { value: "number", label: t("answerNumber") },
+    { value: "boolean", label: t("answerBoolean") },
+    { value: "choice", label: t("answerChoice") },
+    { value: "date", label: t("answerDate") },
+  ];
+  return (
+    <FormFrame {...form} invalid={invalid}>
+      <Form.Item name="question" label={t("question")} rules={[{ required: true, whitespace: true, message: t("questionNeeded") }]}>
+        <VariableText known={known} rows={4} />
+      </Form.Item>
+      <div className={styles["pair"]}>
+        <Form.Item name="variable" label={t("variable")}>
+          <Input />
+        </Form.Item>
+        <Form.Item name="answer" label={t("answerType")}>
+          <Select options={kinds} />
+        </Form.Item>
+      </div>
+      {answer === "choice" && (
+        <Form.Item
+          name="options"
+          label={t("options")}
+          rules={[{ validator: (_, value: string) => (optionsOf(value).length > 0 ? Promise.resolve() : Promise.reject(new Error(t("optionsNeeded")))) }]}
+        >
+          <Input.TextArea rows={4} />
+        </Form.Item>
+      )}
+      {(answer === "number" || answer === "date") && (
+        <div className={styles["pair"]}>
+          <Form.Item name="min" label={t("smallest")}>
+            <Input type={answer} step="any" />
+          </Form.Item>
+          <Form.Item name="max" label={t("greatest")}>
+            <Input type={answer} step="any" />
+          </Form.Item>
+        </div>
+      )}
+      <div className={styles["pair"]}>
+        <Form.Item name="max_rounds" label={t("rounds")} rules={roundsRules(t("roundsRange"))}>
+          <InputNumber className={styles["number"] ?? ""} step={1} />
+        </Form.Item>
+        <Form.Item name="required" label={t("required")} valuePropName="checked">
+          <Switch />
+        </Form.Item>
+      </div>
+    </FormFrame>
+  );
+}
+
+/** The form of `ai_think`. */
+export function ThinkForm({ known, ...part }: NodeFormProps<ThinkValues> & WithVariables) {
+  const t = useText(scripts);
+  const { invalid, ...form } = useNodeForm(part);
+  return (
+    <FormFrame {...form} invalid={invalid}>
+      <Form.Item name="prompt" label={t("prompt")} rules={[{ required: true, whitespace: true, message: t("promptNeeded") }]}>
+        <VariableText known={known} rows={6} />
+      </Form.Item>
+      <Form.Item
+        name="output"
+        label={t("output")}
+        rules={[{ validator: (_, value: string) => (outputOf(value) === null ? Promise.reject(new Error(t("outputWrong"))) : Promise.resolve()) }]}
+      >
+        <Input.TextArea rows={4} />
+      </Form.Item>
+    </FormFrame>
+  );
+}
+
+/** The form of what a client does: a skill, a form, a picture. */
+export function ClientForm({ type, ...part }: NodeFormProps<ClientValues> & { type: string }) {
+  const t = useText(scripts);
+  const { invalid, ...form } = useNodeForm(part);
+  const subject = subjectOf(type);
+  return (
+    <FormFrame {...form} invalid={invalid}>
+      {subject !== null && (
+        <Form.Item name="subject" label={subject === "skill" ? t("skill") : t("picture")}>
+          <Input />
+        </Form.Item>
+      )}
+      <Form.Item name="title" label={t("formTitle")}>
+        <Input />
+      </Form.Item>
+      <Form.Item name="variable" label={t("variable")}>
+        <Input />
+      </Form.Item>
+      <p className={styles["note"]}>{t("otherFields")}</p>
+    </FormFrame>
+  );
+}

@@ -1,0 +1,100 @@
+/** Work that the server has not got yet, as the browser keeps it. */
+export type Kept = {
+  readonly text: string;
+  /** The text that it began from, and its version. */
+  readonly base: string;
+  readonly version: number;
+  /** Time in milliseconds. */
+  readonly at: number;
+};
+
+type Storage = Pick<globalThis.Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
+
+const PREFIX = "tambour.script.";
+
+/** Unsaved work on one script. Each page that is open has a place of its own, so that two tabs never share one. */
+export class KeptWork {
+  readonly #storage: Storage | null;
+  readonly #script: string;
+  readonly #place: string;
+
+  constructor(storage: Storage | null, script: string, page: string) {
+    this.#storage = storage;
+    this.#script = script;
+    this.#place = `${PREFIX}${script}.${page}`;
+  }
+
+  /** The name that tells other tabs that this page is open. */
+  get place(): string {
+    return this.#place;
+  }
+
+  /** Keeps work; false when the browser refuses it. */
+  keep(work: Kept): boolean {
+    try {
+      this.#storage?.setItem(this.#place, JSON.stringify(work));
+      return this.#storage !== null;
+    } catch {
+      return false;
+    }
+  }
+
+  forget(place: string = this.#place): void {
+    try {
+      this.#storage?.removeItem(place);
+    } catch {
+      // What cannot be removed is offered again, and loses nothing.
+    }
+  }
+
+  /** Work of pages that are not open any more, the newest first. */
+  left(open: ReadonlySet<string>): { readonly place: string; readonly work: Kept }[] {
+    const found: { place: string; work: Kept }[] = [];
+    const storage = this.#storage;
+    for (let index = 0; storage !== null && index < storage.length; index += 1) {
+      const place = storage.key(index) ?? "";
+      if (!place.startsWith(`${PREFIX}${this.#script}.`) || open.has(place) || place === this.#place) continue;
+      const work = read(storage.getItem(place));
+      if (work !== null) found.push({ place, work });
+    }
+    return found.sort((a, b) => b.work.at - a.work.at);
+  }
+}
+
+function read(stored: string | null): Kept | null {
+  try {
+    const value = JSON.parse(stored ?? "null") as Partial<Kept> | null;
+    const { text, base, version, at } = value ?? {};
+    return typeof text === "string" && typeof base === "string" && typeof version === "number" && typeof at === "number"
+      ? { text, base, version, at }
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The storage of the browser; null where it is switched off. */
+export function browserStorage(): Storage | null {
+  try {
+    return globalThis.localStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** Places of the pages that are open now, in any tab. */
+export async function openPlaces(): Promise<Set<string>> {
+  const held = await locks()?.query();
+  return new Set((held?.held ?? []).map(({ name }) => name ?? ""));
+}
+
+/** Tells other tabs that a page is open, until the function that comes back is called or the tab is gone. */
+export function holdPlace(place: string): () => void {
+  const stop = new AbortController();
+  const held = () => new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
+  void locks()?.request(place, held);
+  return () => stop.abort();
+}
+
+/** Absent where the page does not come from a secure place. */
+const locks = (): LockManager | undefined => (navigator as { locks?: LockManager }).locks;
