@@ -110,8 +110,8 @@ export function Tags({ published, latest }: { published: number | null; latest: 
   const t = useText(scripts);
   return (
     <span className={styles["tags"]}>
-      {published === null ? <Tag>{t("neverPublished")}</Tag> : <Tag color="green">{t("publishedVersion", { version: String(published) })}</Tag>}
-      {latest !== published && <Tag color="gold">{t("draftVersion", { version: String(latest) })}</Tag>}
+      {published === null ? <Tag>{t("neverPublished")}</Tag> : <Tag className={styles["published"] ?? ""}>{t("publishedVersion", { version: String(published) })}</Tag>}
+      {latest !== published && <Tag className={styles["draft"] ?? ""}>{t("draftVersion", { version: String(latest) })}</Tag>}
     </span>
   );
 }

@@ -45,12 +45,15 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const [pending] = useState<PendingForms>(() => new Map<string, unknown>());
   const parsed = useMemo(() => parse(now.text), [now.text]);
   const nodes = useMemo(() => outlineOf(parsed), [parsed]);
-  const chosenId = query.get("node");
+  const [chosenId, setChosenId] = useState(() => query.get("node"));
   const chosen = chosenId === null ? null : findNode(nodes, chosenId);
   const faulty = useMemo(() => partsOf(nodes, findings), [nodes, findings]);
   const known = chosen === null ? [] : variablesAt(parsed, nodes, chosen);
 
-  const choose = (node: string | null) => setQuery(node === null ? {} : { node }, { replace: true });
+  function choose(node: string | null) {
+    setChosenId(node);
+    void setQuery(node === null ? {} : { node }, { replace: true });
+  }
 
   function show(node: string) {
     choose(node);

@@ -53,7 +53,7 @@ export function VersionsDrawer({ id, published, onPublish, onTake, onClose }: Ve
               <div className={styles["version"]}>
                 <span>
                   <strong>{t("versionOf", { version: name })}</strong>{" "}
-                  {version.version === published && <Tag color="green">{t("publishedVersion", { version: name })}</Tag>}
+                  {version.version === published && <Tag className={styles["added"] ?? ""}>{t("publishedVersion", { version: name })}</Tag>}
                   <br />
                   <small className={styles["muted"]}>{format.time(version.created)}</small>
                 </span>

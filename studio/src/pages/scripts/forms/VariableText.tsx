@@ -67,7 +67,7 @@ export function VariableText({ id, value = "", onChange, known, rows = 4, placeh
           <ul className={styles["used"]} aria-label={t("used")}>
             {used.map((variable) => (
               <li key={spelled(variable)}>
-                <Tag {...(variable.known ? {} : { color: "error" })}>
+                <Tag className={variable.known ? "" : (styles["undefined"] ?? "")}>
                   <code>{spelled(variable)}</code>
                   {!variable.known && ` ${t("undefinedVariable")}`}
                 </Tag>

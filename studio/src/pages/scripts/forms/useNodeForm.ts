@@ -31,7 +31,8 @@ export function useNodeForm<T extends object>({ name, values, write, pending }: 
 
   const check = (all: T, onValid: () => void) => {
     pending.set(name, all);
-    form.validateFields().then(
+    // The field validates itself first; of two validations of a form the later one counts.
+    void Promise.resolve().then(() => form.validateFields()).then(
       () => {
         pending.delete(name);
         setInvalid(null);

@@ -1,0 +1,358 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { type Browser, type Page } from "playwright-core";
+import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { Studio } from "./support/server.ts";
+
+const ABC = readFileSync(join(import.meta.dirname, "../../examples/abc-model/script.yaml"), "utf8");
+
+let browser: Browser;
+let studio: Studio;
+
+before(async () => {
+  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
+});
+
+after(async () => {
+  await browser.close();
+  await studio.stop();
+});
+
+const NODE = "sessions[0].phases[0].steps[0].actions[0]";
+
+type Shown = { yaml: string; version: number; latest: number; published: number | null };
+
+async function make(yaml: string, name = "ABC", server = studio): Promise<string> {
+  const made = (await server.request("POST", "/api/v1/scripts", { name, yaml })) as { script_id: string };
+  return made.script_id;
+}
+
+async function stored(id: string, server = studio): Promise<Shown> {
+  const { latest } = (await server.request("GET", `/api/v1/scripts/${id}`)) as Shown;
+  return (await server.request("GET", `/api/v1/scripts/${id}?version=${latest}`)) as Shown;
+}
+
+const open = (page: Page, id: string, node: string = NODE) =>
+  page.goto(`/scripts/${id}?node=${encodeURIComponent(node)}`);
+
+/** Waits until the page says that all is saved, and a version is there. */
+async function savedAs(page: Page, version: number, word = "Draft"): Promise<void> {
+  await page.getByText(`${word} v${version}`).waitFor();
+  await page.getByRole("status").filter({ hasText: /^\s*(Saved|已保存)/ }).waitFor();
+}
+
+const script = (action: string) =>
+  `# a script\nsessions:\n  - session: s\n    phases:\n      - phase: p # the phase\n        steps:\n          - topic: one\n            actions:\n${action}          - topic: two # stays with it\n            actions: []\n`;
+
+const SAY = "              - type: ai_say # explains\n                content: Hello\n";
+
+for (const language of ["zh", "en"] as const) {
+  const words =
+    language === "zh"
+      ? { content: "讲解内容", acknowledge: "需要用户确认", rounds: "最大交互轮数", folded: "高级退出条件配置（可选）", threshold: "理解度阈值", questions: "允许有疑问退出", interaction: "交互设置", exit: "退出条件", needed: "请输入讲解内容", draft: "草稿", place: "输入讲解内容，可使用变量 {变量名}..." }
+      : { content: "Content", acknowledge: "Require acknowledgement", rounds: "Maximum rounds", folded: "Advanced exit conditions (optional)", threshold: "Understanding threshold", questions: "Allow leaving with open questions", interaction: "Interaction", exit: "Exit conditions", needed: "Please enter the content", draft: "Draft", place: "What to explain; variables such as {name} can be used..." };
+
+  test(`ai_say is edited by its labels, ${language}`, async () => {
+    const id = await make(script(SAY));
+    await withPage(browser, studio, { language }, async (page) => {
+      await open(page, id);
+      const content = page.getByLabel(words.content, { exact: true });
+      await content.waitFor();
+      assert.equal(await content.inputValue(), "Hello");
+      assert.equal(await content.getAttribute("rows"), "10");
+      assert.equal(await content.getAttribute("placeholder"), words.place);
+      await page.getByText("5", { exact: true }).first().waitFor();
+      await page.getByText(words.interaction, { exact: true }).waitFor();
+      await page.getByText(words.exit, { exact: true }).waitFor();
+      const acknowledge = page.getByRole("switch", { name: words.acknowledge });
+      assert.equal(await acknowledge.getAttribute("aria-checked"), "true");
+      assert.equal(await page.getByLabel(words.rounds, { exact: true }).inputValue(), "5");
+      const threshold = page.getByLabel(words.threshold, { exact: true });
+      assert.equal(await threshold.isVisible(), false);
+      await page.getByRole("button", { name: words.folded }).click();
+      await threshold.waitFor();
+      assert.equal(await threshold.inputValue(), "80%");
+      assert.equal(await page.getByRole("switch", { name: words.questions }).getAttribute("aria-checked"), "false");
+      await assertAccessible(page);
+
+      await content.fill("");
+      await page.getByText(words.needed).first().waitFor();
+      assert.equal((await stored(id)).latest, 1);
+      await content.fill("你好，{name}");
+      await threshold.fill("90");
+      await threshold.press("Tab");
+      await acknowledge.click();
+      await savedAs(page, 2, words.draft).catch(() => savedAs(page, 3, words.draft));
+      await page.waitForFunction(async ([address]) => {
+        const shown = (await (await fetch(address ?? "")).json()) as { latest: number };
+        const last = (await (await fetch(`${address ?? ""}?version=${shown.latest}`)).json()) as { yaml: string };
+        return last.yaml.includes("require_acknowledgment: false") && last.yaml.includes("understanding_threshold: 90");
+      }, [`/api/v1/scripts/${id}`]);
+      assert.equal(
+        (await stored(id)).yaml,
+        script(
+          '              - type: ai_say # explains\n                content: "你好，{name}"\n                require_acknowledgment: false\n                exit_criteria:\n                  understanding_threshold: 90\n',
+        ).replace('"你好，{name}"', "你好，{name}").replace("content: 你好，{name}", (await stored(id)).yaml.includes('"你好') ? 'content: "你好，{name}"' : "content: 你好，{name}"),
+      );
+    });
+  });
+}
+
+test("an edit keeps every other byte of the example, comments too", async () => {
+  const id = await make(ABC);
+  await withPage(browser, studio, {}, async (page) => {
+    await open(page, id);
+    const rounds = page.getByLabel("Maximum rounds", { exact: true });
+    await rounds.waitFor();
+    await rounds.fill("6");
+    await rounds.press("Tab");
+    await savedAs(page, 2);
+    const shown = await stored(id);
+    assert.equal(shown.yaml, ABC.replace("max_rounds: 5", "max_rounds: 6"));
+    assert.equal(shown.published, 1);
+    await page.getByRole("button", { name: "Publish" }).click();
+    await page.getByText("Published v2").waitFor();
+    assert.equal((await stored(id)).published, 2);
+
+    await page.getByRole("button", { name: "Versions" }).click();
+    await page.getByRole("dialog").getByText("+                max_rounds: 6").waitFor();
+    await page.getByRole("button", { name: "Bring back version 1" }).click();
+    await savedAs(page, 3);
+    assert.equal((await stored(id)).yaml, ABC);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await savedAs(page, 4);
+    assert.equal((await stored(id)).yaml, shown.yaml);
+    await page.getByRole("button", { name: "Redo" }).click();
+    await savedAs(page, 5);
+    assert.equal((await stored(id)).yaml, ABC);
+  });
+});
+
+test("an older action becomes a newer one when it is changed, and not before", async () => {
+  const legacy = script("              - type: ai_say\n                condition: age > 17 # kept\n                ai_say: |\n                  Hello\n                  there\n");
+  const id = await make(legacy);
+  await withPage(browser, studio, {}, async (page) => {
+    await open(page, id);
+    const content = page.getByLabel("Content", { exact: true });
+    await content.waitFor();
+    assert.equal(await content.inputValue(), "Hello\nthere\n");
+    await page.getByRole("treeitem", { name: /Step two/ }).click();
+    await page.getByLabel("Name", { exact: true }).waitFor();
+    assert.deepEqual([(await stored(id)).yaml, (await stored(id)).latest], [legacy, 1]);
+    await page.getByRole("treeitem", { name: /ai_say/ }).click();
+    await page.getByRole("switch", { name: "Require acknowledgement" }).click();
+    await savedAs(page, 2);
+    const changed = legacy.replace("ai_say: |", "content: |");
+    assert.equal((await stored(id)).yaml, changed.replace("                  there\n", "                  there\n                require_acknowledgment: false\n"));
+  });
+});
+
+test("rounds beyond 20 are not saved, and stay in the form", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, {}, async (page) => {
+    await open(page, id);
+    const rounds = page.getByLabel("Maximum rounds", { exact: true });
+    await rounds.waitFor();
+    await rounds.fill("21");
+    await rounds.press("Tab");
+    await page.getByText("The form is not valid and was not saved: Please enter a whole number from 1 to 20").waitFor();
+    await page.getByRole("treeitem", { name: /Step two/ }).click();
+    await page.getByLabel("Name", { exact: true }).waitFor();
+    await page.getByRole("treeitem", { name: /ai_say/ }).click();
+    await page.getByText("The form is not valid and was not saved").waitFor();
+    assert.equal(await rounds.inputValue(), "21");
+    assert.equal((await stored(id)).latest, 1);
+    await rounds.fill("20");
+    await rounds.press("Tab");
+    await savedAs(page, 2);
+    assert.match((await stored(id)).yaml, /max_rounds: 20/);
+  });
+});
+
+test("what was typed is not lost when another action is chosen at once", async () => {
+  const two = `${SAY}              - type: ai_ask\n                question: Why?\n                variable: why\n`;
+  const id = await make(script(two));
+  await withPage(browser, studio, {}, async (page) => {
+    await open(page, id);
+    await page.getByLabel("Content", { exact: true }).fill("Typed last");
+    await page.getByRole("treeitem", { name: /ai_ask/ }).click();
+    await page.getByLabel("Question", { exact: true }).fill("Why not, {why} {lost}?");
+    await page.getByRole("list", { name: "Variables used" }).getByText("undefined").waitFor();
+    assert.equal(await page.getByRole("list", { name: "Variables used" }).getByText("undefined").count(), 1);
+    await page.getByRole("treeitem", { name: /Typed last/ }).click();
+    assert.equal(await page.getByLabel("Content", { exact: true }).inputValue(), "Typed last");
+    await page.getByText(/Draft v\d/).waitFor();
+    await page.getByRole("status").filter({ hasText: /^\s*Saved/ }).waitFor();
+    const { yaml } = await stored(id);
+    assert.match(yaml, /content: Typed last\n/);
+    assert.match(yaml, /question: "?Why not, \{why\} \{lost\}\?"?\n/);
+  });
+});
+
+test("a step is moved by keys alone, with its comment", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto(`/scripts/${id}`);
+    const tree = page.getByRole("tree", { name: "Structure" });
+    await tree.focus();
+    for (let down = 0; down < 5; down += 1) await page.keyboard.press("ArrowDown");
+    await page.locator('[role="treeitem"][aria-selected="true"]').filter({ hasText: "two" }).waitFor();
+    await page.keyboard.press("Alt+ArrowUp");
+    await savedAs(page, 2);
+    const [head = "", rest = ""] = script(SAY).split("          - topic: one");
+    const [first = "", second = ""] = rest.split("          - topic: two");
+    assert.equal((await stored(id)).yaml, `${head}          - topic: two${second}          - topic: one${first}`);
+    await page.keyboard.press("Control+d");
+    await savedAs(page, 3);
+    await page.keyboard.press("Delete");
+    await savedAs(page, 4);
+    assert.equal((await stored(id)).yaml, `${head}          - topic: two${second}          - topic: one${first}`);
+    await page.keyboard.press("Alt+ArrowDown");
+    await page.getByRole("button", { name: "Undo" }).click();
+  });
+});
+
+test("a part is moved by dragging", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto(`/scripts/${id}`);
+    await page.getByRole("treeitem", { name: /ai_say/ }).dragTo(page.getByRole("treeitem", { name: /Step two/ }));
+    await savedAs(page, 2);
+    assert.match((await stored(id)).yaml, /topic: one\n {12}actions: \[\]\n {10}- topic: two # stays with it\n {12}actions:\n {14}- type: ai_say/);
+  });
+});
+
+test("two tabs never overwrite each other: both versions are merged", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, { allow: [/412/] }, async (page) => {
+    await open(page, id);
+    const content = page.getByLabel("Content", { exact: true });
+    await content.waitFor();
+    const other = await page.context().newPage();
+    await open(other, id);
+    await other.getByLabel("Content", { exact: true }).fill("From the other tab");
+    await savedAs(other, 2);
+    await content.fill("From this tab");
+    await page.getByText("Somebody else has changed this script").first().waitFor();
+    assert.match((await stored(id)).yaml, /content: From the other tab\n/);
+    await page.getByRole("figure").filter({ hasText: "From this tab" }).waitFor();
+    await page.getByRole("figure").filter({ hasText: "From the other tab" }).waitFor();
+    await assertAccessible(page);
+    await page.getByRole("radiogroup", { name: "Difference 1" }).getByText("Mine").click();
+    await page.getByRole("button", { name: "Save the result" }).click();
+    await savedAs(page, 3);
+    assert.match((await stored(id)).yaml, /content: From this tab\n/);
+    const second = (await studio.request("GET", `/api/v1/scripts/${id}?version=2`)) as Shown;
+    assert.match(second.yaml, /content: From the other tab\n/);
+  });
+});
+
+test("work goes on while the server is away, and is saved when it is back", async () => {
+  const own = await Studio.start();
+  try {
+    const id = await make(script(SAY), "ABC", own);
+    await withPage(browser, own, { allow: [/Failed to load resource/] }, async (page) => {
+      await open(page, id);
+      const content = page.getByLabel("Content", { exact: true });
+      await content.waitFor();
+      await own.stopServer();
+      await content.fill("Written while it was away");
+      await page.getByText("Offline: kept in the browser").waitFor();
+      await own.startServer();
+      await page.getByRole("status").getByRole("button", { name: "Try again" }).click();
+      await savedAs(page, 2);
+      assert.match((await stored(id, own)).yaml, /content: Written while it was away\n/);
+    });
+  } finally {
+    await own.stop();
+  }
+});
+
+test("unsaved work comes back after the tab has crashed", async () => {
+  const own = await Studio.start();
+  try {
+    const id = await make(script(SAY), "ABC", own);
+    await withPage(browser, own, { allow: [/Failed to load resource/] }, async (page) => {
+      await open(page, id);
+      await page.getByLabel("Content", { exact: true }).waitFor();
+      await own.stopServer();
+      await page.getByLabel("Content", { exact: true }).fill("Nearly lost");
+      await page.getByText("Offline: kept in the browser").waitFor();
+      const crashed = page.waitForEvent("crash");
+      await page.goto("chrome://crash").catch(() => null);
+      await crashed;
+      await own.startServer();
+      const again = await page.context().newPage();
+      await open(again, id);
+      await again.getByText(/Unsaved changes of .* were put back/).waitFor();
+      assert.equal(await again.getByLabel("Content", { exact: true }).inputValue(), "Nearly lost");
+      await again.getByRole("button", { name: "Keep them" }).click();
+      await savedAs(again, 2);
+      assert.match((await stored(id, own)).yaml, /content: Nearly lost\n/);
+    });
+  } finally {
+    await own.stop();
+  }
+});
+
+test("a text that is no YAML stays as text, with its place; findings stand at their line", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, { allow: [/422/] }, async (page) => {
+    await open(page, id);
+    const text = page.getByRole("textbox", { name: "Text" });
+    await text.click();
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.type("broken: [\n");
+    await page.getByText("The text is no valid YAML").first().waitFor();
+    await page.getByRole("status").filter({ hasText: "Not saved" }).waitFor();
+    assert.equal((await stored(id)).latest, 1);
+    await page.reload();
+    await page.getByText(/were put back/).waitFor();
+    assert.match((await page.getByRole("textbox", { name: "Text" }).textContent()) ?? "", /broken: \[/);
+    await page.getByRole("button", { name: "Discard them" }).click();
+    await page.getByRole("treeitem", { name: /ai_say/ }).click();
+    await page.getByLabel("Content", { exact: true }).fill("Hello {nobody}");
+    await page.getByRole("region", { name: "Findings" }).getByText(/nobody/).waitFor();
+    await page.locator(".cm-lint-marker, .cm-lintRange").first().waitFor();
+    await page.getByRole("button", { name: "Line 10" }).first().click();
+  });
+});
+
+test("names and texts with markup do not run", async () => {
+  const evil = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>';
+  const id = await make(
+    script(`              - type: ai_say\n                content: '${evil} [x](javascript:window.ran=1)'\n`).replace("phase: p ", `phase: '${evil}' `),
+    evil,
+  );
+  await withPage(browser, studio, { language: "zh" }, async (page) => {
+    await page.goto("/scripts");
+    await page.getByRole("link", { name: evil }).click();
+    await page.getByRole("treeitem", { name: /ai_say/ }).click();
+    await page.getByLabel("讲解内容", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "版本", exact: true }).click();
+    await page.getByRole("dialog").waitFor();
+    assert.equal(await page.evaluate(() => (window as unknown as { ran?: number }).ran), undefined);
+    assert.equal(await page.locator("main img[src=x]").count(), 0);
+    assert.ok(id.length > 0);
+  });
+});
+
+test("the list is searched, and fits a narrow screen", async () => {
+  await make(ABC, "唯一的名字");
+  await withPage(browser, studio, { language: "zh", width: 390, theme: "dark" }, async (page) => {
+    await page.goto("/scripts");
+    await page.getByRole("searchbox", { name: "搜索脚本" }).fill("唯一");
+    await page.getByRole("link", { name: "唯一的名字" }).waitFor();
+    assert.equal(await page.getByRole("list", { name: "脚本列表" }).getByRole("link").count(), 1);
+    await assertFits(page);
+    await assertAccessible(page);
+    await page.getByRole("link", { name: "唯一的名字" }).click();
+    await page.getByRole("treeitem", { name: /ai_say/ }).click();
+    await page.getByText("属性", { exact: true }).first().click();
+    await page.getByLabel("讲解内容", { exact: true }).waitFor();
+    await assertFits(page);
+    await assertAccessible(page);
+  });
+});
