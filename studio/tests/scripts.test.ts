@@ -90,12 +90,9 @@ for (const language of ["zh", "en"] as const) {
         const last = (await (await fetch(`${address ?? ""}?version=${shown.latest}`)).json()) as { yaml: string };
         return last.yaml.includes("require_acknowledgment: false") && last.yaml.includes("understanding_threshold: 90");
       }, [`/api/v1/scripts/${id}`]);
-      assert.equal(
-        (await stored(id)).yaml,
-        script(
-          '              - type: ai_say # explains\n                content: "你好，{name}"\n                require_acknowledgment: false\n                exit_criteria:\n                  understanding_threshold: 90\n',
-        ).replace('"你好，{name}"', "你好，{name}").replace("content: 你好，{name}", (await stored(id)).yaml.includes('"你好') ? 'content: "你好，{name}"' : "content: 你好，{name}"),
-      );
+      const written =
+        "                content: 你好，{name}\n                require_acknowledgment: false\n                exit_criteria:\n                  understanding_threshold: 90\n";
+      assert.equal((await stored(id)).yaml, script(`              - type: ai_say # explains\n${written}`));
     });
   });
 }

@@ -1,3 +1,55 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Page } from "playwright-core";
 import { type Screen } from "../support/screens.ts";
+import { type Studio } from "../support/server.ts";
 
-export const screens: Screen[] = [{ name: "scripts", path: "/scripts" }];
+const example = (name: string) => readFileSync(join(import.meta.dirname, `../../../examples/${name}/script.yaml`), "utf8");
+
+async function make(studio: Studio, name: string, file: string): Promise<string> {
+  const { data } = (await studio.request("GET", "/api/v1/scripts?limit=200")) as { data: { name: string; script_id: string }[] };
+  const there = data.find((one) => one.name === name);
+  if (there !== undefined) return there.script_id;
+  const made = await studio.request("POST", "/api/v1/scripts", { name, yaml: example(file) });
+  return (made as { script_id: string }).script_id;
+}
+
+const ACTION = "sessions[0].phases[0].steps[0].actions[0]";
+
+const at = (name: string, file: string, node: string) => async (studio: Studio) =>
+  `/scripts/${await make(studio, name, file)}?node=${encodeURIComponent(node)}`;
+
+/** On a narrow screen one part is shown at a time. */
+async function showForm(page: Page): Promise<void> {
+  const form = page.locator(".ant-segmented-item").filter({ hasText: /^(?:属性|Properties)$/ });
+  if (await form.isVisible()) await form.click();
+}
+
+export const screens: Screen[] = [
+  { name: "scripts-none", path: "/scripts" },
+  {
+    name: "scripts",
+    path: async (studio) => {
+      await make(studio, "ABC模型介绍", "abc-model");
+      await make(studio, "Requirements interview", "requirements-interview");
+      const id = await make(studio, "Fitness coach", "fitness-coach");
+      await studio.request("PUT", `/api/v1/scripts/${id}?draft=true`, { yaml: `${example("fitness-coach")}# draft\n` });
+      return "/scripts";
+    },
+    act: async (page) => page.getByRole("link", { name: "ABC模型介绍" }).waitFor(),
+  },
+  {
+    name: "scripts-say",
+    path: at("ABC模型介绍", "abc-model", ACTION),
+    act: async (page) => {
+      await page.locator(".cm-content").waitFor({ state: "attached" });
+      await showForm(page);
+      await page.locator("textarea").waitFor();
+    },
+  },
+  {
+    name: "scripts-tree",
+    path: at("Fitness coach", "fitness-coach", "sessions[0]"),
+    act: async (page) => page.getByRole("tree").waitFor(),
+  },
+];
