@@ -202,6 +202,8 @@ const ABOUT: &[About] = about! {
     post "/api/v1/messages/{id}/tool_confirmations" "postToolConfirmations" "messages" [POSTED];
     post "/api/v1/decode" "decodeReply" "replies" [SCHEMA, LONG, &["invalid_option", "unknown_dialect"]];
     post "/api/v1/check" "checkReply" "replies" [SCHEMA, LONG, &["invalid_option", "unknown_contract"]];
+    get "/api/v1/rules" "listRules" "replies" [];
+    get "/api/v1/rules/{name}" "getRule" "replies" [];
     get "/api/v1/settings" "getSettings" "settings" [];
     put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"]];
     get "/api/v1/conversations" "listConversations" "conversations" [LISTED];

@@ -22,6 +22,7 @@ mod record;
 mod repeats;
 mod request;
 mod routes;
+mod rules;
 mod schemas;
 mod scripts;
 mod settings;

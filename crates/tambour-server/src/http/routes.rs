@@ -6,7 +6,7 @@ use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
     answers, cards, conversations, decode, dialogues, events, imports, keys, messages, openapi, prompts,
-    record, scripts, settings, states, templates, tools, usage, versions,
+    record, rules, scripts, settings, states, templates, tools, usage, versions,
 };
 use crate::app::AppState;
 
@@ -92,6 +92,8 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), answers::confirmations;
     post "/api/v1/decode" "Events of one reply" Some("Decode"), "200" Json("Decoded"), decode::decode;
     post "/api/v1/check" "Hold one reply against its contract" Some("Check"), "200" Json("Checked"), decode::check;
+    get "/api/v1/rules" "Rules that findings name" None, "200" Json("Rules"), rules::list;
+    get "/api/v1/rules/{name}" "Rules of a code or a row, with a broken and a correct example" None, "200" Json("ExplainedRules"), rules::show;
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
     put "/api/v1/settings" "Change settings" Some("SettingsChange"), "200" Json("Settings"), settings::change;
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;

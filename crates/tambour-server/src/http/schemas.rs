@@ -128,6 +128,15 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("verdict", json!({"type": "string", "enum": ["pass", "fail"]})),
         ("findings", list(&named("Finding"))),
     ];
+    let rule = [
+        ("code", text.clone()),
+        ("rows", list(&text)),
+        ("level", json!({"type": "string", "enum": ["must", "should", "info"]})),
+        ("owner", text.clone()),
+        ("title", text.clone()),
+    ];
+    let examples = [("with", list(&text)), ("broken", text.clone()), ("correct", text.clone())];
+    let explained_rule = [rule.as_slice(), examples.as_slice()].concat();
     vec![
         ("Object", any.clone()),
         ("Accepted", ids),
@@ -136,6 +145,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("CancelledTurn", object(&[("dialogue_id", text.clone()), ("status", text.clone())])),
         ("Decoded", object(&decoded)),
         ("Checked", object(&checked)),
+        ("Rules", object(&[("data", list(&object(&rule)))])),
+        ("ExplainedRules", object(&[("data", list(&object(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
         ("Conversations", object(&[("data", list(&named("Conversation"))), ("has_more", flag.clone())])),

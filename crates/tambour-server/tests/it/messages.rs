@@ -310,6 +310,27 @@ async fn decodes_and_checks_one_reply() {
     assert_eq!((unknown.status, unknown.problem()), (422, "unknown_contract"));
 }
 
+#[tokio::test]
+async fn tells_the_rules_that_findings_name() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let all = server.get("/api/v1/rules").await;
+    let rules = all.json["data"].as_array().unwrap();
+    assert_eq!(rules.len(), tambour::catalogue::all().count());
+    assert!(rules.iter().all(|rule| rule.get("broken").is_none()));
+    for id in ["final_missing", "t-009"] {
+        let found = server.get(&format!("/api/v1/rules/{id}")).await.json;
+        let rule = found["data"].as_array().unwrap().iter().find(|rule| rule["code"] == "final_missing").unwrap();
+        assert_eq!((&rule["owner"], &rule["level"]), (&json!("thinkingml"), &json!("must")));
+        for (example, verdict) in [("broken", "fail"), ("correct", "pass")] {
+            let asked = json!({"reply": rule[example], "contract": "thinkingml"});
+            assert_eq!(server.post("/api/v1/check", &asked).await.json["verdict"], verdict, "{example}");
+        }
+    }
+    let unknown = server.get("/api/v1/rules/klingon").await;
+    assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
+}
+
 /// What the commands of the same names print comes from these calls of the library.
 #[tokio::test]
 async fn decoding_and_checking_say_the_same_as_the_commands() {

@@ -1,0 +1,35 @@
+//! `GET /rules`: the rules that findings name, with their examples.
+
+use axum::Json;
+use axum::extract::Path;
+use serde_json::{Value, json};
+use tambour::catalogue::{self, Listed};
+
+use super::problem::Problem;
+
+/// `GET /api/v1/rules`: all of them, without examples.
+pub(super) async fn list() -> Json<Value> {
+    let rows: Vec<Value> = catalogue::all().map(heading).collect();
+    Json(json!({ "data": rows }))
+}
+
+/// `GET /api/v1/rules/{name}`: those that a code or a row of the specification names, with examples.
+pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    let rows: Vec<Value> = catalogue::find(&name).map(explained).collect();
+    if rows.is_empty() {
+        return Err(Problem::not_found(format!("there is no rule `{name}`")));
+    }
+    Ok(Json(json!({ "data": rows })))
+}
+
+fn heading(Listed { owner, rule, .. }: Listed) -> Value {
+    json!({ "code": rule.code, "rows": rule.rows, "level": rule.level, "owner": owner, "title": rule.title })
+}
+
+fn explained(listed: Listed) -> Value {
+    let mut row = heading(listed);
+    row["with"] = json!(listed.rule.with);
+    row["broken"] = listed.rule.broken.into();
+    row["correct"] = listed.rule.correct.into();
+    row
+}
