@@ -656,6 +656,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rules that findings name */
+        get: operations["listRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rules of a code or a row, with a broken and a correct example */
+        get: operations["getRule"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scripts": {
         parameters: {
             query?: never;
@@ -1388,6 +1422,8 @@ export interface components {
             extensions?: boolean;
             /** @description `stop`, `length`, `content_filter`, `tool_calls` or `cancelled`. */
             finish_reason?: string | null;
+            /** @description Whether the reply is wanted as it should have been written. */
+            repaired?: boolean;
             /** @description The raw reply. */
             reply: string;
         };
@@ -1395,6 +1431,8 @@ export interface components {
             dialect: string;
             events: components["schemas"]["Event"][];
             findings: components["schemas"]["Finding"][];
+            /** @description the reply as it should have been written, where it was asked for; `null` where nothing of it can be used */
+            repaired?: string | null;
         };
         /** @description What is asked of `PUT /api/v1/tools/{name}`. */
         Definition: {
@@ -1808,6 +1846,19 @@ export interface components {
         } | {
             /** @enum {string} */
             kind: "client";
+        };
+        ExplainedRules: {
+            data: {
+                broken: string;
+                code: string;
+                correct: string;
+                /** @enum {string} */
+                level: "must" | "should" | "info";
+                owner: string;
+                rows: string[];
+                title: string;
+                with: string[];
+            }[];
         };
         Finding: {
             code: string;
@@ -2308,6 +2359,16 @@ export interface components {
         RolledBack: {
             state: unknown;
             taken_back: number;
+        };
+        Rules: {
+            data: {
+                code: string;
+                /** @enum {string} */
+                level: "must" | "should" | "info";
+                owner: string;
+                rows: string[];
+                title: string;
+            }[];
         };
         Script: {
             changed?: string;
@@ -9450,6 +9511,180 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    listRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    getRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainedRules"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
                         /** @constant */
                         status?: 500;
                     };

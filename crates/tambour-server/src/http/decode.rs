@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::event::{Collected, FinishReason};
+use tambour::event::{Collected, Event, FinishReason, Joined};
 use tambour::verdict::Contract as Held;
-use tambour::{End, Options, Pipeline};
+use tambour::{End, Options, Pipeline, Profile};
 
 use super::keys::Caller;
 use super::new_message::options;
@@ -39,6 +39,9 @@ pub(crate) struct Decode {
     /// Whether extension events are wanted.
     #[serde(default)]
     extensions: bool,
+    /// Whether the reply is wanted as it should have been written.
+    #[serde(default)]
+    repaired: bool,
 }
 
 /// Does the work of a request: here, or beside the workers when the request is long or has a schema.
@@ -76,7 +79,29 @@ fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
     pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
-    Ok(json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings }))
+    let mut answer =
+        json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings });
+    if asked.repaired {
+        answer["repaired"] = json!(repaired(asked, dialect, options));
+    }
+    Ok(answer)
+}
+
+/// The reply as it should have been written: read leniently, with what its dialect holds beside its contract. `None` where nothing
+/// of it can be used, or replies in its dialect cannot be written.
+fn repaired(asked: &Decode, dialect: &str, options: &Options) -> Option<String> {
+    let mut options = options.clone();
+    options.profile = Profile::Lenient;
+    let mut pipeline = Pipeline::new(dialect, &options).ok()?.with_extensions(true);
+    let mut read = Joined::default();
+    pipeline.push_str(&asked.reply, &mut read);
+    pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut read);
+    match read.events.last() {
+        Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
+            pipeline.written(&read.events)
+        }
+        _ => None,
+    }
 }
 
 /// What is asked of `POST /api/v1/check`.

@@ -121,8 +121,18 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
     ]);
-    let decoded =
-        [("dialect", text.clone()), ("events", list(&named("Event"))), ("findings", list(&named("Finding")))];
+    let decoded = [
+        ("dialect", text.clone()),
+        ("events", list(&named("Event"))),
+        ("findings", list(&named("Finding"))),
+        (
+            "repaired?",
+            json!({
+                "type": ["string", "null"],
+                "description": "the reply as it should have been written, where it was asked for; `null` where nothing of it can be used",
+            }),
+        ),
+    ];
     let checked = [
         ("contract", text.clone()),
         ("verdict", json!({"type": "string", "enum": ["pass", "fail"]})),

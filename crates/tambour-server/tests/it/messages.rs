@@ -298,6 +298,13 @@ async fn decodes_and_checks_one_reply() {
         json!({"reply": "<thinking><phase id=\"1\">", "dialect": "thinkingml", "finish_reason": "length"});
     let events = server.post("/api/v1/decode", &cut).await.json["events"].clone();
     assert_eq!(events.as_array().unwrap().last().unwrap()["data"]["metadata"]["truncated"], true); // J-056
+    assert!(decoded.json.get("repaired").is_none());
+    let open = json!({"reply": GOOD.replace("</thinking>", ""), "dialect": "thinkingml", "repaired": true});
+    let repaired = server.post("/api/v1/decode", &open).await.json["repaired"].clone();
+    let held = json!({"reply": repaired, "contract": "thinkingml"});
+    assert_eq!(server.post("/api/v1/check", &held).await.json["verdict"], "pass", "{repaired}");
+    let unusable = json!({"reply": "", "dialect": "thinkingml", "repaired": true});
+    assert_eq!(server.post("/api/v1/decode", &unusable).await.json["repaired"], Value::Null);
     let passed = server.post("/api/v1/check", &json!({"reply": GOOD, "contract": "thinkingml"})).await;
     assert_eq!(passed.json["verdict"], "pass", "{}", passed.text);
     let failed =
@@ -320,7 +327,8 @@ async fn tells_the_rules_that_findings_name() {
     assert!(rules.iter().all(|rule| rule.get("broken").is_none()));
     for id in ["final_missing", "t-009"] {
         let found = server.get(&format!("/api/v1/rules/{id}")).await.json;
-        let rule = found["data"].as_array().unwrap().iter().find(|rule| rule["code"] == "final_missing").unwrap();
+        let rule =
+            found["data"].as_array().unwrap().iter().find(|rule| rule["code"] == "final_missing").unwrap();
         assert_eq!((&rule["owner"], &rule["level"]), (&json!("thinkingml"), &json!("must")));
         for (example, verdict) in [("broken", "fail"), ("correct", "pass")] {
             let asked = json!({"reply": rule[example], "contract": "thinkingml"});

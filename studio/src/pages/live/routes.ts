@@ -1,3 +1,3 @@
 import { type RouteObject } from "react-router";
 
-export const routes: RouteObject[] = [{ path: "live", lazy: () => import("./LivePage.tsx") }];
+export const routes: RouteObject[] = [{ path: "live/:id?", lazy: () => import("./LivePage.tsx") }];

@@ -1,0 +1,12 @@
+import { type ReactNode } from "react";
+import styles from "./Badge.module.css";
+
+export type Tone = "success" | "warning" | "danger" | "accent" | "muted";
+
+/** A word that says how something stands, in colours that can be read in both themes. */
+export function Badge({ tone = "muted", children }: { tone?: Tone; children: ReactNode }) {
+  return <span className={`${styles["badge"] ?? ""} ${styles[tone] ?? ""}`}>{children}</span>;
+}
+
+/** Tones of severities. */
+export const TONES = { error: "danger", warning: "warning", info: "muted" } as const;

@@ -1,0 +1,12 @@
+import { Badge } from "./Badge.tsx";
+import styles from "./Reply.module.css";
+
+/** What a block is, above it. */
+export function BlockHead({ title, tag }: { title: string; tag?: string | undefined }) {
+  return (
+    <p className={styles["blockHead"]}>
+      {title}
+      {tag !== undefined && <Badge>{tag}</Badge>}
+    </p>
+  );
+}

@@ -1,0 +1,137 @@
+import { useMemo } from "react";
+import { type Finding } from "../../api/types.ts";
+import { reply } from "../../i18n/texts/reply.ts";
+import { useText } from "../../i18n/useText.ts";
+import { VirtualList } from "../VirtualList.tsx";
+import { type Place } from "./align.ts";
+import { type Line, lineAt, linesOf, marksOf, type Segment, segmentsOf } from "./lines.ts";
+import styles from "./MarkedText.module.css";
+
+type MarkedTextProps = {
+  text: string;
+  label: string;
+  findings?: readonly Finding[];
+  /** The finding that is chosen, which is brought into view. */
+  chosen?: number | null;
+  onChoose?: (finding: number) => void;
+  /** A place that is brought into view and marked, such as that of an event. */
+  place?: Place | null;
+  /** Called with the offset of a line that was clicked. */
+  onPlace?: (offset: number) => void;
+  height?: number | string;
+  follow?: boolean;
+};
+
+const NONE: readonly Finding[] = [];
+
+/** A text by lines, with the places that findings are about. */
+export function MarkedText(props: MarkedTextProps) {
+  const { text, label, findings = NONE, chosen = null, onChoose, place = null, onPlace, height = 420, follow = false } = props;
+  const lines = useMemo(() => linesOf(text), [text]);
+  const marks = useMemo(() => marksOf(text, findings), [text, findings]);
+  const mark = chosen === null ? undefined : marks.find(({ finding }) => finding === chosen);
+  const shown = mark?.start ?? place?.start;
+  return (
+    <div className={styles["plain"]}>
+      <VirtualList
+        label={label}
+        count={lines.length}
+        rowHeight={20}
+        height={height}
+        follow={follow}
+        selected={shown === undefined ? null : lineAt(lines, shown)}
+        row={(index) => {
+          const line = lines[index];
+          if (line === undefined) return null;
+          const segments = segmentsOf(text, line, marks);
+          return (
+            <TextLine
+              line={line}
+              segments={place === null ? segments : withPlace(segments, line, place)}
+              {...{ findings, chosen, onChoose, onPlace }}
+            />
+          );
+        }}
+      />
+    </div>
+  );
+}
+
+type Shown = Segment & { inPlace?: boolean };
+
+/** Segments cut at the ends of a place as well. */
+function withPlace(segments: readonly Segment[], line: Line, place: Place): Shown[] {
+  let at = line.start;
+  return segments.flatMap((segment) => {
+    const start = at;
+    at += segment.text.length;
+    const from = Math.min(Math.max(place.start - start, 0), segment.text.length);
+    const to = Math.min(Math.max(place.end - start, 0), segment.text.length);
+    if (from >= to) return [segment];
+    return [
+      { ...segment, text: segment.text.slice(0, from) },
+      { ...segment, text: segment.text.slice(from, to), inPlace: true },
+      { ...segment, text: segment.text.slice(to) },
+    ].filter((piece) => piece.text !== "");
+  });
+}
+
+type TextLineProps = {
+  line: Line;
+  segments: readonly Shown[];
+  findings: readonly Finding[];
+  chosen: number | null;
+  onChoose: ((finding: number) => void) | undefined;
+  onPlace: ((offset: number) => void) | undefined;
+};
+
+function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextLineProps) {
+  const t = useText(reply);
+  return (
+    // The keyboard chooses events in their own list; this is a shorter way for the pointer.
+    // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions
+    <div className={styles["line"]} onClick={onPlace === undefined ? undefined : () => onPlace(line.start)}>
+      <span className={styles["number"]} aria-hidden="true">
+        {line.first ? line.number : ""}
+      </span>
+      <span className={styles["text"]}>
+        {segments.map((segment, index) => {
+          const number = segment.marks.at(-1);
+          const finding = number === undefined ? undefined : findings[number];
+          const here = segment.inPlace === true ? styles["place"] : undefined;
+          if (number === undefined || finding === undefined) {
+            return (
+              <span key={index} className={here}>
+                {segment.text}
+              </span>
+            );
+          }
+          const active = chosen !== null && segment.marks.includes(chosen);
+          const classes = [styles["mark"], styles[finding.severity], active ? styles["chosen"] : "", here].join(" ");
+          const about = t("markOf", { code: finding.code, message: finding.message });
+          return (
+            <button
+              key={index}
+              type="button"
+              className={classes}
+              title={about}
+              onClick={(click) => {
+                click.stopPropagation();
+                onChoose?.(next(segment.marks, chosen));
+              }}
+            >
+              {segment.text}
+              <span className="visually-hidden">{about}</span>
+            </button>
+          );
+        })}
+      </span>
+    </div>
+  );
+}
+
+/** Of several findings about one place, the one before the chosen one: each click goes on to the next. */
+function next(marks: readonly number[], chosen: number | null): number {
+  const at = chosen === null ? -1 : marks.indexOf(chosen);
+  return marks.at(at === -1 ? -1 : at - 1) ?? 0;
+}

@@ -1,0 +1,91 @@
+import { type TypedEvent } from "../../api/types.ts";
+
+/** The place of the raw text that an event was read from. */
+export type Place = { readonly start: number; readonly end: number };
+
+/** Text of an event that stands in the raw reply, if it has any. */
+export function textOf({ event, data }: { event: string; data: unknown }): string {
+  const fields = data as Readonly<Record<string, unknown>>;
+  const text = (name: string) => (typeof fields[name] === "string" ? fields[name] : "");
+  switch (event) {
+    case "phase_start":
+      return text("title");
+    case "phase_delta":
+    case "final_delta":
+    case "draft_delta":
+    case "serp_summary":
+    case "aside":
+    case "element":
+      return text("text");
+    case "details":
+      return text("summary") || text("text");
+    case "choice":
+      return text("prompt") || ((fields["options"] as { text: string }[] | undefined)?.[0]?.text ?? "");
+    case "ui_component":
+      return text("view");
+    case "media":
+      return text("src");
+    case "tool_call":
+      return text("name");
+    case "status_bar":
+      return (fields["items"] as { text: string }[] | undefined)?.[0]?.text ?? "";
+    case "state_update":
+      return text("analysis") || ((fields["operations"] as { path: string }[] | undefined)?.[0]?.path ?? "");
+    case "serp_queries":
+      return (fields["queries"] as string[] | undefined)?.[0] ?? "";
+    default:
+      return "";
+  }
+}
+
+const escaped = (text: string): string => JSON.stringify(text).slice(1, -1);
+const encoded = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Forms in which a text may stand in a reply. */
+const FORMS = [(text: string) => text, escaped, encoded];
+
+/** How far behind the last place the next one is looked for. */
+const REACH = 200_000;
+
+function find(raw: string, text: string, from: number): Place | null {
+  const limit = Math.min(raw.length, from + REACH);
+  for (const form of FORMS) {
+    const whole = form(text);
+    const start = raw.indexOf(whole, from);
+    if (start !== -1 && start < limit) return { start, end: start + whole.length };
+  }
+  // The beginning of a text that was repaired further on.
+  const first = text.slice(0, 24);
+  if (first.length < 6 || first.length === text.length) return null;
+  for (const form of FORMS) {
+    const start = raw.indexOf(form(first), from);
+    if (start !== -1 && start < limit) return { start, end: Math.min(raw.length, start + text.length) };
+  }
+  return null;
+}
+
+/**
+ * Where the texts of events stand in the raw reply. Events have no offsets: each text is looked for behind the one
+ * before it, as it is and as JSON and markup write it. Texts that were made up or changed have no place.
+ */
+export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | null)[] {
+  let from = 0;
+  return events.map((event) => {
+    const text = textOf(event).trim();
+    if (text === "") return null;
+    const place = find(raw, text, from);
+    if (place !== null) from = place.end;
+    return place;
+  });
+}
+
+/** The event whose place holds an offset, or is the last one before it. */
+export function eventAt(places: readonly (Place | null)[], offset: number): number | null {
+  let before: number | null = null;
+  for (const [index, place] of places.entries()) {
+    if (place === null) continue;
+    if (place.start <= offset) before = index;
+    if (offset >= place.start && offset < place.end) return index;
+  }
+  return before;
+}

@@ -1,0 +1,78 @@
+import { type Finding } from "../../api/types.ts";
+import { ByteIndex } from "./bytes.ts";
+
+/** A line of a text as it is shown: a long one has several. */
+export type Line = { readonly start: number; readonly end: number; readonly number: number; readonly first: boolean };
+
+/** Most characters of a line that is shown; longer ones are broken. */
+const LONGEST = 400;
+
+/** The lines of a text, without their ends. */
+export function linesOf(text: string): Line[] {
+  const lines: Line[] = [];
+  let start = 0;
+  let number = 1;
+  for (;;) {
+    const found = text.indexOf("\n", start);
+    const end = found === -1 ? text.length : found;
+    let from = start;
+    do {
+      let to = Math.min(end, from + LONGEST);
+      if (to < end && /[\uDC00-\uDFFF]/.test(text.charAt(to))) to += 1;
+      lines.push({ start: from, end: to, number, first: from === start });
+      from = to;
+    } while (from < end);
+    if (found === -1) return lines;
+    start = found + 1;
+    number += 1;
+  }
+}
+
+/** The line that holds an offset. */
+export function lineAt(lines: readonly Line[], offset: number): number {
+  let low = 0;
+  let high = lines.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((lines[middle]?.start ?? 0) <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** A place of a text that a finding is about. */
+export type Mark = { readonly start: number; readonly end: number; readonly finding: number };
+
+/** Where findings stand in a text; one about a place between characters takes the next one. */
+export function marksOf(text: string, findings: readonly Finding[]): Mark[] {
+  const index = new ByteIndex(text);
+  return findings
+    .map(({ span }, finding) => {
+      const start = Math.min(index.unitAt(span.start), Math.max(0, text.length - 1));
+      return { start, end: Math.min(text.length, Math.max(start + 1, index.unitAt(span.end))), finding };
+    })
+    .sort((one, other) => one.start - other.start || other.end - one.end);
+}
+
+export type Segment = { readonly text: string; readonly marks: readonly number[] };
+
+/** A line cut at the ends of marks. Each piece has the findings that are about it, the narrowest last. */
+export function segmentsOf(text: string, line: Line, marks: readonly Mark[]): Segment[] {
+  const here = marks.filter((mark) => mark.start < line.end && mark.end > line.start);
+  // A mark on the end of a line is shown behind its last character.
+  const atEnd = marks.filter((mark) => mark.start === line.end && mark.end === line.end + 1);
+  const cuts = new Set([line.start, line.end]);
+  for (const { start, end } of here) {
+    cuts.add(Math.max(start, line.start));
+    cuts.add(Math.min(end, line.end));
+  }
+  const places = [...cuts].sort((one, other) => one - other);
+  const segments = places.slice(0, -1).map((start, place): Segment => {
+    const end = places[place + 1] ?? start;
+    const over = here.filter((mark) => mark.start <= start && mark.end >= end);
+    over.sort((one, other) => other.end - other.start - (one.end - one.start));
+    return { text: text.slice(start, end), marks: over.map(({ finding }) => finding) };
+  });
+  if (atEnd.length > 0) segments.push({ text: "⏎", marks: atEnd.map(({ finding }) => finding) });
+  return segments;
+}
