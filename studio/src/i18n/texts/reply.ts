@@ -55,6 +55,4 @@ export const reply = defineTexts({
   warning: { zh: "警告", en: "Warning" },
   info: { zh: "提示", en: "Note" },
   markOf: { zh: "{code}：{message}", en: "{code}: {message}" },
-  notices: { zh: "通知", en: "Notices" },
-  asides: { zh: "旁注", en: "Asides" },
 });

@@ -1,10 +1,78 @@
-import { Page } from "../../components/Page.tsx";
+import { useState } from "react";
+import { Link, useLocation, useSearchParams } from "react-router";
+import { api } from "../../api/client.ts";
+import { useResource } from "../../api/useResource.ts";
+import { EmptyState } from "../../components/EmptyState.tsx";
+import { Content, Page } from "../../components/Page.tsx";
 import { app } from "../../i18n/texts/app.ts";
 import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
+import { FileInspection } from "./FileInspection.tsx";
+import { type Input, inputOf } from "./input.ts";
+import { type InspectOptions, SourceForm } from "./SourceForm.tsx";
+import { TextInspection } from "./TextInspection.tsx";
+
+type Given = { text: string; dialect?: string };
+
+/** A text that another page hands over, such as the example of a rule. */
+function givenBy(state: unknown): Given | null {
+  const given = state as { inspect?: Given } | null;
+  return typeof given?.inspect?.text === "string" ? given.inspect : null;
+}
 
 export function Component() {
   const t = useText(inspect);
   const frame = useText(app);
-  return <Page title={frame("inspect")} purpose={t("purpose")} />;
+  const location = useLocation();
+  const [query, setQuery] = useSearchParams();
+  const message = query.get("message");
+  const given = givenBy(location.state);
+  const record = useResource(message, async (signal) => {
+    const { data } = await api.get("/api/v1/messages/{id}", { path: { id: message ?? "" }, signal });
+    return { text: data.reply ?? "", dialect: data.metadata?.dialect };
+  });
+  const start = message === null ? given : record.data;
+  return (
+    <Page
+      title={frame("inspect")}
+      purpose={t("purpose")}
+      actions={<Link to="/inspect/rules">{t("allRules")}</Link>}
+    >
+      <Content loading={record.loading && record.data === null} error={record.error} onRetry={record.reload}>
+        <Inspection
+          key={message ?? location.key}
+          start={start === null ? null : { text: start.text, ...(start.dialect === undefined ? {} : { dialect: start.dialect }) }}
+          onChange={() => {
+            if (message !== null) setQuery({}, { replace: true });
+          }}
+        />
+      </Content>
+    </Page>
+  );
+}
+
+function Inspection({ start, onChange }: { start: Given | null; onChange: () => void }) {
+  const t = useText(inspect);
+  const [options, setOptions] = useState<InspectOptions>({ dialect: start?.dialect ?? "auto", profile: "strict" });
+  const [input, setInput] = useState<Input | null>(() => (start === null ? null : inputOf(start.text)));
+  return (
+    <>
+      <SourceForm
+        start={start?.text ?? ""}
+        options={options}
+        onOptions={setOptions}
+        onInput={(next) => {
+          setInput(next);
+          onChange();
+        }}
+      />
+      {input === null ? (
+        <EmptyState title={t("emptyTitle")} hint={t("emptyHint")} />
+      ) : input.kind === "records" ? (
+        <FileInspection key={input.number} file={input.file} profile={options.profile} />
+      ) : (
+        <TextInspection key={input.number} text={input.text} kind={input.kind} name={input.name} options={options} />
+      )}
+    </>
+  );
 }

@@ -10,7 +10,7 @@ import { useText } from "../../i18n/useText.ts";
 import { FurtherFields } from "./FurtherFields.tsx";
 import styles from "./Live.module.css";
 import { DIALECTS, type Draft } from "./request.ts";
-import { type Target, targetsOf, wordOf } from "./targets.ts";
+import { type Target, targetOf, targetsOf, wordOf } from "./targets.ts";
 
 export type ComposeHandle = {
   /** Puts words into the field; with a conversation they go on in it. */
@@ -34,6 +34,7 @@ export function ComposeForm({ ref, onSend }: ComposeFormProps) {
     return targetsOf(settings.data, models.data);
   });
   const compare = Form.useWatch("compare", form) === true;
+  const target = Form.useWatch("target", form);
   const conversation = Form.useWatch("conversation", { form, preserve: true });
 
   useImperativeHandle(ref, () => ({
@@ -85,6 +86,9 @@ export function ComposeForm({ ref, onSend }: ComposeFormProps) {
         >
           {t("conversation", { id: conversation })}
         </Tag>
+      )}
+      {conversation !== undefined && targetOf(target)?.kind === "alias" && (
+        <p className={styles["hint"]}>{t("aliasConversation")}</p>
       )}
       <div className={styles["fields"]}>
         <Form.Item name="target" label={t("target")}>

@@ -1,7 +1,7 @@
 import { CloseOutlined, LinkOutlined, StopOutlined } from "@ant-design/icons";
 import { App, Button } from "antd";
 import { Link } from "react-router";
-import { Badge } from "../../components/reply/Badge.tsx";
+import { Badge, type Tone } from "../../components/reply/Badge.tsx";
 import { live } from "../../i18n/texts/live.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
@@ -15,7 +15,14 @@ type PaneHeadProps = {
   onClose: (() => void) | undefined;
 };
 
-const STATUS_TONES = { completed: "success", failed: "danger", cancelled: "warning", superseded: "muted" } as const;
+type Ended = "completed" | "failed" | "cancelled" | "superseded";
+
+const STATUS_TONES: Record<Ended, Tone> = {
+  completed: "success",
+  failed: "danger",
+  cancelled: "warning",
+  superseded: "muted",
+};
 
 /** What a message is and how it stands, and what can be done with it. */
 export function PaneHead({ run, view, label, running, onClose }: PaneHeadProps) {

@@ -1,0 +1,30 @@
+import { kindOf } from "./kind.ts";
+import { RecordFile } from "./records/RecordFile.ts";
+
+/** What is looked into; another number for each. */
+export type Input =
+  | { readonly kind: "reply" | "transcript"; readonly text: string; readonly name: string; readonly number: number }
+  | { readonly kind: "records"; readonly file: RecordFile; readonly number: number };
+
+let inputs = 0;
+
+/** Characters and bytes that the kind of a text is found by. */
+const HEAD = 256 * 1024;
+
+export function inputOf(text: string, name = "reply.txt"): Input {
+  inputs += 1;
+  const kind = kindOf(text.slice(0, HEAD), text.length <= HEAD);
+  if (kind === "records") {
+    return { kind, file: new RecordFile(new Blob([text]), name === "reply.txt" ? "records.jsonl" : name), number: inputs };
+  }
+  return { kind, text, name, number: inputs };
+}
+
+/** A file: records stay in it, a text is read as a whole. */
+export async function inputOfFile(file: File): Promise<Input> {
+  inputs += 1;
+  const head = await file.slice(0, HEAD).text();
+  const kind = kindOf(head, file.size <= HEAD);
+  if (kind === "records") return { kind, file: new RecordFile(file, file.name), number: inputs };
+  return { kind, text: await file.text(), name: file.name, number: inputs };
+}
