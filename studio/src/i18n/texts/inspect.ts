@@ -69,7 +69,7 @@ export const inspect = defineTexts({
   filterModel: { zh: "模型", en: "Model" },
   filterState: { zh: "结论", en: "Verdict" },
   anyRule: { zh: "任何规则", en: "Any rule" },
-  anySeverity: { zh: "任何程度", en: "Any" },
+  anySeverity: { zh: "任何程度", en: "Any severity" },
   anyModel: { zh: "任何模型", en: "Any model" },
   anyState: { zh: "任何结论", en: "Any verdict" },
   noMatch: { zh: "没有符合筛选条件的记录", en: "No record passes the filters" },
