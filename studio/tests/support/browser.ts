@@ -29,7 +29,7 @@ export async function openBrowser(): Promise<Browser> {
 /** Opens a page of the studio, and fails if it wrote an error to the console or asked another host. */
 export async function withPage(
   browser: Browser,
-  studio: Studio,
+  studio: Pick<Studio, "url">,
   options: PageOptions,
   act: (page: Page) => Promise<void>,
 ): Promise<void> {

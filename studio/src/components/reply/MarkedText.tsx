@@ -16,8 +16,8 @@ type MarkedTextProps = {
   onChoose?: (finding: number) => void;
   /** A place that is brought into view and marked, such as that of an event. */
   place?: Place | null;
-  /** Called with the offset of a line that was clicked. */
-  onPlace?: (offset: number) => void;
+  /** Called with the ends of a line that was clicked. */
+  onPlace?: (start: number, end: number) => void;
   height?: number | string;
   follow?: boolean;
 };
@@ -82,7 +82,7 @@ type TextLineProps = {
   findings: readonly Finding[];
   chosen: number | null;
   onChoose: ((finding: number) => void) | undefined;
-  onPlace: ((offset: number) => void) | undefined;
+  onPlace: ((start: number, end: number) => void) | undefined;
 };
 
 function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextLineProps) {
@@ -90,7 +90,7 @@ function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextL
   return (
     // The keyboard chooses events in their own list; this is a shorter way for the pointer.
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions
-    <div className={styles["line"]} onClick={onPlace === undefined ? undefined : () => onPlace(line.start)}>
+    <div className={styles["line"]} onClick={onPlace === undefined ? undefined : () => onPlace(line.start, line.end)}>
       <span className={styles["number"]} aria-hidden="true">
         {line.first ? line.number : ""}
       </span>

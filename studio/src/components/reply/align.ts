@@ -79,6 +79,12 @@ export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | n
   });
 }
 
+/** The first event with a place between two offsets, or the last one before them. */
+export function eventIn(places: readonly (Place | null)[], start: number, end: number): number | null {
+  const within = places.findIndex((place) => place !== null && place.start < end && place.end > start);
+  return within === -1 ? eventAt(places, start) : within;
+}
+
 /** The event whose place holds an offset, or is the last one before it. */
 export function eventAt(places: readonly (Place | null)[], offset: number): number | null {
   let before: number | null = null;

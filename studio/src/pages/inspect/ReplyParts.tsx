@@ -1,6 +1,6 @@
 import { Segmented } from "antd";
 import { useMemo, useState } from "react";
-import { eventAt, placesOf } from "../../components/reply/align.ts";
+import { eventAt, eventIn, placesOf } from "../../components/reply/align.ts";
 import { ByteIndex } from "../../components/reply/bytes.ts";
 import { EventList } from "../../components/reply/EventList.tsx";
 import { FindingList } from "../../components/reply/FindingList.tsx";
@@ -28,6 +28,9 @@ export function ReplyParts({ text, reading, height = 560 }: { text: string; read
   const { findings, events, repaired, contract } = reading;
   const places = useMemo(() => placesOf(text, events), [text, events]);
   const model = useMemo(() => ReplyModel.of(events), [events]);
+  // A reply that nothing was mended in stays word for word, however its dialect would write it.
+  const mended = findings.some(({ repair }) => repair !== null) || reading.verdict === "fail";
+  const after = mended ? (repaired ?? null) : text;
   const place = event === null ? null : (places[event] ?? null);
 
   const chooseFinding = (chosen: number) => {
@@ -62,8 +65,8 @@ export function ReplyParts({ text, reading, height = 560 }: { text: string; read
           if (part === "shown" || part === "comparison") setPart("findings");
         }}
         place={place}
-        onPlace={(offset) => {
-          setEvent(eventAt(places, offset));
+        onPlace={(start, end) => {
+          setEvent(eventIn(places, start, end));
           setFinding(null);
         }}
         height={height}
@@ -83,7 +86,7 @@ export function ReplyParts({ text, reading, height = 560 }: { text: string; read
             <ReplyView model={model} />
           </div>
         )}
-        {part === "comparison" && <Comparison before={text} after={repaired ?? null} height={height - 48} />}
+        {part === "comparison" && <Comparison before={text} after={after} height={height - 48} />}
         {part === "rules" && <RuleVerdicts contract={contract} findings={findings} height={height - 48} />}
       </div>
     </div>

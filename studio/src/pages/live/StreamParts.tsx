@@ -1,6 +1,6 @@
 import { Segmented } from "antd";
 import { useMemo, useState } from "react";
-import { eventAt, placesOf } from "../../components/reply/align.ts";
+import { eventAt, eventIn, placesOf } from "../../components/reply/align.ts";
 import { ByteIndex } from "../../components/reply/bytes.ts";
 import { EventList } from "../../components/reply/EventList.tsx";
 import { FindingList } from "../../components/reply/FindingList.tsx";
@@ -64,7 +64,7 @@ export function StreamParts({ view, running }: { view: RunView; running: boolean
             chosen={chosen.finding}
             onChoose={chooseFinding}
             place={place}
-            onPlace={(offset) => setChosen({ event: eventAt(placesOf(raw, events), offset), finding: null })}
+            onPlace={(start, end) => setChosen({ event: eventIn(placesOf(raw, events), start, end), finding: null })}
             height={260}
             follow={running}
           />

@@ -16,7 +16,7 @@ export function ToolAnswers({ id, model, waiting }: ToolAnswersProps) {
     <div className={styles["answers"]}>
       {waiting.calls.map(({ call_id: callId, name }) => (
         <ToolAnswer
-          key={callId}
+          key={`${waiting.state} ${callId}`}
           {...{ id, callId, name }}
           args={model.argsOf(callId)}
           confirm={waiting.state === "awaiting_confirmation"}

@@ -3,7 +3,7 @@ import { type Row, shortOf } from "./protocol.ts";
 import { previewOf, recordOf } from "./record.ts";
 
 /** Bytes that are read at once. */
-const PIECE = 4 * 1024 * 1024;
+const PIECE = 1024 * 1024;
 /** Longest line that is looked into. */
 const LONGEST_LINE = 64 * 1024 * 1024;
 

@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { type Browser, type Page } from "playwright-core";
+import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { Proxy } from "./support/proxy.ts";
+import { Studio } from "./support/server.ts";
+
+const REPLIES = "studio/tests/replies/live.jsonl";
+/** What the recording `long` answers. */
+const WORDS = Array.from({ length: 160 }, (_, index) => `word${index + 1}`).join(" ");
+
+let browser: Browser;
+let studio: Studio;
+
+before(async () => {
+  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ replay: REPLIES })]);
+});
+
+after(async () => {
+  await browser.close();
+  await studio.stop();
+});
+
+/** Names of the page, by language. */
+const NAMES = {
+  en: {
+    message: "Message", model: "Model", send: "Send", answer: "Answer", completed: "Completed", cancel: "Cancel",
+    cancelled: "Cancelled", running: "Running", findings: /^Findings \d/, events: /^Events \d/, lost: "The connection was lost",
+    connect: "Connect now", compare: "Two models side by side", secondModel: "Second model", calls: "Model calls",
+    left: "Choose: To the left",
+  },
+  zh: {
+    message: "消息", model: "模型", send: "发送", answer: "回答", completed: "已完成", cancel: "取消",
+    cancelled: "已取消", running: "进行中", findings: /^检查结果 \d/, events: /^事件 \d/, lost: "连接已断开",
+    connect: "立即重新连接", compare: "并排比较两个模型", secondModel: "第二个模型", calls: "模型调用",
+    left: "选择：To the left",
+  },
+} as const;
+
+type Names = (typeof NAMES)["en" | "zh"];
+
+async function ask(page: Page, names: Names, model: string): Promise<void> {
+  await page.getByRole("textbox", { name: names.message, exact: true }).fill("Say it.");
+  await page.getByRole("textbox", { name: names.model, exact: true }).fill(model);
+  await page.getByRole("button", { name: names.send }).click();
+}
+
+const words = async (page: Page, names: Names): Promise<string> =>
+  (await page.getByRole("region", { name: names.answer }).innerText()).replace(/\s+/g, " ").trim();
+
+const ended = (page: Page, names: Names) => page.getByText(names.completed, { exact: true }).waitFor({ timeout: 60_000 });
+
+for (const language of ["zh", "en"] as const) {
+  const names = NAMES[language];
+
+  test(`a stream is watched to its end, and replayed by its address (${language})`, async () => {
+    await withPage(browser, studio, { language }, async (page) => {
+      await page.goto("/live");
+      await ask(page, names, "long");
+      // Phases open and fill, before the answer is there.
+      await page.getByText("One word after the other.").first().waitFor();
+      await page.getByText("In order.").first().waitFor();
+      await page.getByText(names.running, { exact: true }).waitFor();
+      await ended(page, names);
+      assert.equal(await words(page, names), WORDS);
+      await page.getByRole("img", { name: /16\d/ }).waitFor();
+      await page.getByText(names.calls).click();
+      await page.getByText(/"content": "Say it\."/).waitFor();
+      await assertAccessible(page);
+      await assertFits(page);
+      // Its address replays it.
+      await page.reload();
+      await ended(page, names);
+      assert.equal(await words(page, names), WORDS);
+    });
+  });
+
+  test(`a connection that is cut is told, and nothing is lost or told twice (${language})`, async () => {
+    const proxy = await Proxy.to(studio.url);
+    try {
+      await withPage(browser, proxy, { language, allow: [/Failed to load resource/] }, async (page) => {
+        await page.goto("/live");
+        await ask(page, names, "long");
+        await page.getByText(/word40\b/).first().waitFor();
+        proxy.cut();
+        await page.getByText(names.lost).first().waitFor();
+        const before = await words(page, names);
+        assert.ok(before.length < WORDS.length && WORDS.startsWith(before), before);
+        proxy.mend();
+        await page.getByRole("button", { name: names.connect }).click();
+        await ended(page, names);
+        assert.equal(await words(page, names), WORDS);
+        await page.getByRole("alert").filter({ hasText: names.lost }).waitFor({ state: "hidden" });
+      });
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  test(`a message is cancelled (${language})`, async () => {
+    await withPage(browser, studio, { language }, async (page) => {
+      await page.goto("/live");
+      await ask(page, names, "endless");
+      await page.getByText(/word5\b/).first().waitFor();
+      await page.getByRole("button", { name: names.cancel }).click();
+      await page.getByText(names.cancelled, { exact: true }).waitFor();
+      assert.match(await words(page, names), /^word1 word2/);
+      const id = page.url().split("/").at(-1) ?? "";
+      const record = (await studio.request("GET", `/api/v1/messages/${id}`)) as { status: string };
+      assert.equal(record.status, "cancelled");
+    });
+  });
+
+  test(`two models answer beside each other (${language})`, async () => {
+    await withPage(browser, studio, { language }, async (page) => {
+      await page.goto("/live");
+      await page.getByRole("checkbox", { name: names.compare }).check();
+      await page.getByRole("textbox", { name: names.secondModel }).fill("two");
+      await ask(page, names, "one");
+      await page.getByText("The answer of one.").first().waitFor();
+      await page.getByText("The answer of two.").first().waitFor();
+      assert.equal(await page.getByRole("region", { name: names.answer }).count(), 2);
+      await page.getByText(names.completed, { exact: true }).nth(1).waitFor();
+      assert.match(page.url(), /\/live\/msg_\w+\?beside=msg_\w+$/);
+      await assertAccessible(page);
+      await assertFits(page);
+    });
+  });
+
+  test(`blocks are widgets, and a choice fills the field (${language})`, async () => {
+    await withPage(browser, studio, { language }, async (page) => {
+      await page.goto("/live");
+      await ask(page, names, "widgets");
+      // The toast on the state blocks nothing, and goes by itself.
+      await page.getByText("部分状态更新失败").first().waitFor();
+      await ended(page, names);
+      const answer = page.getByRole("region", { name: names.answer });
+      await answer.locator("strong", { hasText: "fork" }).waitFor();
+      await answer.locator("dt", { hasText: "SFW" }).waitFor();
+      await answer.getByText("The map").click();
+      await answer.locator("em", { hasText: "river" }).waitFor();
+      assert.equal(await answer.locator("img").count(), 0, "a picture of another site is not loaded");
+      assert.equal(await answer.locator('a[href="https://example.com/fork.png"]').count(), 1);
+      await answer.getByRole("table", { name: /game\.inventory/ }).getByText('["rope","lamp"]').waitFor();
+      await answer.getByRole("button", { name: names.left }).click();
+      assert.equal(await page.getByRole("textbox", { name: names.message, exact: true }).inputValue(), "To the left");
+      await page.getByText(/conv_/).waitFor();
+      await assertAccessible(page);
+    });
+  });
+}
+
+test("raw text, events and findings are in step", async () => {
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/live");
+    await ask(page, NAMES.en, "gap");
+    await ended(page, NAMES.en);
+    // The pause before the third piece stands out.
+    await page.locator("svg title", { hasText: /^A gap of/ }).first().waitFor({ state: "attached" });
+    await page.getByText(/^Findings 1$/).click();
+    await page.getByRole("list", { name: "Findings" }).getByRole("button", { name: "serp_block_missing" }).click();
+    const raw = page.getByRole("list", { name: "Raw text" });
+    await raw.getByRole("button", { name: /serp_block_missing/ }).waitFor();
+    await page.getByText(/^Events \d+$/).click();
+    await page.getByRole("listbox", { name: "Events" }).getByText('"Write"').click();
+    await raw.locator("[class*=place]", { hasText: "Write" }).waitFor();
+    await raw.getByText("Count").click();
+    await page.getByRole("option", { selected: true }).getByText("Count").waitFor();
+  });
+});
+
+test("what a reply says runs nothing and asks no other host for anything", async () => {
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/live");
+    await ask(page, NAMES.en, "payloads");
+    await ended(page, NAMES.en);
+    for (const part of [/^Findings \d/, /^Model calls$/]) await page.getByText(part).click();
+    await page.getByText("The map").or(page.locator("details summary").last()).first().click();
+    for (const link of await page.locator("main a[href]").all()) {
+      assert.doesNotMatch((await link.getAttribute("href")) ?? "", /^\s*javascript:/i);
+    }
+    assert.equal(await page.evaluate(() => (window as { __hacked?: number }).__hacked), undefined);
+    assert.equal(await page.locator("main script, main iframe, main img[onerror]").count(), 0);
+  });
+});
+
+test("an address without a message says so", async () => {
+  await withPage(browser, studio, { allow: [/404/] }, async (page) => {
+    await page.goto("/live/msg_00000000000000000000000000000000");
+    await page.getByText("There is no such message").waitFor();
+    await page.getByRole("link", { name: "New message" }).click();
+    await page.getByText("No message yet").waitFor();
+  });
+});
+
+test("a tool of the registry waits for leave and for its result, and both are given", async () => {
+  const own = await Studio.start({ replay: "examples/srs-assistant/replies.jsonl" });
+  try {
+    const schema = { type: "object" };
+    for (const [name, confirm] of [["classifyProjectComplexity", true], ["createComprehensiveSRS", false]] as const) {
+      await own.request("PUT", `/api/v1/tools/${name}`, { description: name, schema, confirm, executor: { kind: "client" } });
+    }
+    await withPage(browser, own, {}, async (page) => {
+      await page.goto("/live");
+      await page.getByRole("button", { name: "More settings" }).click();
+      await page.getByRole("combobox", { name: "Tools that may be called" }).click();
+      for (const name of ["classifyProjectComplexity", "createComprehensiveSRS"]) await page.getByTitle(name).last().click();
+      await page.keyboard.press("Escape");
+      await ask(page, NAMES.en, "srs-1");
+      await page.getByRole("button", { name: "Allow" }).click();
+      const first = page.getByRole("region", { name: "Tool classifyProjectComplexity" });
+      await first.getByRole("textbox").fill('{"level": "high"}');
+      await first.getByRole("button", { name: "Send the result" }).click();
+      await page.getByText('"level": "high"').first().waitFor();
+      await assertAccessible(page);
+    });
+  } finally {
+    await own.stop();
+  }
+});
+
+test("an alias is asked, and followed like every message", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tambour-config-"));
+  const config = join(folder, "tambour.toml");
+  writeFileSync(config, '[aliases.analyst]\nmodel = "one"\ndialect = "thinkingml"\n');
+  const own = await Studio.start({ replay: REPLIES, args: ["--config", config] });
+  try {
+    await withPage(browser, own, {}, async (page) => {
+      await page.goto("/live");
+      await page.getByRole("combobox", { name: "Upstream or alias" }).click();
+      await page.getByTitle("analyst").click();
+      await page.getByRole("textbox", { name: "Message", exact: true }).fill("Say it.");
+      await page.getByRole("button", { name: "Send" }).click();
+      await ended(page, NAMES.en);
+      assert.equal(await words(page, NAMES.en), "The answer of one.");
+    });
+  } finally {
+    await own.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
