@@ -1,20 +1,22 @@
 //! `tambour run`: a dialogue in the terminal.
 
 mod screen;
+mod tests;
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Map, Value, json};
+use tambour::dialogue::script_test::{Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn};
 use tambour::dialogue::{Call, Dialogue, Env, Reply, Settings, Status, Turn, Want};
-use tambour::event::{Extension, Failure};
+use tambour::event::{Extension, Failure, FinishReason};
 use tambour::options::{Language, Texts};
 use tambour::prompt::template::Files;
 use tambour::script::Script;
-use tambour::{Event, Finding, Options, Sink};
+use tambour::{End, Event, Finding, Options, Sink};
 use tambour_server::Config;
 use tambour_server::upstream::{Ask, Item, Message, Upstream};
 
@@ -27,13 +29,30 @@ use screen::Screen;
 #[command(after_help = "Example:\n  \
     printf 'sessions: [{session: s, phases: []}]' >/tmp/s.yaml; tambour run /tmp/s.yaml\n\n\
     The model speaks first, or with --user-first you do; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
-    stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.")]
+    stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.\n\n\
+    `--test` runs tests of scripts without a model, as `--save-test` and the studio write them. Exit code 1: something differs.")]
 pub(crate) struct Args {
-    /// The script
-    script: PathBuf,
+    /// The script; with --test that of each test if absent
+    #[arg(required_unless_present = "tests")]
+    script: Option<PathBuf>,
     /// Session of the script; the first if absent
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
+    /// Step or action to begin with, as a path in the script such as `sessions[0].phases[1].steps[0]`
+    #[arg(long, value_name = "PATH")]
+    start: Option<String>,
+    /// Run these tests of scripts: their inputs, with the replies that they hold, and compare positions and decisions
+    #[arg(long = "test", value_name = "FILE", num_args = 1.., conflicts_with_all = ["session", "start", "upstream", "variables", "user_first", "transcript", "save_test"])]
+    tests: Vec<PathBuf>,
+    /// How the results of tests are printed
+    #[arg(long, value_enum, default_value_t = tests::Format::Pretty, requires = "tests")]
+    format: tests::Format,
+    /// Write the results of tests to this file too, as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "tests")]
+    junit: Option<PathBuf>,
+    /// Write the run to this file as a test, YAML
+    #[arg(long, value_name = "FILE")]
+    save_test: Option<PathBuf>,
     /// Where replies come from: the base URL of a service with the chat completions interface, `replay:FILE`, or
     /// KIND=WHERE as for `serve`; else what `tambour.toml` and TAMBOUR_* say
     #[arg(long, value_name = "URL|replay:FILE")]
@@ -68,16 +87,30 @@ fn given(text: &str) -> Value {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let path = match &args.script {
+        Some(path) if args.tests.is_empty() => path,
+        _ => return tests::run(args),
+    };
     let files = args.templates.files()?;
     let language: Language = args.templates.language.into();
-    let (script, problems) = read(&args.script, &files, language)?;
-    let name = input::name_of(Some(&args.script));
+    let (script, problems) = read(path, &files, language)?;
+    let name = input::name_of(Some(path));
     for problem in &problems {
         output::complain(&line(&name, problem));
     }
     let Some(script) = script else { return Ok(Outcome::Refused) };
     let variables: Map<String, Value> = args.variables.iter().cloned().collect();
-    let dialogue = Dialogue::start(&script, args.session.as_deref(), variables)?;
+    let session = args.session.as_deref();
+    let dialogue = match &args.start {
+        Some(place) => Dialogue::start_at(&script, session, place, variables.clone())?,
+        None => Dialogue::start(&script, session, variables.clone())?,
+    };
+    let mut test = ScriptTest::default();
+    (test.session, test.start, test.variables) = (args.session.clone(), args.start.clone(), variables);
+    test.language = Some(language);
+    if let Some(file) = &args.save_test {
+        test.script = Some(seen_from(path, file));
+    }
     let mut settings = Settings::default();
     settings.texts = Texts::of(language);
     let mut options = Options::default();
@@ -91,7 +124,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
-    let run = Run {
+    let mut run = Run {
+        test,
+        begun: TestTurn::default(),
         script,
         files,
         settings,
@@ -101,7 +136,24 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         transcript,
         screen: Screen::new(language),
     };
-    runtime.block_on(run.talk(args.user_first))
+    let outcome = runtime.block_on(run.talk(args.user_first))?;
+    if let Some(file) = &args.save_test {
+        std::fs::write(file, run.test.print()).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(outcome)
+}
+
+/// The path of a script as a test in `file` names it: its name where both are in one folder.
+fn seen_from(script: &Path, file: &Path) -> String {
+    let folder = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()
+    };
+    let seen = match (folder(script), folder(file), script.file_name()) {
+        (Some(of_script), Some(of_file), Some(name)) if of_script == of_file => PathBuf::from(name),
+        _ => std::fs::canonicalize(script).unwrap_or_else(|_| script.to_owned()),
+    };
+    seen.to_string_lossy().into_owned()
 }
 
 fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
@@ -121,6 +173,10 @@ fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
 }
 
 struct Run {
+    /// The run so far, as a test.
+    test: ScriptTest,
+    /// The turn under way.
+    begun: TestTurn,
     script: Script,
     files: Files,
     settings: Settings,
@@ -133,7 +189,7 @@ struct Run {
 
 impl Run {
     /// Talks until the dialogue is over, or the user is.
-    async fn talk(mut self, mut user_first: bool) -> Result<Outcome> {
+    async fn talk(&mut self, mut user_first: bool) -> Result<Outcome> {
         let mut lines = io::stdin().lock().lines();
         let mut said: Option<String> = None;
         if !user_first {
@@ -171,12 +227,14 @@ impl Run {
                     ("/info", _) => self.screen.info(&self.dialogue.turn(&self.script), &self.dialogue)?,
                     (line, Some(call_id)) => {
                         let value = if line.is_empty() { Value::Null } else { given(line) };
+                        self.begun.answer = Some(TestAnswer { value: value.clone() });
                         self.change(|dialogue, env| drop(dialogue.answer(call_id, value, env)));
                         said = Some(line.to_owned());
                         break;
                     }
                     (line, None) => {
                         self.change(|dialogue, env| drop(dialogue.input(Some(line), env)));
+                        self.begun.text = Some(line.to_owned()).filter(|line| !line.is_empty());
                         said = Some(line.to_owned());
                         break;
                     }
@@ -213,6 +271,11 @@ impl Run {
             }
         }
         let turn = self.dialogue.turn(&self.script);
+        let mut begun = std::mem::take(&mut self.begun);
+        begun.expect = Expected::of(&turn);
+        // The message follows from the reply, which stands above it.
+        begun.expect.ai_message = None;
+        self.test.turns.push(begun);
         for notice in &turn.notices {
             output::complain(&notice.message);
         }
@@ -235,7 +298,7 @@ impl Run {
             }
         }
         let started = Instant::now();
-        let Answered { reply, held, raw, usage } = self.ask(call).await?;
+        let Answered { reply, held, raw, finish, usage } = self.ask(call).await?;
         let mut record = json!({
             "kind": call.kind.name(),
             "path": call.path,
@@ -252,6 +315,11 @@ impl Run {
             Ok(mut reply) => {
                 // What was shown cannot be taken back.
                 reply.delivered = self.screen.is_writing();
+                self.begun.replies.push(TestReply {
+                    finish_reason: finish.filter(|reason| *reason != FinishReason::Stop),
+                    delivered: reply.delivered && reply.unreadable.is_some(),
+                    ..TestReply::of(raw)
+                });
                 let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
                 if !came.asked_again && came.failure.is_none() && !held.is_empty() {
                     self.screen.text(&held)?;
@@ -265,6 +333,8 @@ impl Run {
                 }
             }
             Err(failure) => {
+                let error = TestFailure { code: failure.code.to_string(), message: failure.message.clone() };
+                self.begun.replies.push(TestReply { error: Some(error), ..TestReply::default() });
                 self.screen.ends_message()?;
                 record["error"] = json!(failure);
                 self.change(|dialogue, env| dialogue.fail(failure, env));
@@ -298,7 +368,7 @@ impl Run {
         };
         let mut reply = match opened {
             Ok(reply) => reply,
-            Err(failure) => return Ok(Answered { reply: Err(failure), held: String::new(), raw, usage }),
+            Err(failure) => return Ok(Answered { reply: Err(failure), held: String::new(), raw, finish: None, usage }),
         };
         let mut shown = Shown { screen: &mut self.screen, held: None, wrong: None };
         let mut items = Vec::new();
@@ -318,10 +388,15 @@ impl Run {
                         // What comes only now may be text in the place of an answer, which is asked for again.
                         shown.held = (!shown.screen.is_writing()).then(String::new);
                         let reply = reader.finish(&end, &mut shown);
+                        let finish = match end {
+                            End::Finished(reason) | End::Incomplete(reason) => Some(reason),
+                            End::Unknown => Some(FinishReason::Length),
+                            End::Failed(_) => None,
+                        };
                         let held = shown.held.unwrap_or_default();
                         return match shown.wrong {
                             Some(error) => Err(error.into()),
-                            None => Ok(Answered { reply, held, raw, usage }),
+                            None => Ok(Answered { reply, held, raw, finish, usage }),
                         };
                     }
                 }
@@ -336,6 +411,8 @@ struct Answered {
     /// Text that is not shown yet.
     held: String,
     raw: String,
+    /// How the reply ended, where it came to an end.
+    finish: Option<FinishReason>,
     usage: Value,
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 /// A text in the language that is wanted, filled in like `format!`.
 macro_rules! bilingual {
     ($language:expr, $zh:literal, $en:literal) => {
@@ -20,7 +22,8 @@ macro_rules! bilingual {
 pub(crate) use bilingual;
 
 /// Language of the default texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Language {
     /// Chinese, the specification's own.
     #[default]

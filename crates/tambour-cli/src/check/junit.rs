@@ -106,7 +106,7 @@ impl Report for Junit {
 }
 
 /// Text for XML 1.0: markup is escaped, and what no document may hold is replaced.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -23,6 +23,7 @@ use tambour::{Profile, Severity};
 
 use crate::args::{self, OptionArgs, StructureArgs};
 use crate::{Outcome, input, output};
+pub(crate) use junit::escape;
 
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]

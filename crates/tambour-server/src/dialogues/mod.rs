@@ -5,10 +5,12 @@ mod admission;
 mod outlet;
 mod templates;
 mod turn;
+mod turn_record;
 mod under_way;
 
 pub(crate) use admission::Admission;
 pub(crate) use outlet::{Outlet, close};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
 pub(crate) use turn::{Asking, Input, died, machine, run, unwritten};
+pub(crate) use turn_record::{Fork, Origin, TurnRecord, calls, covered, test, turns};
 pub(crate) use under_way::{Guard, Run, UnderWay};

@@ -12,6 +12,7 @@ use tambour::{End, Options};
 use super::admission::Admission;
 use super::outlet::Outlet;
 use super::templates::Prompts;
+use super::turn_record::{self, TurnRecord};
 use crate::app::App;
 use crate::aside::in_place;
 use crate::fail;
@@ -65,6 +66,8 @@ struct Running<'a> {
     options: Options,
     upstream: Arc<Upstream>,
     dialogue: Dialogue,
+    /// Record of the turn; none of a dialogue of before that goes on with an input it had taken.
+    record: Option<TurnRecord>,
     /// Notices of the turn that a record has.
     traced: usize,
     /// Records that are not stored yet.
@@ -76,6 +79,8 @@ struct Called {
     reply: Result<Reply, Failure>,
     delivered: bool,
     raw: String,
+    /// How the reply ended, where it came to an end.
+    finish: Option<FinishReason>,
     usage: Value,
     /// The service took no schema.
     unformatted: bool,
@@ -148,18 +153,27 @@ async fn go(
         options,
         upstream,
         dialogue,
+        record: None,
         traced: 0,
         over: Vec::new(),
     };
     if let Some(input) = input {
+        let record = TurnRecord::begin(&asking.live.id, &input, &running.row.state);
         running.take(input)?;
         running.write();
-        app.store.take_input(&running.row, once).await?;
+        app.store.take_input(&running.row, once, &[CallRecord::Turn(json!(record).to_string())]).await?;
+        running.record = Some(record);
+    } else {
+        running.record = turn_record::turns(app, &running.row.id).await?.pop();
     }
     admission.begin().await;
     let requests = running.go_on(outlet).await?;
     let turn = running.dialogue.turn(&running.script);
     running.write();
+    if let Some(mut record) = running.record.take() {
+        record.end(&turn);
+        running.over.push(CallRecord::TurnOver(json!(record).to_string()));
+    }
     let once = once.map(|once| (once.clone(), json!(turn).to_string()));
     let (DialogueRow { status, state, changed, .. }, records) = (running.row, running.over);
     outlet.close(&turn, &requests, &running.options);
@@ -258,7 +272,8 @@ impl Running<'_> {
         if !notices.is_empty() {
             let path = self.dialogue.position(&self.script).map(|position| position.path);
             let record = json!({
-                "created": ids::now(), "status": "completed", "path": path, "notices": notices,
+                "created": ids::now(), "turn": self.record.as_ref().map(|record| &record.turn),
+                "status": "completed", "path": path, "notices": notices,
             });
             self.over.push(CallRecord::New(record.to_string()));
         }
@@ -286,6 +301,7 @@ impl Running<'_> {
         let ask = self.ask_of(call);
         json!({
             "created": ids::now(),
+            "turn": self.record.as_ref().map(|record| &record.turn),
             "status": "running",
             "action_type": call.kind.name(),
             "path": call.path,
@@ -309,7 +325,7 @@ impl Running<'_> {
 
     /// Asks the model, and takes what it says. What came of it goes into the record.
     async fn call(&mut self, call: &Call, record: &mut Value, outlet: &mut Outlet) {
-        let Called { reply, delivered, raw, usage, unformatted, first_text_ms, elapsed_ms } =
+        let Called { reply, delivered, raw, finish, usage, unformatted, first_text_ms, elapsed_ms } =
             self.ask(call, outlet).await;
         fail::point("turn");
         self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
@@ -327,6 +343,7 @@ impl Running<'_> {
             record["parameters"]["response_format"] = Value::Null;
         }
         record["raw"] = json!(raw);
+        record["finish_reason"] = json!(finish);
         record["usage"] = usage;
         record["timings"] = json!({ "first_text_ms": first_text_ms, "total_ms": elapsed_ms });
         record["ended"] = json!(ids::now());
@@ -343,6 +360,7 @@ impl Running<'_> {
                 record["findings"] = json!(reply.findings);
                 record["message"] = json!(reply.message);
                 record["unreadable"] = json!(reply.unreadable);
+                record["delivered"] = json!(reply.delivered);
                 record["asked_again"] = json!(came.asked_again);
                 record["exit_decision"] = json!(came.exit_decision);
                 record["assessment"] = json!(came.assessment);
@@ -368,6 +386,7 @@ impl Running<'_> {
             reply: Err(interrupted()),
             delivered: false,
             raw: String::new(),
+            finish: None,
             usage: Value::Null,
             unformatted: false,
             first_text_ms: None,
@@ -432,6 +451,11 @@ impl Running<'_> {
                         // Nobody would see what comes; the turn has no end of its own any more.
                         break 'reply End::Failed(interrupted());
                     }
+                };
+                called.finish = match &end {
+                    End::Finished(reason) | End::Incomplete(reason) => Some(*reason),
+                    End::Unknown => Some(FinishReason::Length),
+                    End::Failed(_) => None,
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
                 // A thought is shown to nobody, whatever was said before it in the same turn.

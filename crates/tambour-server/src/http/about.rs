@@ -95,6 +95,8 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("invalid_option", 422, "an option of `contract` that does not exist, or does not take this value"),
     ("invalid_script", 422, "the script cannot run; `errors` has the faults with their places"),
     ("unknown_session", 422, "the script has no such session"),
+    ("unknown_start", 422, "the session has no step or action at this path; the known ones are named"),
+    ("invalid_test", 422, "the test cannot be read, or begins where the script has nothing"),
     ("too_many", 422, "the owner has as many of these as there may be"),
     ("invalid_schema", 422, "the JSON Schema cannot be used"),
     ("schema_limit", 422, "the JSON Schema is larger than it may be"),
@@ -227,6 +229,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY, OTHER];
     put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER, LONG, BASED];
     delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
+    post "/api/v1/scripts/{id}/replay" "replayTest" "scripts" [LONG, &["invalid_script", "invalid_test"]];
     post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
     get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
     get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [QUERY, &["missing_field"]];
@@ -238,13 +241,18 @@ const ABOUT: &[About] = about! {
     get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];
     get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [QUERY, TEMPLATE, &["missing_field"]];
     get "/api/v1/dialogues" "listDialogues" "dialogues" [LISTED];
-    post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session"]];
+    post "/api/v1/dialogues" "createDialogue" "dialogues" [ONCE, &["invalid_script", "not_found", "not_published", "unknown_session", "unknown_start"]];
     get "/api/v1/dialogues/{id}" "getDialogue" "dialogues" [];
     delete "/api/v1/dialogues/{id}" "deleteDialogue" "dialogues" [];
     post "/api/v1/dialogues/{id}/input" "inputDialogue" "dialogues" [ONCE, STREAMED, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
+    get "/api/v1/dialogues/{id}/turns" "listTurns" "dialogues" [LISTED];
     get "/api/v1/dialogues/{id}/turns/{turn}/events" "followTurn" "dialogues" [STREAMED, QUERY, &["malformed_cursor"]];
     post "/api/v1/dialogues/{id}/cancel" "cancelDialogue" "dialogues" [];
     get "/api/v1/dialogues/{id}/trace" "traceDialogue" "dialogues" [QUERY];
+    post "/api/v1/dialogues/{id}/forks" "createFork" "dialogues" [];
+    post "/api/v1/dialogues/{id}/play" "playDialogue" "dialogues" [&["closing", "model_forbidden", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
+    get "/api/v1/dialogues/{id}/coverage" "getCoverage" "dialogues" [];
+    get "/api/v1/dialogues/{id}/test" "getTest" "dialogues" [];
     post "/api/v1/imports" "createImports" "prompts" [LONG, &["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];
     get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY, LONG, &["damaged"]];

@@ -25,7 +25,7 @@ use super::repeats::{Repeated, repeated, word};
 use super::request::RequestId;
 use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Admission, Asking, Guard, Input, Outlet, Run};
+use crate::dialogues::{self, Admission, Asking, Guard, Input, Origin, Outlet, Run};
 use crate::drive::close_in_time;
 use crate::ids;
 use crate::live::Reading;
@@ -54,6 +54,9 @@ pub(crate) struct NewDialogue {
     #[serde(default)]
     #[schema(value_type = Object)]
     variables: Map<String, Value>,
+    /// Step or action with which it begins, as a path in the script such as `sessions[0].phases[1].steps[0]`; the first when absent.
+    #[serde(default)]
+    start: Option<String>,
 }
 
 /// What is asked of `POST /api/v1/dialogues/{id}/input`.
@@ -96,7 +99,7 @@ fn too_long(field: &'static str) -> Problem {
 }
 
 /// The dialogue of that id, if it is the caller's.
-async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
+pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
     let row = app.store.dialogue(id).await?;
     row.filter(|row| row.owner == caller.owner)
         .ok_or_else(|| Problem::not_found(format!("there is no dialogue `{id}`")))
@@ -123,8 +126,14 @@ pub(super) async fn create(
         Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
     })?;
     let new_session = new.session;
-    let dialogue = Dialogue::start(&parsed, new_session.as_deref(), new.variables)
+    let origin = Origin { start: new.start, variables: new.variables.clone(), forked_from: None };
+    let mut dialogue = Dialogue::start(&parsed, new_session.as_deref(), new.variables.clone())
         .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
+    if let Some(place) = &origin.start {
+        dialogue = Dialogue::start_at(&parsed, new_session.as_deref(), place, new.variables)
+            .map_err(|error| Problem::invalid("unknown_start", error.to_string()).with("field", "start"))?;
+    }
+    let position = dialogue.position(&parsed);
     let now = ids::now();
     let row = DialogueRow {
         id: ids::new("dlg"),
@@ -133,13 +142,15 @@ pub(super) async fn create(
         changed: now,
         script_id: script.id,
         version: version.version,
-        session: parsed
-            .session(new_session.as_deref())
-            .map(|(_, found)| found.session.clone())
-            .unwrap_or_default(),
+        session: match &position {
+            Some(position) => position.session.clone(),
+            // A session in which nothing is to be done has no position.
+            None => parsed.session(new_session.as_deref()).map(|(_, found)| found.session.clone()).unwrap_or_default(),
+        },
         script: version.text,
         status: "active".to_owned(),
         state: json!(dialogue).to_string(),
+        origin: json!(origin).to_string(),
     };
     app.store.insert_dialogue(&row).await?;
     let made = json!({
@@ -147,7 +158,7 @@ pub(super) async fn create(
         "script_id": row.script_id,
         "version": row.version,
         "status": dialogue.status(),
-        "position": dialogue.position(&parsed),
+        "position": position,
     });
     Ok((StatusCode::CREATED, Json(made)))
 }
@@ -166,7 +177,8 @@ pub(super) struct Query {
     status: Option<Status>,
 }
 
-fn listed(row: &DialogueRow) -> Value {
+pub(super) fn listed(row: &DialogueRow) -> Value {
+    let origin: Origin = serde_json::from_str(&row.origin).unwrap_or_default();
     json!({
         "dialogue_id": row.id,
         "script_id": row.script_id,
@@ -175,6 +187,8 @@ fn listed(row: &DialogueRow) -> Value {
         "created": row.created,
         "changed": row.changed,
         "status": row.status,
+        "start": origin.start,
+        "forked_from": origin.forked_from,
     })
 }
 
@@ -360,6 +374,35 @@ pub(super) async fn input(
     }
     let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
     Ok(Json(turn).into_response())
+}
+
+/// Runs one turn to its end, and says what it came to. It goes on when who waits for it goes away.
+pub(super) async fn one_turn(
+    app: &Arc<App>,
+    caller: &Caller,
+    id: &str,
+    input: Input,
+    request_id: &str,
+) -> Result<Turn, Problem> {
+    let admission = Admission::take(app, caller)?;
+    let running = running(app, caller, id)?;
+    let row = MessageRow {
+        id: running.live().id.clone(),
+        conversation_id: id.to_owned(),
+        request_id: request_id.to_owned(),
+        owner: caller.owner.clone(),
+        created: ids::now(),
+        status: "running".to_owned(),
+        request: json!(TurnEvents::default()).to_string(),
+        kind: RunKind::Turn,
+        ..MessageRow::default()
+    };
+    let (begins, _) = oneshot::channel();
+    let (work, caller) = (app.clone(), caller.clone());
+    let run = app.runs.spawn(async move {
+        drive(&work, (caller, None, running), row, (input, admission), None, begins).await
+    });
+    run.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
 /// The answer to an input that has come before, if its turn is over and may not be asked for again: as it was, or with the stream of

@@ -10,11 +10,13 @@ use super::about;
 use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
+use super::dialogue_turns::{NewFork, NewReplay};
 use super::dialogues::{GivenAnswer, NewDialogue, NewInput};
 use super::idempotency::Keep;
 use super::imports::{self, NewFile, NewImports};
 use super::keys::NewKey;
 use super::new_message::{IfBusy, NewMessage};
+use super::play::NewPlay;
 use super::prompts::{MigrateMacros, RenderPrompt};
 use super::routes::{Answer, OPERATIONS, Operation};
 use super::schemas;
@@ -54,6 +56,9 @@ use crate::upstream::Message;
     NewDialogue,
     NewInput,
     GivenAnswer,
+    NewFork,
+    NewPlay,
+    NewReplay,
     NewImports,
     NewFile,
     RenderPrompt,
@@ -155,6 +160,7 @@ fn described(operation: &Operation) -> Value {
         | "/api/v1/tools"
         | "/api/v1/keys"
         | "/api/v1/cards"
+        | "/api/v1/dialogues/{id}/turns"
         | "/api/v1/lorebooks"
             if operation.method == "get" =>
         {

@@ -5,8 +5,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
-    answers, cards, conversations, decode, dialogues, events, imports, keys, messages, openapi, prompts,
-    record, rules, scripts, settings, states, templates, tools, usage, versions,
+    answers, cards, conversations, decode, dialogue_turns, dialogues, events, imports, keys, messages, openapi,
+    play, prompts, record, rules, scripts, settings, states, templates, tools, usage, versions,
 };
 use crate::app::AppState;
 
@@ -68,6 +68,7 @@ macro_rules! operations {
 
 const PLAIN: &str = "text/plain";
 const LINES: &str = "application/jsonl";
+const YAML: &str = "application/yaml";
 const METRICS: &str = "application/openmetrics-text";
 const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
@@ -117,6 +118,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/scripts/{id}" "A script: its published version, or `?version=`" None, "200" Json("Script"), scripts::show;
     put "/api/v1/scripts/{id}" "The next version of a script" Some("NewScript"), "200" Json("StoredScript"), scripts::put;
     delete "/api/v1/scripts/{id}" "Remove a script with its versions" None, "204" Empty, scripts::remove;
+    post "/api/v1/scripts/{id}/replay" "Run a test of a script, without a model" Some("NewReplay"), "200" Json("Replayed"), dialogue_turns::replay;
     post "/api/v1/scripts/{id}/publish" "Take a version into use" Some("Publish"), "200" Json("Object"), versions::publish_script;
     get "/api/v1/scripts/{id}/versions" "Versions of a script, the last one first" None, "200" Json("Versions"), versions::script_versions;
     get "/api/v1/scripts/{id}/diff" "What differs between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::script_diff;
@@ -132,9 +134,14 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/dialogues/{id}" "Where a dialogue stands" None, "200" Json("Dialogue"), dialogues::show;
     delete "/api/v1/dialogues/{id}" "Delete a dialogue with its trace" None, "204" Empty, dialogues::remove;
     post "/api/v1/dialogues/{id}/input" "What the user says, or what the client answers" Some("NewInput"), "200" Json("Turn"), dialogues::input;
+    get "/api/v1/dialogues/{id}/turns" "Inputs and what they came to, oldest first" None, "200" Json("DialogueTurns"), dialogue_turns::list;
     get "/api/v1/dialogues/{id}/turns/{turn}/events" "Follow a turn" None, "200" Events, events::follow_turn;
     post "/api/v1/dialogues/{id}/cancel" "Stop the turn that runs, and the call of its model" None, "202" Json("CancelledTurn"), dialogues::cancel;
     get "/api/v1/dialogues/{id}/trace" "Each call of a model, oldest first" None, "200" Json("Trace"), dialogues::trace;
+    post "/api/v1/dialogues/{id}/forks" "Go back to before a turn, in another dialogue" Some("NewFork"), "201" Json("Dialogue"), dialogue_turns::fork, Keep::Stored;
+    post "/api/v1/dialogues/{id}/play" "Let a dialogue play by itself, with given or invented answers" Some("NewPlay"), "200" Json("Played"), play::play;
+    get "/api/v1/dialogues/{id}/coverage" "What of its session a dialogue has reached" None, "200" Json("Coverage"), dialogue_turns::coverage;
+    get "/api/v1/dialogues/{id}/test" "A run as a test of its script" None, "200" Text(YAML), dialogue_turns::test;
     post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, Keep::Stored;
     get "/api/v1/cards" "Imported cards, newest first" None, "200" Json("Cards"), cards::cards;
     get "/api/v1/cards/{id}" "A card: what was read, or with `?format=v3` and `?format=original` as a file" None, "200" Json("Card"), cards::show_card;

@@ -216,6 +216,11 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ),
         ("Dialogue", dialogue(&text, &number)),
         ("Turn", turn_of_dialogue(&text, &flag)),
+        ("DialogueTurns", page("DialogueTurn")),
+        ("DialogueTurn", recorded_turn(&text)),
+        ("Coverage", coverage(&text, &number)),
+        ("Played", played(&text, &number)),
+        ("Replayed", replayed(&text, &number, &flag)),
         ("Imports", imports(&text, &number)),
         ("Cards", page("Card")),
         ("Card", imported("card_id", &text, &number)),
@@ -377,6 +382,70 @@ fn dialogue(text: &Value, number: &Value) -> Value {
         ("current_round?", number.clone()),
         ("history?", list(&named("Message"))),
         ("turn?", named("Turn")),
+        ("start?", nullable("string")),
+        (
+            "forked_from?",
+            json!({"oneOf": [object(&[("dialogue_id", text.clone()), ("turn", text.clone())]), {"type": "null"}]}),
+        ),
+    ])
+}
+
+fn nullable(kind: &str) -> Value {
+    json!({ "type": [kind, "null"] })
+}
+
+fn recorded_turn(text: &Value) -> Value {
+    object(&[
+        ("turn", text.clone()),
+        ("created", text.clone()),
+        ("ended", nullable("string")),
+        ("text", nullable("string")),
+        ("answer", nullable("object")),
+        ("result", json!({"oneOf": [named("Turn"), {"type": "null"}]})),
+    ])
+}
+
+fn coverage(text: &Value, number: &Value) -> Value {
+    let action = object(&[
+        ("path", text.clone()),
+        ("phase", text.clone()),
+        ("topic", text.clone()),
+        ("action_type", text.clone()),
+        ("action_id", nullable("string")),
+        ("condition", nullable("string")),
+        ("reached", number.clone()),
+        ("left_out", number.clone()),
+        ("rounds", number.clone()),
+        ("max_rounds", nullable("integer")),
+        ("exits", list(&object(&[("exit", text.clone()), ("count", number.clone())]))),
+    ]);
+    object(&[("session", text.clone()), ("actions", list(&action))])
+}
+
+fn played(text: &Value, number: &Value) -> Value {
+    let stops = ["ended", "answers_used_up", "max_turns", "failed"];
+    object(&[
+        ("dialogue_id", text.clone()),
+        ("status", status_of_dialogue()),
+        ("stopped", json!({"type": "string", "enum": stops})),
+        ("turns", number.clone()),
+        ("error", nullable("object")),
+        ("coverage", named("Coverage")),
+    ])
+}
+
+fn replayed(text: &Value, number: &Value, flag: &Value) -> Value {
+    let difference = object(&[
+        ("turn", number.clone()),
+        ("field", text.clone()),
+        ("expected", json!({})),
+        ("found", json!({})),
+    ]);
+    object(&[
+        ("version", number.clone()),
+        ("turns", number.clone()),
+        ("passed", flag.clone()),
+        ("differences", list(&difference)),
     ])
 }
 

@@ -28,6 +28,8 @@ pub struct DialogueRow {
     pub status: String,
     /// The state of the machine, as JSON.
     pub state: String,
+    /// How it began, as JSON: start, variables, and what it was forked from.
+    pub origin: String,
 }
 
 /// Dialogue as a turn leaves it: stored with the end of the turn, in one step.
@@ -57,13 +59,17 @@ pub struct DialogueFilter<'a> {
     pub status: Option<&'a str>,
 }
 
-/// Record of a call of a model.
+/// Record of a call of a model, or of a turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CallRecord {
     /// A new one: of a call that begins, or of what took no call.
     New(String),
     /// In the place of the last one, whose call is over.
     Over(String),
+    /// A turn that begins: its input, and the state before it.
+    Turn(String),
+    /// In the place of the last turn, which is over.
+    TurnOver(String),
 }
 
 /// Dialogues of a store.
@@ -93,12 +99,17 @@ pub trait Dialogues: Send + Sync {
         limit: u32,
     ) -> Result<Page<DialogueRow>, StoreError>;
 
-    /// Stores a dialogue that took an input, and of one that is taken once that it was. An earlier input of the dialogue that was taken
+    /// Stores a dialogue that took an input, with the record of its turn, and of one that is taken once that it was. An earlier input of the dialogue that was taken
     /// and has no answer is forgotten: another has taken its place, and it is a new one when it comes again. All or nothing.
     ///
     /// # Errors
     /// The database failed.
-    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError>;
+    async fn take_input(
+        &self,
+        row: &DialogueRow,
+        once: Option<&Once>,
+        records: &[CallRecord],
+    ) -> Result<(), StoreError>;
 
     /// Stores what a step came to: the state, and records of calls of the model. All or nothing.
     ///
@@ -111,6 +122,17 @@ pub trait Dialogues: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError>;
+
+    /// Records of turns of a dialogue behind `after`, oldest first, with their numbers, at most `limit`.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn dialogue_turns(
+        &self,
+        id: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError>;
 
     /// Deletes a dialogue with its records and turns, and the answers to its inputs that were kept for the same input again. A turn
     /// that begins meanwhile is refused, and one that still runs is fenced.

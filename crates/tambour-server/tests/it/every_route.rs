@@ -93,6 +93,8 @@ fn body(path: &str) -> Value {
             {"name": "b.json", "json": {"entries": {}}},
         ]}),
         "/api/v1/dialogues" => json!({"script_id": "x"}),
+        "/api/v1/dialogues/{id}/forks" => json!({"turn": "turn_x"}),
+        "/api/v1/scripts/{id}/replay" => json!({"test": "turns: []"}),
         "/api/v1/conversations/{id}/state/schema" => json!({"schema": {}}),
         "/api/v1/conversations/{id}/state/operations" => json!({"operations": [["SET", "a", 1]]}),
         "/api/v1/conversations/{id}/state/rollback" => json!({"to": null}),

@@ -207,14 +207,14 @@ async fn every_operation_answers_as_described() {
             path if path.contains("conversations") => &conversation,
             path if path.contains("keys") => &spare,
             path if path.contains("scripts") => &script,
-            path if path.contains("/turns/") => &followed,
+            path if path.contains("/turns/") || path.contains("/forks") => &followed,
             path if path.contains("dialogues") => &dialogue,
             path if path.contains("cards") => &card,
             path if path.contains("lorebooks") => &book,
             _ => &message,
         };
         let place = path.replace("{id}", id).replace("{name}", "a-tool").replace("{turn}", &turn);
-        let sent = body(&operation).map(|body| body.to_string().replace("script_0", &script));
+        let sent = body(&operation).map(|body| body.to_string().replace("script_0", &script).replace("turn_0", &turn));
         let answer = server.call(&method, &place, sent.as_deref()).await;
         let described = &operation["responses"][answer.status.to_string()];
         if path.contains("/tool_") {

@@ -1,6 +1,7 @@
 //! What a dialogue wants, and what comes of what it gets.
 
 mod env;
+mod place;
 mod round;
 mod seek;
 

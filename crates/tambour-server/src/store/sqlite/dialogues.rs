@@ -17,12 +17,12 @@ use crate::store::{
 impl Dialogues for SqliteStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
         let query = sqlx::query(
-            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session) \
-             values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
+             origin) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         );
         let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
         let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
-        query.bind(&row.state).bind(&row.session).execute(self.pool()).await?;
+        query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(self.pool()).await?;
         Ok(())
     }
 
@@ -58,13 +58,19 @@ impl Dialogues for SqliteStore {
         Ok(Page { rows, more })
     }
 
-    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError> {
+    async fn take_input(
+        &self,
+        row: &DialogueRow,
+        once: Option<&Once>,
+        records: &[CallRecord],
+    ) -> Result<(), StoreError> {
         // Behind what the turn before it left.
         self.caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
         let taken = async {
             update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            record(&mut connection, &row.id, records).await?;
             let query =
                 sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
             query.bind(Repeat::TAKEN).bind(inputs(&row.id)).execute(&mut *connection).await?;
@@ -101,6 +107,20 @@ impl Dialogues for SqliteStore {
         Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
     }
 
+    async fn dialogue_turns(
+        &self,
+        id: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        // The end of the last turn is there.
+        self.caught_up().await?;
+        let query = sqlx::query_as(
+            "select number, record from dialogue_turns where dialogue_id = ? and number > ? order by number limit ?",
+        );
+        Ok(query.bind(id).bind(after).bind(limit).fetch_all(self.pool()).await?)
+    }
+
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deleted = self.delete_closed_dialogue(id).await;
@@ -120,6 +140,7 @@ impl Dialogues for SqliteStore {
             let query = sqlx::query_scalar(
                 "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
                  (select sum(octet_length(record)) from rounds where dialogue_id = dialogues.id), 0) + coalesce( \
+                 (select sum(octet_length(record)) from dialogue_turns where dialogue_id = dialogues.id), 0) + coalesce( \
                  (select sum(size) from messages join records on message_id = messages.id \
                  where conversation_id = dialogues.id), 0)) \
                  over (partition by owner order by number desc) as so_far from dialogues) \
@@ -191,6 +212,16 @@ async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallReco
                  where number = (select max(number) from rounds where dialogue_id = ?1)",
                 record,
             ),
+            CallRecord::Turn(record) => (
+                "insert into dialogue_turns (dialogue_id, record) select ?1, ?2 \
+                 where exists (select 1 from dialogues where id = ?1)",
+                record,
+            ),
+            CallRecord::TurnOver(record) => (
+                "update dialogue_turns set record = ?2 \
+                 where number = (select max(number) from dialogue_turns where dialogue_id = ?1)",
+                record,
+            ),
         };
         sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
     }
@@ -203,7 +234,11 @@ fn inputs(dialogue: &str) -> String {
 }
 
 async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
-    for statement in ["delete from rounds where dialogue_id = ?", "delete from dialogues where id = ?"] {
+    for statement in [
+        "delete from rounds where dialogue_id = ?",
+        "delete from dialogue_turns where dialogue_id = ?",
+        "delete from dialogues where id = ?",
+    ] {
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
@@ -229,6 +264,7 @@ impl FromRow<'_, SqliteRow> for DialogueRow {
             script: row.try_get("script")?,
             status: row.try_get("status")?,
             state: row.try_get("state")?,
+            origin: row.try_get::<Option<String>, _>("origin")?.unwrap_or_else(|| "{}".to_owned()),
         })
     }
 }

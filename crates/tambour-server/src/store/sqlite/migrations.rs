@@ -6,7 +6,7 @@ use tambour::limits::Limits;
 use tambour::script::load;
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 14] = [
+const MIGRATIONS: [(i64, &str, &str); 15] = [
     (1, "start", include_str!("../../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../../migrations/0003_journal.sql")),
@@ -21,6 +21,7 @@ const MIGRATIONS: [(i64, &str, &str); 14] = [
     (15, "segments", include_str!("../../../migrations/0015_segments.sql")),
     (16, "turns", include_str!("../../../migrations/0016_turns.sql")),
     (17, "sessions", include_str!("../../../migrations/0017_sessions.sql")),
+    (18, "dialogue turns", include_str!("../../../migrations/0018_dialogue_turns.sql")),
 ];
 
 /// Runs those that the database has not seen.

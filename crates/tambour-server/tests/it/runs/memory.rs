@@ -36,6 +36,8 @@ struct Data {
     dialogues: BTreeMap<String, DialogueRow>,
     /// Records of calls, with their dialogues.
     rounds: Vec<(String, String)>,
+    /// Records of turns, each with its dialogue.
+    turns: Vec<(String, String)>,
     /// Answers to inputs by owner and word, with their times and dialogues.
     repeats: HashMap<(String, String), (Repeat, String, String)>,
     usage: i64,
@@ -87,6 +89,11 @@ impl Data {
                 CallRecord::New(record) => self.rounds.push((dialogue.to_owned(), record.clone())),
                 CallRecord::Over(record) => {
                     let last = self.rounds.iter_mut().rev().find(|(of, _)| of == dialogue);
+                    last.into_iter().for_each(|(_, last)| record.clone_into(last));
+                }
+                CallRecord::Turn(record) => self.turns.push((dialogue.to_owned(), record.clone())),
+                CallRecord::TurnOver(record) => {
+                    let last = self.turns.iter_mut().rev().find(|(of, _)| of == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
             }
@@ -567,10 +574,16 @@ impl Dialogues for Memory {
         Ok(Page { rows, more })
     }
 
-    async fn take_input(&self, row: &DialogueRow, once: Option<&Once>) -> Result<(), StoreError> {
+    async fn take_input(
+        &self,
+        row: &DialogueRow,
+        once: Option<&Once>,
+        records: &[CallRecord],
+    ) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
         *known = row.clone();
+        data.record(&row.id, records);
         data.repeats.retain(|_, (repeat, _, of)| *of != row.id || repeat.status != Repeat::TAKEN);
         if let Some(once) = once {
             data.note(&row.id, once, None);
@@ -592,8 +605,20 @@ impl Dialogues for Memory {
         Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
     }
 
+    async fn dialogue_turns(
+        &self,
+        id: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        let data = self.data();
+        let numbered = (1..).zip(&data.turns).filter(|(number, (of, _))| of == id && *number > after);
+        Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
+    }
+
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         let mut data = self.data();
+        data.turns.retain(|(of, _)| of != id);
         data.closed.remove(id);
         data.dialogues.remove(id);
         data.rounds.retain(|(of, _)| of != id);

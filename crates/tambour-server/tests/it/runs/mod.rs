@@ -618,6 +618,7 @@ async fn dialogue(store: &dyn Runs) {
         script: String::new(),
         status: "active".to_owned(),
         state: "0".to_owned(),
+        origin: "{}".to_owned(),
     };
     store.insert_dialogue(&row).await.unwrap();
 }
@@ -767,11 +768,11 @@ async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() {
     };
     let mut row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
     row.state = "1".to_owned();
-    store.take_input(&row, Some(&input("first", "turn_1"))).await.unwrap();
+    store.take_input(&row, Some(&input("first", "turn_1")), &[]).await.unwrap();
     let taken = store.repeat("owner", "first", since).await.unwrap().unwrap();
     assert_eq!(taken.status, Repeat::TAKEN);
     row.state = "2".to_owned();
-    store.take_input(&row, Some(&input("second", "turn_2"))).await.unwrap();
+    store.take_input(&row, Some(&input("second", "turn_2")), &[]).await.unwrap();
     assert!(store.repeat("owner", "first", since).await.unwrap().is_none());
     // One that has its answer keeps it, whatever is taken behind it.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
@@ -781,7 +782,7 @@ async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() {
     }
     assert_eq!(lease.finish(end).await, Written::Stored);
     row.state = "4".to_owned();
-    store.take_input(&row, None).await.unwrap();
+    store.take_input(&row, None, &[]).await.unwrap();
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();

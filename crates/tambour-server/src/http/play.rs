@@ -1,0 +1,239 @@
+//! Dry runs: a dialogue that plays by itself, with answers that are given or that a model invents in a role.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tambour::dialogue::{Line, Status, Turn};
+use tambour::event::{Collected, Event, Failure};
+use tambour::options::Language;
+use tambour::{End, Pipeline};
+
+use super::dialogue_turns::covered;
+use super::dialogues::{one_turn, owned};
+use super::keys::Caller;
+use super::problem::{Problem, body};
+use super::request::RequestId;
+use crate::app::App;
+use crate::dialogues::{self, Admission, Input};
+use crate::upstream::{Ask, Item, Message, failure};
+
+/// Turns when nothing is said about them, and at most.
+const USUAL: u32 = 30;
+const MOST: u32 = 100;
+/// Bytes of a role, and of all answers.
+const LONGEST: usize = 64 << 10;
+/// Tokens of an invented answer.
+const TOKENS: u32 = 400;
+
+/// Body of `POST /api/v1/dialogues/{id}/play`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPlay {
+    /// What the user says, in order; to a `form`, `picture` or `skill` it is the value of the answer.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    answers: Vec<Value>,
+    /// Person in whose place a model answers when no given answer is left.
+    #[serde(default)]
+    role: Option<String>,
+    /// Turns at most, 1 to 100; 30 when absent.
+    #[serde(default)]
+    max_turns: Option<u32>,
+}
+
+/// Why a dry run has ended.
+enum Stop {
+    Ended,
+    AnswersUsedUp,
+    MaxTurns,
+    Failed,
+}
+
+impl Stop {
+    fn name(&self) -> &'static str {
+        match self {
+            Stop::Ended => "ended",
+            Stop::AnswersUsedUp => "answers_used_up",
+            Stop::MaxTurns => "max_turns",
+            Stop::Failed => "failed",
+        }
+    }
+}
+
+/// `POST /api/v1/dialogues/{id}/play`. It ends with the request: a client that goes away lets the turn under way end, and none follows.
+pub(super) async fn play(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let new: NewPlay = body(&bytes)?;
+    let invalid = |field: &'static str, detail: String| {
+        Err(Problem::invalid("invalid_field", detail).with("field", field))
+    };
+    let most = new.max_turns.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&most) {
+        return invalid("max_turns", format!("`max_turns` is from 1 to {MOST}"));
+    }
+    if json!(new.answers).to_string().len() > LONGEST {
+        return invalid("answers", format!("`answers` have at most {LONGEST} bytes"));
+    }
+    if new.role.as_ref().is_some_and(|role| role.len() > LONGEST) {
+        return invalid("role", format!("`role` has at most {LONGEST} bytes"));
+    }
+    caller.limits.only(None)?;
+    owned(&app, &caller, &id).await?;
+    let mut answers = new.answers.into_iter();
+    let (mut turns, mut error) = (0, None);
+    let stopped = loop {
+        let row = owned(&app, &caller, &id).await?;
+        let (script, dialogue) = dialogues::machine(&app, &row)?;
+        let before = dialogue.turn(&script);
+        if matches!(before.status, Status::Completed | Status::Failed) {
+            break Stop::Ended;
+        }
+        if turns == most {
+            break Stop::MaxTurns;
+        }
+        let input = if before.continues {
+            Input::Text(None)
+        } else {
+            let said = match (answers.next(), &new.role) {
+                (Some(given), _) => given,
+                (None, Some(role)) => {
+                    match invented(&app, &caller, role, dialogue.history(), &before).await? {
+                        Ok(text) => text.into(),
+                        Err(failure) => {
+                            error = Some(failure);
+                            break Stop::Failed;
+                        }
+                    }
+                }
+                (None, None) => break Stop::AnswersUsedUp,
+            };
+            input(said, &before)
+        };
+        let turn = one_turn(&app, &caller, &id, input, &request_id).await?;
+        turns += 1;
+        if let Some(failure) = turn.error {
+            error = Some(failure);
+            break Stop::Failed;
+        }
+    };
+    let row = owned(&app, &caller, &id).await?;
+    let coverage = covered(&app, &row).await?;
+    Ok(Json(json!({
+        "dialogue_id": id,
+        "status": row.status,
+        "stopped": stopped.name(),
+        "turns": turns,
+        "error": error,
+        "coverage": coverage,
+    })))
+}
+
+/// The input that an answer makes, of what is waited for.
+fn input(said: Value, before: &Turn) -> Input {
+    match (&before.request, said) {
+        (Some(request), value) => Input::Answer { call_id: request.data.call_id.clone(), value },
+        (None, Value::String(text)) => Input::Text(Some(text)),
+        (None, Value::Null) => Input::Text(None),
+        (None, value) => Input::Text(Some(value.to_string())),
+    }
+}
+
+/// The answer that a model gives in a role.
+async fn invented(
+    app: &Arc<App>,
+    caller: &Caller,
+    role: &str,
+    history: &[Line],
+    before: &Turn,
+) -> Result<Result<String, Failure>, Problem> {
+    let admission = Admission::take(app, caller)?;
+    let loaded = app.loaded();
+    let upstream =
+        loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+    let ask = Ask {
+        messages: prompt(role, history, before, app.settings().texts().language),
+        dialect: "plain".to_owned(),
+        temperature: Some(0.9),
+        max_tokens: Some(TOKENS),
+        ..Ask::default()
+    };
+    admission.begin().await;
+    let mut reply = match upstream.open(&ask).await {
+        Ok(reply) => reply,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let options = app.own().options.clone();
+    let mut reader = Pipeline::new("plain", &options).map_err(|_| Problem::internal())?;
+    let (mut events, mut items, mut usage) = (Collected::default(), Vec::new(), Value::Null);
+    let end = 'reply: loop {
+        tokio::select! {
+            biased;
+            () = caller.removed.cancelled() => return Err(super::keys::gone()),
+            () = app.halting.cancelled() => break 'reply End::Unknown,
+            () = reply.next(&mut items) => {}
+        }
+        for item in items.drain(..) {
+            match item {
+                Item::Text(text) => reader.push_str(&text, &mut events),
+                Item::Reasoning(text) => reader.reasoning(&text, &mut events),
+                Item::Usage(given) => usage = given,
+                Item::Call(_) => {}
+                Item::End(end) => break 'reply end,
+            }
+        }
+    };
+    reader.finish(&end, &mut events);
+    app.spent(&caller.key, &caller.owner, 0, &usage).await;
+    if let End::Failed(failure) = end {
+        return Ok(Err(failure));
+    }
+    let text: String = events
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::FinalDelta { text } => Some(text.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(Err(failure("message_missing", "the model that plays the user said nothing", true)));
+    }
+    Ok(Ok(text.to_owned()))
+}
+
+/// Messages for the model that plays the user. To it the other one is the user.
+fn prompt(role: &str, history: &[Line], before: &Turn, language: Language) -> Vec<Message> {
+    let task = match language {
+        Language::Zh => {
+            "你在一段对话里扮演下面这个人，对方是一位助手。只说这个人接下来会说的话：不要旁白，不要引号，不要解释，一到三句。"
+        }
+        Language::En => {
+            "You play the person below in a conversation with an assistant. Say only what this person says next: no narration, no \
+             quotes, no explanation, one to three sentences."
+        }
+    };
+    let mut messages = vec![Message::new("system", format!("{task}\n\n{role}"))];
+    for said in history {
+        let role = if said.role == "user" { "assistant" } else { "user" };
+        messages.push(Message::new(role, said.content.clone()));
+    }
+    if let Some(request) = &before.request {
+        let asked = json!(request.data).to_string();
+        let text = match language {
+            Language::Zh => format!("请填写（只给出值）：{asked}"),
+            Language::En => format!("Fill this in (give the value only): {asked}"),
+        };
+        messages.push(Message::new("user", text));
+    }
+    messages
+}

@@ -1,0 +1,182 @@
+//! Coverage of a session: which of its actions, branches, exits and rounds dialogues have reached, and which never.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::state::Status;
+use super::turn::Turn;
+use crate::script::{Action, ActionKind, Script};
+
+/// What dialogues of one session have reached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// Name of the session.
+    pub session: String,
+    /// Its actions in order.
+    pub actions: Vec<ActionCoverage>,
+}
+
+/// What became of one action.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ActionCoverage {
+    /// Its path in the script.
+    pub path: String,
+    /// Name of its phase.
+    pub phase: String,
+    /// Topic of its step.
+    pub topic: String,
+    /// Its type.
+    pub action_type: String,
+    /// Its own name, if it has one.
+    pub action_id: Option<String>,
+    /// Its condition, if it has one.
+    pub condition: Option<String>,
+    /// Dialogues that carried it out.
+    pub reached: u32,
+    /// Dialogues that came past it and left it out, since its condition did not hold.
+    pub left_out: u32,
+    /// Most rounds that were answered in one dialogue.
+    pub rounds: u32,
+    /// Rounds after which it is over in any case.
+    pub max_rounds: Option<u32>,
+    /// Ways in which it may end, each with the number of dialogues that took it.
+    pub exits: Vec<Exit>,
+}
+
+/// A way in which an action may end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Exit {
+    /// The rule of an exit decision for `ai_say`, `answered` or `unanswered` for `ai_ask`.
+    pub exit: &'static str,
+    /// Dialogues that took it.
+    pub count: u32,
+}
+
+/// One answered call of a model, as far as coverage looks at it.
+#[derive(Clone, Debug, Default)]
+pub struct CoveredCall {
+    /// Path of the action.
+    pub path: String,
+    /// The round that was answered; none where no round was.
+    pub round: Option<u32>,
+    /// The rule with which `ai_say` ended, if it did.
+    pub exit: Option<String>,
+    /// The value that `ai_ask` took; null where it took none.
+    pub answer: Value,
+}
+
+impl Coverage {
+    /// Coverage of a session before any dialogue; `None` if the script has no session of that name.
+    #[must_use]
+    pub fn new(script: &Script, session: &str) -> Option<Coverage> {
+        let (_, session) = script.session(Some(session))?;
+        let steps = session.phases.iter().flat_map(|phase| phase.steps.iter().map(move |step| (phase, step)));
+        let actions = steps.flat_map(|(phase, step)| {
+            step.actions.iter().map(|action| ActionCoverage {
+                phase: phase.phase.clone(),
+                topic: step.topic.clone(),
+                ..ActionCoverage::of(action)
+            })
+        });
+        Some(Coverage { session: session.session.clone(), actions: actions.collect() })
+    }
+
+    /// Adds a dialogue: the place at which it began, its calls, and what its turns came to, in order.
+    pub fn add(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[Turn]) {
+        let mut reached = vec![false; self.actions.len()];
+        let mut rounds = vec![0; self.actions.len()];
+        for call in calls {
+            let Some(at) = self.index(&call.path) else { continue };
+            reached[at] = true;
+            rounds[at] = rounds[at].max(call.round.unwrap_or(0));
+        }
+        for turn in turns.iter().filter(|turn| turn.request.is_some()) {
+            let path = turn.position.as_ref().map(|position| position.path.as_str());
+            if let Some(at) = path.and_then(|path| self.index(path)) {
+                reached[at] = true;
+            }
+        }
+        let begin = start.and_then(|place| self.below(place)).unwrap_or(0);
+        let end = self.end(turns, begin);
+        for (at, action) in self.actions.iter_mut().enumerate() {
+            action.rounds = action.rounds.max(rounds[at]);
+            if reached[at] {
+                action.reached += 1;
+            } else if (begin..end).contains(&at) {
+                action.left_out += 1;
+            }
+        }
+        self.exits(calls, end);
+    }
+
+    /// Index of the first action that the turns have not come past.
+    fn end(&self, turns: &[Turn], begin: usize) -> usize {
+        let Some(last) = turns.last() else { return begin };
+        if last.status == Status::Completed {
+            return self.actions.len();
+        }
+        let path = last.position.as_ref().map(|position| position.path.as_str());
+        path.and_then(|path| self.index(path)).unwrap_or(begin)
+    }
+
+    /// Counts the exits that one dialogue took.
+    fn exits(&mut self, calls: &[CoveredCall], end: usize) {
+        for at in 0..self.actions.len() {
+            let action = &self.actions[at];
+            let own: Vec<&CoveredCall> = calls.iter().filter(|call| call.path == action.path).collect();
+            let exit = match action.action_type.as_str() {
+                "ai_say" => own.iter().rev().find_map(|call| call.exit.clone()),
+                "ai_ask" if own.iter().any(|call| !call.answer.is_null()) => Some("answered".to_owned()),
+                "ai_ask" if own.iter().any(|call| call.round.is_some() && call.round == action.max_rounds) => {
+                    Some("unanswered".to_owned())
+                }
+                // Without a variable nothing is kept: it was answered if the dialogue went on.
+                "ai_ask" if at < end && !own.is_empty() => Some("answered".to_owned()),
+                _ => None,
+            };
+            let taken = self.actions[at].exits.iter_mut().find(|known| Some(known.exit) == exit.as_deref());
+            if let Some(taken) = taken {
+                taken.count += 1;
+            }
+        }
+    }
+
+    fn index(&self, path: &str) -> Option<usize> {
+        self.actions.iter().position(|action| action.path == path)
+    }
+
+    /// Index of the first action at or below a path.
+    fn below(&self, place: &str) -> Option<usize> {
+        let fits = |path: &str| {
+            path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.actions.iter().position(|action| fits(&action.path))
+    }
+}
+
+impl ActionCoverage {
+    fn of(action: &Action) -> ActionCoverage {
+        let (max_rounds, exits): (_, &[&'static str]) = match &action.kind {
+            ActionKind::Say(say) => {
+                (Some(say.max_rounds), &["exit_criteria", "llm_suggestion", "max_rounds"])
+            }
+            ActionKind::Ask(ask) => (Some(ask.max_rounds), &["answered", "unanswered"]),
+            ActionKind::Think(_) | ActionKind::Client(_) => (None, &[]),
+        };
+        ActionCoverage {
+            path: action.path.clone(),
+            phase: String::new(),
+            topic: String::new(),
+            action_type: action.type_name().to_owned(),
+            action_id: action.action_id.clone(),
+            condition: action.condition.clone(),
+            reached: 0,
+            left_out: 0,
+            rounds: 0,
+            max_rounds,
+            exits: exits.iter().map(|exit| Exit { exit, count: 0 }).collect(),
+        }
+    }
+}
