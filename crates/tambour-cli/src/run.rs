@@ -368,7 +368,9 @@ impl Run {
         };
         let mut reply = match opened {
             Ok(reply) => reply,
-            Err(failure) => return Ok(Answered { reply: Err(failure), held: String::new(), raw, finish: None, usage }),
+            Err(failure) => {
+                return Ok(Answered { reply: Err(failure), held: String::new(), raw, finish: None, usage });
+            }
         };
         let mut shown = Shown { screen: &mut self.screen, held: None, wrong: None };
         let mut items = Vec::new();
@@ -391,7 +393,7 @@ impl Run {
                         let finish = match end {
                             End::Finished(reason) | End::Incomplete(reason) => Some(reason),
                             End::Unknown => Some(FinishReason::Length),
-                            End::Failed(_) => None,
+                            _ => None,
                         };
                         let held = shown.held.unwrap_or_default();
                         return match shown.wrong {

@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The studio */
+        /** Where to go from here */
         get: operations["getHome"];
         put?: never;
         post?: never;
@@ -347,6 +347,84 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dialogues/{id}/coverage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description done */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Coverage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dialogues/{id}/forks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewFork"];
+                };
+            };
+            responses: {
+                /** @description done */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Dialogue"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dialogues/{id}/input": {
         parameters: {
             query?: never;
@@ -364,6 +442,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dialogues/{id}/play": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewPlay"];
+                };
+            };
+            responses: {
+                /** @description done */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Played"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dialogues/{id}/trace": {
         parameters: {
             query?: never;
@@ -373,6 +492,43 @@ export interface paths {
         };
         /** Each call of a model, oldest first */
         get: operations["traceDialogue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dialogues/{id}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description done */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DialogueTurns"];
+                    };
+                };
+            };
+        };
         put?: never;
         post?: never;
         delete?: never;
@@ -761,6 +917,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/scripts/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewReplay"];
+                };
+            };
+            responses: {
+                /** @description done */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Replayed"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scripts/{id}/versions": {
         parameters: {
             query?: never;
@@ -842,8 +1039,7 @@ export interface paths {
         /** The next version of a template */
         put: operations["putTemplate"];
         post?: never;
-        /** Delete a stored template with its versions */
-        delete: operations["deleteTemplate"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1089,23 +1285,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/messages/count_tokens": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Anthropic: how many tokens a request has, estimated */
-        post: operations["countTokens"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -1168,8 +1347,7 @@ export interface paths {
         get: operations["getResponse"];
         put?: never;
         post?: never;
-        /** OpenAI: delete a response */
-        delete: operations["deleteResponse"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1186,23 +1364,6 @@ export interface paths {
         put?: never;
         /** OpenAI: stop a response */
         post: operations["cancelResponse"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/responses/{id}/input_items": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** OpenAI: what the model was told for a response */
-        get: operations["listInputItems"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1396,7 +1557,7 @@ export interface components {
                  * @default auto
                  * @enum {string}
                  */
-                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony" | "minimax";
+                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony";
             };
             /** @description `strict` or `lenient`. */
             profile?: string | null;
@@ -1412,6 +1573,26 @@ export interface components {
         Conversations: {
             data: components["schemas"]["Conversation"][];
             has_more: boolean;
+        };
+        Coverage: {
+            actions: {
+                action_id: string | null;
+                action_type: string;
+                condition: string | null;
+                exits: {
+                    count: number;
+                    exit: string;
+                }[];
+                left_out: number;
+                max_rounds: number | null;
+                path: string;
+                phase: string;
+                reached: number;
+                rounds: number;
+                topic: string;
+                understanding_threshold: number | null;
+            }[];
+            session: string;
         };
         /** @description What is asked of `POST /api/v1/decode`. */
         Decode: {
@@ -1456,10 +1637,15 @@ export interface components {
             created?: string;
             current_round?: number;
             dialogue_id: string;
+            forked_from?: {
+                dialogue_id: string;
+                turn: string;
+            } | null;
             history?: components["schemas"]["Message"][];
             position?: Record<string, never> | null;
             script_id: string;
             session?: string;
+            start?: string | null;
             /** @enum {string} */
             status: "active" | "awaiting_ack" | "awaiting_answer" | "completed" | "failed";
             turn?: components["schemas"]["Turn"];
@@ -1470,6 +1656,18 @@ export interface components {
         };
         Dialogues: {
             data: components["schemas"]["Dialogue"][];
+            has_more: boolean;
+        };
+        DialogueTurn: {
+            answer: Record<string, never> | null;
+            created: string;
+            ended: string | null;
+            result: components["schemas"]["Turn"] | null;
+            text: string | null;
+            turn: string;
+        };
+        DialogueTurns: {
+            data: components["schemas"]["DialogueTurn"][];
             has_more: boolean;
         };
         Diff: {
@@ -1552,10 +1750,6 @@ export interface components {
                 code: string;
                 message: string;
                 retryable: boolean;
-                upstream?: {
-                    code?: string;
-                    status: number;
-                };
             };
             /** @constant */
             event: "error";
@@ -2035,6 +2229,7 @@ export interface components {
             script_id: string;
             /** @description A session of the script by its name; the first when absent. */
             session?: string | null;
+            start?: string | null;
             /** @description Values that go before those that the script declares. */
             variables?: {
                 [key: string]: unknown;
@@ -2053,6 +2248,9 @@ export interface components {
             json?: Record<string, never> | null;
             /** @description Its name; messages say it, and a book without a name of its own is called after it. */
             name: string;
+        };
+        NewFork: {
+            turn: string;
         };
         /** @description What is asked of `POST /api/v1/imports`. */
         NewImports: {
@@ -2194,6 +2392,17 @@ export interface components {
             /** @description Which results are in the answer. */
             results?: components["schemas"]["ShownResults"];
         };
+        NewPlay: {
+            answers?: {
+                [key: string]: unknown;
+            }[];
+            max_turns?: number | null;
+            role?: string | null;
+        };
+        NewReplay: {
+            test: string;
+            version?: number | null;
+        };
         /** @description What is asked of `POST /api/v1/scripts`, and of `PUT` of one. */
         NewScript: {
             /** @description A name for people; with `PUT` the present one if absent. */
@@ -2213,6 +2422,16 @@ export interface components {
         };
         Object: {
             [key: string]: unknown;
+        };
+        Played: {
+            coverage: components["schemas"]["Coverage"];
+            dialogue_id: string;
+            error: Record<string, never> | null;
+            /** @enum {string} */
+            status: "active" | "awaiting_ack" | "awaiting_answer" | "completed" | "failed";
+            /** @enum {string} */
+            stopped: "ended" | "answers_used_up" | "max_turns" | "failed";
+            turns: number;
         };
         /** @description Yes or no to a call. */
         PostedConfirmation: {
@@ -2351,6 +2570,17 @@ export interface components {
             /** @description What tokens are counted with. */
             tokenizer?: components["schemas"]["Tokenizer"];
         };
+        Replayed: {
+            differences: {
+                expected: unknown;
+                field: string;
+                found: unknown;
+                turn: number;
+            }[];
+            passed: boolean;
+            turns: number;
+            version: number;
+        };
         /** @description What is asked of `POST /api/v1/conversations/{id}/state/rollback`. */
         Rollback: {
             /** @description The message after which the state is as it will be, or the update that came by the route; `null` for the beginning. */
@@ -2396,30 +2626,7 @@ export interface components {
             yaml: string;
         };
         Settings: {
-            default_upstream: string | null;
-            limits: {
-                [key: string]: number;
-            };
-            llm_app_settings: {
-                app_output_protocol: string;
-            };
-            /** @enum {string} */
-            text_language: "zh" | "en";
-            texts: {
-                fallback: string;
-                phase_title: string;
-            };
-            /** @enum {string} */
-            thought_display: "collapsed" | "hidden" | "shown";
-            tools: {
-                max_iterations: number;
-            };
-            upstreams: {
-                kind: string;
-                model: string | null;
-                name: string;
-            }[];
-            version: number;
+            [key: string]: unknown;
         };
         SettingsChange: {
             llm_app_settings?: {
@@ -5684,18 +5891,7 @@ export interface operations {
     };
     listDialogues: {
         parameters: {
-            query?: {
-                /** @description id of the row before the page */
-                after?: string;
-                /** @description rows of the page, 1 to 200; 50 if absent */
-                limit?: number;
-                /** @description those that run this script */
-                script_id?: string;
-                /** @description those that run a session of this name */
-                session?: string;
-                /** @description those that stand there, such as `awaiting_answer` */
-                status?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -11611,102 +11807,6 @@ export interface operations {
             };
         };
     };
-    deleteTemplate: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description done */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `unauthorized`: no key, or one that is not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /** @enum {unknown} */
-                        code?: "unauthorized";
-                        /** @constant */
-                        status?: 401;
-                    };
-                };
-            };
-            /**
-             * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
-             */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /** @enum {unknown} */
-                        code?: "behind_proxy" | "foreign_origin";
-                        /** @constant */
-                        status?: 403;
-                    };
-                };
-            };
-            /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `template_not_found`: there is no such template; the known ones are named
-             */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /** @enum {unknown} */
-                        code?: "not_found" | "template_not_found";
-                        /** @constant */
-                        status?: 404;
-                    };
-                };
-            };
-            /** @description `internal_error`: the server failed */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /** @enum {unknown} */
-                        code?: "internal_error";
-                        /** @constant */
-                        status?: 500;
-                    };
-                };
-            };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /** @enum {unknown} */
-                        code?: "store_unavailable";
-                        /** @constant */
-                        status?: 503;
-                    };
-                };
-            };
-        };
-    };
     diffTemplate: {
         parameters: {
             query?: never;
@@ -13172,166 +13272,6 @@ export interface operations {
             };
         };
     };
-    countTokens: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Object"];
-            };
-        };
-        responses: {
-            /** @description done */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_json`: the body is no JSON
-             */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `unauthorized`: no key, or one that is not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `model_forbidden`: the key may ask other models, or none by this route
-             *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
-             *     `forbidden`: it needs a key with the `admin` right
-             *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
-             */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `not_found`: there is no such thing of this owner
-             *     `model_not_found`: there is no such alias or upstream
-             */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `slow_body`: the body did not come in time */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `too_large`: the body is longer than it may be */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `missing_field`: a field that has to be there; `field` names it
-             *     `invalid_field`: a field does not take this value
-             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
-             *     `invalid_schema`: the JSON Schema cannot be used
-             *     `schema_limit`: the JSON Schema is larger than it may be
-             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
-             *     `unknown_dialect`: there is no such dialect
-             *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
-             *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
-             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
-             */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
-             *     `rate_limited`: the key asks more often than it may in a minute
-             *     `tokens_used_up`: the key has used the tokens that it has in a day
-             */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `internal_error`: the server failed
-             *     `damaged`: something stored cannot be read
-             */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
-             *     `closing`: the server is stopping
-             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
-             */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-        };
-    };
     listModels: {
         parameters: {
             query?: never;
@@ -13725,76 +13665,6 @@ export interface operations {
             };
         };
     };
-    deleteResponse: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description done */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `unauthorized`: no key, or one that is not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
-             */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `not_found`: there is no such thing of this owner */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `internal_error`: the server failed */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-        };
-    };
     cancelResponse: {
         parameters: {
             query?: never;
@@ -13865,95 +13735,6 @@ export interface operations {
             };
             /** @description `too_large`: the body is longer than it may be */
             413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `internal_error`: the server failed */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-        };
-    };
-    listInputItems: {
-        parameters: {
-            query?: {
-                /** @description id of the item before the page */
-                after?: string;
-                /** @description items, 1 to 100; 20 if absent */
-                limit?: number;
-                /** @description `desc`, the newest first, or `asc` */
-                order?: string;
-            };
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description done */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `unauthorized`: no key, or one that is not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
-             */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /** @description `not_found`: there is no such thing of this owner */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Object"];
-                };
-            };
-            /**
-             * @description `unknown_field`: a field that does not exist; `field` names it
-             *     `invalid_field`: a field does not take this value
-             */
-            422: {
                 headers: {
                     [name: string]: unknown;
                 };

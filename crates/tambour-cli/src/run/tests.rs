@@ -71,7 +71,9 @@ fn tested(args: &Args, path: &Path) -> Result<Tested> {
     let language: Language = args.templates.language.into();
     let test = match parsed(path, &name) {
         Ok(test) => test,
-        Err(error) => return Ok(Tested { name, turns: 0, verdict: Verdict::Unreadable(format!("{error:#}")) }),
+        Err(error) => {
+            return Ok(Tested { name, turns: 0, verdict: Verdict::Unreadable(format!("{error:#}")) });
+        }
     };
     let turns = test.turns.len();
     let verdict = match verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
@@ -82,7 +84,8 @@ fn tested(args: &Args, path: &Path) -> Result<Tested> {
 }
 
 fn parsed(path: &Path, name: &str) -> Result<ScriptTest> {
-    let text = String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
+    let text =
+        String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
     Ok(ScriptTest::parse(name, &text)?)
 }
 
@@ -100,8 +103,11 @@ fn verdict(
     let (script, problems) = read(&file, templates, language)?;
     let Some(script) = script else {
         let name = input::name_of(Some(&file));
-        let faults: Vec<String> =
-            problems.iter().filter(|problem| problem.is_error()).map(|problem| line(&name, problem)).collect();
+        let faults: Vec<String> = problems
+            .iter()
+            .filter(|problem| problem.is_error())
+            .map(|problem| line(&name, problem))
+            .collect();
         return Ok(Verdict::Refused(faults.join("\n")));
     };
     Ok(Verdict::Ran(test.run(&script, TestEnv { templates, language })?))

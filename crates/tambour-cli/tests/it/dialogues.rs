@@ -222,3 +222,57 @@ fn messages_of_scripts_are_in_the_language_of_the_texts() {
         }
     }
 }
+
+#[test]
+fn a_run_is_saved_as_a_test_and_compared() {
+    let source = example("abc-model");
+    let out = folder("script-tests");
+    for name in ["script.yaml", "replies.jsonl"] {
+        write(&out, name, std::fs::read_to_string(source.join(name)).expect("it is there"));
+    }
+    let inputs = std::fs::read_to_string(source.join("inputs.txt")).expect("it has inputs");
+    let arguments =
+        ["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--save-test", "abc.test.yaml"];
+    let ran = run_in(&out, &arguments, &inputs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let test = std::fs::read_to_string(out.join("abc.test.yaml")).expect("it was written");
+    assert!(test.starts_with("script: script.yaml\n"), "{test}");
+    // It needs no model and no recordings.
+    std::fs::remove_file(out.join("replies.jsonl")).expect("it is there");
+    let ran = run_in(&out, &["run", "--test", "abc.test.yaml"], "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stdout.ends_with(" turns as expected\n"), "{}", ran.stdout);
+    // A threshold that is out of reach.
+    let script = std::fs::read_to_string(out.join("script.yaml")).expect("it is there");
+    write(&out, "script.yaml", script.replace("understanding_threshold: 80", "understanding_threshold: 99"));
+    let ran = run_in(&out, &["run", "--test", "abc.test.yaml", "--junit", "report.xml"], "");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("exit_decision"), "{}", ran.stdout);
+    let report = std::fs::read_to_string(out.join("report.xml")).expect("it was written");
+    assert!(report.contains("<testsuites name=\"tambour run\"") && report.contains("<failure type=\"difference\""));
+    let printed = run_in(&out, &["run", "--test", "abc.test.yaml", "--format", "junit"], "");
+    assert_eq!((printed.code, printed.stdout), (Some(1), report));
+    // What cannot be read is told, and the others are run.
+    write(&out, "broken.yaml", "turns: 7\n");
+    let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.starts_with("broken.yaml: ") && ran.stdout.contains("abc.test.yaml: turn"), "{}", ran.stdout);
+    write(&out, "script.yaml", "sessions: 7\n");
+    let ran = run_in(&out, &["run", "--test", "abc.test.yaml"], "");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("the script cannot run"), "{}", ran.stdout);
+    assert_eq!(run(&["run"], "").code, Some(2));
+}
+
+#[test]
+fn a_dialogue_begins_at_a_step() {
+    let folder = example("fitness-coach");
+    let place = "sessions[0].phases[0].steps[0].actions[0]";
+    let arguments = ["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", place];
+    let ran = run_in(&folder, &arguments, "/quit\n");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let arguments = ["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", "sessions[9]"];
+    let ran = run_in(&folder, &arguments, "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("place in the script"), "{}", ran.stderr);
+}

@@ -455,7 +455,7 @@ impl Running<'_> {
                 called.finish = match &end {
                     End::Finished(reason) | End::Incomplete(reason) => Some(*reason),
                     End::Unknown => Some(FinishReason::Length),
-                    End::Failed(_) => None,
+                    _ => None,
                 };
                 // What comes only now may be text in the place of an answer, which is asked for again.
                 // A thought is shown to nobody, whatever was said before it in the same turn.

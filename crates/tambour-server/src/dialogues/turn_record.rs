@@ -137,7 +137,8 @@ pub(crate) fn covered(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let answered = record["status"] == "completed" && record["asked_again"] != true;
     let decision = &record["exit_decision"];
-    let exit = decision["should_exit"].as_bool().unwrap_or(false).then(|| decision["decision_source"].as_str());
+    let exit =
+        decision["should_exit"].as_bool().unwrap_or(false).then(|| decision["decision_source"].as_str());
     let assigned = record["assigned"].as_object().into_iter().flatten();
     Some(CoveredCall {
         path: path.to_owned(),

@@ -145,7 +145,10 @@ pub(super) async fn create(
         session: match &position {
             Some(position) => position.session.clone(),
             // A session in which nothing is to be done has no position.
-            None => parsed.session(new_session.as_deref()).map(|(_, found)| found.session.clone()).unwrap_or_default(),
+            None => parsed
+                .session(new_session.as_deref())
+                .map(|(_, found)| found.session.clone())
+                .unwrap_or_default(),
         },
         script: version.text,
         status: "active".to_owned(),

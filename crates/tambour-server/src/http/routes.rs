@@ -5,8 +5,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
-    answers, cards, conversations, decode, dialogue_turns, dialogues, events, imports, keys, messages, openapi,
-    play, prompts, record, rules, scripts, settings, states, templates, tools, usage, versions,
+    answers, cards, conversations, decode, dialogue_turns, dialogues, events, imports, keys, messages,
+    openapi, play, prompts, record, rules, scripts, settings, states, templates, tools, usage, versions,
 };
 use crate::app::AppState;
 

@@ -417,6 +417,7 @@ fn coverage(text: &Value, number: &Value) -> Value {
         ("left_out", number.clone()),
         ("rounds", number.clone()),
         ("max_rounds", nullable("integer")),
+        ("understanding_threshold", nullable("number")),
         ("exits", list(&object(&[("exit", text.clone()), ("count", number.clone())]))),
     ]);
     object(&[("session", text.clone()), ("actions", list(&action))])

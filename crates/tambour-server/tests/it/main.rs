@@ -21,6 +21,7 @@ mod every_route;
 mod example;
 mod fallback;
 mod floods;
+mod forks;
 mod foreign;
 mod heavy;
 mod history;

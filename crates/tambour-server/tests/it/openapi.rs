@@ -214,7 +214,8 @@ async fn every_operation_answers_as_described() {
             _ => &message,
         };
         let place = path.replace("{id}", id).replace("{name}", "a-tool").replace("{turn}", &turn);
-        let sent = body(&operation).map(|body| body.to_string().replace("script_0", &script).replace("turn_0", &turn));
+        let sent = body(&operation)
+            .map(|body| body.to_string().replace("script_0", &script).replace("turn_0", &turn));
         let answer = server.call(&method, &place, sent.as_deref()).await;
         let described = &operation["responses"][answer.status.to_string()];
         if path.contains("/tool_") {

@@ -41,6 +41,8 @@ pub struct ActionCoverage {
     pub rounds: u32,
     /// Rounds after which it is over in any case.
     pub max_rounds: Option<u32>,
+    /// Understanding from which on `ai_say` may end.
+    pub understanding_threshold: Option<f64>,
     /// Ways in which it may end, each with the number of dialogues that took it.
     pub exits: Vec<Exit>,
 }
@@ -129,7 +131,9 @@ impl Coverage {
             let exit = match action.action_type.as_str() {
                 "ai_say" => own.iter().rev().find_map(|call| call.exit.clone()),
                 "ai_ask" if own.iter().any(|call| !call.answer.is_null()) => Some("answered".to_owned()),
-                "ai_ask" if own.iter().any(|call| call.round.is_some() && call.round == action.max_rounds) => {
+                "ai_ask"
+                    if own.iter().any(|call| call.round.is_some() && call.round == action.max_rounds) =>
+                {
                     Some("unanswered".to_owned())
                 }
                 // Without a variable nothing is kept: it was answered if the dialogue went on.
@@ -176,6 +180,10 @@ impl ActionCoverage {
             left_out: 0,
             rounds: 0,
             max_rounds,
+            understanding_threshold: match &action.kind {
+                ActionKind::Say(say) => Some(say.exit_criteria.understanding_threshold()),
+                _ => None,
+            },
             exits: exits.iter().map(|exit| Exit { exit, count: 0 }).collect(),
         }
     }

@@ -209,8 +209,14 @@ impl ScriptTest {
         settings.texts = Texts::of(self.language.unwrap_or(env.language));
         let mut options = Options::default();
         options.texts = settings.texts.clone();
-        let mut rehearsal =
-            Rehearsal { script, templates: env.templates, settings, options, dialogue, differences: Vec::new() };
+        let mut rehearsal = Rehearsal {
+            script,
+            templates: env.templates,
+            settings,
+            options,
+            dialogue,
+            differences: Vec::new(),
+        };
         for (number, turn) in (1..).zip(&self.turns) {
             if !rehearsal.turn(number, turn) {
                 break;

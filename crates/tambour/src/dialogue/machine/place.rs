@@ -46,9 +46,8 @@ impl Dialogue {
 
 /// Indexes of phase, step and action of the first action at or below a path.
 fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
-    let fits = |path: &str| {
-        path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
+    let fits =
+        |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     session.phases.iter().enumerate().find_map(|(phase, found)| {
         found.steps.iter().enumerate().find_map(|(step, found)| {
             let action = found.actions.iter().position(|action| fits(&action.path))?;

@@ -1,0 +1,105 @@
+import { BranchesOutlined, SearchOutlined } from "@ant-design/icons";
+import { Alert, Button, Tooltip } from "antd";
+import { EmptyState } from "../../components/EmptyState.tsx";
+import { Markdown } from "../../components/Markdown.tsx";
+import { VirtualList } from "../../components/VirtualList.tsx";
+import { run } from "../../i18n/texts/run.ts";
+import { useText } from "../../i18n/useText.ts";
+import styles from "./Chat.module.css";
+import { callsOf, type RecordedTurn, resultOf, type Round } from "./model.ts";
+import { type Pending } from "./useTurn.ts";
+import { shownValue } from "./variables.ts";
+
+type ChatProps = {
+  turns: readonly RecordedTurn[];
+  rounds: readonly Round[];
+  pending: Pending | null;
+  onFork: (turn: string) => void;
+  onInspect: (round: number) => void;
+};
+
+/** What was said, turn by turn, and the turn that runs. */
+export function Chat({ turns, rounds, pending, onFork, onInspect }: ChatProps) {
+  const t = useText(run);
+  const count = turns.length + (pending === null ? 0 : 1);
+  if (count === 0) return <EmptyState title={t("chat")} />;
+  return (
+    <VirtualList
+      label={t("chat")}
+      count={count}
+      rowHeight={140}
+      height="100%"
+      follow
+      keyOf={(index) => turns[index]?.turn ?? "pending"}
+      row={(index) => {
+        const turn = turns[index];
+        if (turn !== undefined) return <Said turn={turn} rounds={rounds} onFork={onFork} onInspect={onInspect} />;
+        return pending === null ? null : <Running pending={pending} />;
+      }}
+    />
+  );
+}
+
+function Said({ turn, rounds, onFork, onInspect }: { turn: RecordedTurn } & Omit<ChatProps, "turns" | "pending">) {
+  const t = useText(run);
+  const result = turn.result === null ? null : resultOf(turn.result);
+  const answer = turn.answer as { value: unknown } | null;
+  const said = turn.text ?? (answer === null ? null : shownValue(answer.value));
+  const calls = callsOf(rounds).filter((round) => round.turn === turn.turn);
+  return (
+    <div className={styles["turn"]}>
+      <div className={styles["user"]}>
+        {said !== null && (
+          <p className={styles["bubble"]}>
+            <span className="visually-hidden">{t("you")}: </span>
+            {said}
+          </p>
+        )}
+        <Tooltip title={t("forkHint")}>
+          <Button size="small" type="text" icon={<BranchesOutlined />} onClick={() => onFork(turn.turn)}>
+            {t("fork")}
+          </Button>
+        </Tooltip>
+      </div>
+      {result?.ai_message != null && (
+        <div className={styles["message"]}>
+          <span className="visually-hidden">{t("assistant")}: </span>
+          <Markdown text={result.ai_message} />
+        </div>
+      )}
+      {result?.error != null && <Alert type="error" showIcon title={result.error.code} description={result.error.message} />}
+      {result?.notices.map((notice, index) => (
+        <Alert key={index} type="warning" showIcon title={notice.message} />
+      ))}
+      <div className={styles["foot"]}>
+        {calls.map((round) => (
+          <Button key={round.number} size="small" type="text" icon={<SearchOutlined />} onClick={() => onInspect(round.number)}>
+            {round.action_type === "ai_think" ? t("thinkCall") : t("inspect", { round: round.round ?? 1 })}
+          </Button>
+        ))}
+        {result?.metadata?.assessment?.understanding_level !== undefined && (
+          <span>{t("level", { level: result.metadata.assessment.understanding_level })}</span>
+        )}
+        {result?.metadata?.exit_decision != null && <span>{result.metadata.exit_decision.reason}</span>}
+      </div>
+    </div>
+  );
+}
+
+function Running({ pending }: { pending: Pending }) {
+  const t = useText(run);
+  const said = pending.input.text ?? (pending.input.answer === undefined ? null : shownValue(pending.input.answer.value));
+  return (
+    <div className={styles["turn"]} aria-busy="true">
+      {said !== null && (
+        <div className={styles["user"]}>
+          <p className={styles["bubble"]}>{said}</p>
+        </div>
+      )}
+      <div className={styles["message"]} aria-live="polite">
+        {pending.text === "" ? <span className={styles["waiting"]}>…</span> : <Markdown text={pending.text} />}
+      </div>
+      {pending.dropped && <Alert type="warning" showIcon title={t("dropped")} role="status" />}
+    </div>
+  );
+}

@@ -1,0 +1,85 @@
+import { CheckCircleFilled, CloseCircleOutlined, MinusCircleOutlined } from "@ant-design/icons";
+import { run } from "../../i18n/texts/run.ts";
+import { useText } from "../../i18n/useText.ts";
+import { type ActionCoverage, type Coverage } from "./model.ts";
+import styles from "./PlaceTree.module.css";
+import { type Reach, reachOf, summaryOf, treeOf } from "./tree.ts";
+
+type PlaceTreeProps = {
+  coverage: Coverage;
+  /** Path of the action that comes next. */
+  path: string | null;
+};
+
+/** Names of exits in the catalogue. */
+type ExitName = "exit_criteria" | "llm_suggestion" | "max_rounds" | "answered" | "unanswered";
+
+const ICONS: Readonly<Record<Reach, typeof CheckCircleFilled>> = {
+  reached: CheckCircleFilled,
+  left_out: MinusCircleOutlined,
+  never: CloseCircleOutlined,
+};
+
+/** The session as a tree, with the place of the dialogue and what was reached so far. */
+export function PlaceTree({ coverage, path }: PlaceTreeProps) {
+  const t = useText(run);
+  return (
+    <div className={styles["tree"]}>
+      <p className={styles["summary"]}>{t("coverage", summaryOf(coverage.actions))}</p>
+      <ol className={styles["phases"]} aria-label={t("place")}>
+        {treeOf(coverage.actions).map(({ phase, steps }, index) => (
+          <li key={`${index} ${phase}`}>
+            <span className={styles["phase"]}>{phase}</span>
+            <ol className={styles["steps"]}>
+              {steps.map((step) => (
+                <li key={step.path}>
+                  <span className={styles["topic"]}>{step.topic}</span>
+                  <ol className={styles["actions"]}>
+                    {step.actions.map(({ action, number }) => (
+                      <Action key={action.path} action={action} number={number} here={action.path === path} />
+                    ))}
+                  </ol>
+                </li>
+              ))}
+            </ol>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Action({ action, number, here }: { action: ActionCoverage; number: number; here: boolean }) {
+  const t = useText(run);
+  const reach = reachOf(action);
+  const Icon = ICONS[reach];
+  return (
+    <li className={`${styles["action"] ?? ""} ${here ? (styles["here"] ?? "") : ""}`} aria-current={here ? "step" : undefined}>
+      <div className={styles["line"]}>
+        <Icon className={styles[reach] ?? ""} aria-label={t(reach)} role="img" />
+        <span>
+          {number}. <code>{action.action_id ?? action.action_type}</code>
+        </span>
+        {here && <span className={styles["badge"]}>{t("here")}</span>}
+        {action.max_rounds !== null && action.reached > 0 && (
+          <span className={styles["rounds"]}>{t("roundsReached", { rounds: action.rounds, max: action.max_rounds })}</span>
+        )}
+      </div>
+      {action.condition !== null && <code className={styles["condition"]}>{action.condition}</code>}
+      {action.exits.length > 0 && (
+        <ul className={styles["exits"]} aria-label={t("exit")}>
+          {action.exits.map(({ exit, count }) => {
+            const name = t(exit as ExitName);
+            const told = count > 0 ? t("exitTaken", { exit: name }) : t("exitNever", { exit: name });
+            return (
+              <li key={exit} className={count > 0 ? styles["taken"] : ""} title={told}>
+                <span aria-hidden="true">{name}</span>
+                <span className="visually-hidden">{told}</span>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { type Browser, type Page } from "playwright-core";
+import { cutting } from "./run/cutting.ts";
+import { beginDialogue, say, SCRIPT, storeScript } from "./run/kit.ts";
+import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { BINARY, Studio } from "./support/server.ts";
+
+const REPLIES = "studio/tests/run/replies.jsonl";
+const command = promisify(execFile);
+let browser: Browser;
+
+before(async () => {
+  browser = await openBrowser();
+});
+
+after(() => browser.close());
+
+async function withStudio(act: (studio: Studio) => Promise<void>, replay = REPLIES): Promise<void> {
+  const studio = await Studio.start({ replay });
+  try {
+    await act(studio);
+  } finally {
+    await studio.stop();
+  }
+}
+
+const chat = (page: Page) => page.getByRole("list", { name: /^(Dialogue|对话)$/ });
+
+test("a script is run to its exit, and each round can be looked into", async () => {
+  await withStudio(async (studio) => {
+    await storeScript(studio, SCRIPT.slice(0, SCRIPT.indexOf("          - topic: 练习")));
+    await withPage(browser, studio, { language: "en" }, async (page) => {
+      await page.goto("/run");
+      await page.getByText("No runs yet").waitFor();
+      await page.getByRole("button", { name: "New run" }).click();
+      await page.getByRole("textbox", { name: "用户名" }).fill("小红");
+      await assertAccessible(page);
+      await page.getByRole("button", { name: "Begin", exact: true }).click();
+      await page.getByRole("heading", { level: 1, name: "ABC 模型 · ABC" }).waitFor();
+      await page.getByRole("button", { name: "Continue" }).click();
+      await chat(page).getByText("有三个部分").waitFor();
+      await page.getByRole("textbox", { name: "What the user says…" }).fill("比如朋友没回消息");
+      await page.keyboard.press("Enter");
+      await page.getByText("The dialogue is over.").waitFor();
+      await chat(page).getByText("很好，你已经理解了。").waitFor();
+      await page.getByText("Threshold 80").waitFor();
+      assert.equal(await page.locator("figure svg circle").count(), 2);
+      await page.getByRole("button", { name: "Look into round 2" }).click();
+      const drawer = page.getByRole("dialog", { name: "Round 2 in detail" });
+      await drawer.getByText("criteria met").waitFor();
+      assert.ok((await drawer.locator("mark").allTextContents()).some((text) => text.includes("小红")));
+      await drawer.getByRole("region", { name: "Raw reply" }).getByText("understanding_level").waitFor();
+      await assertAccessible(page);
+      // The address is of this round.
+      await page.reload();
+      await page.getByRole("dialog", { name: "Round 2 in detail" }).waitFor();
+    });
+  });
+});
+
+test("an earlier round is answered differently, and the old branch stays", async () => {
+  await withStudio(async (studio) => {
+    const script = await storeScript(studio);
+    const id = await beginDialogue(studio, script);
+    await say(studio, id);
+    await say(studio, id, "听懂了");
+    await withPage(browser, studio, { language: "zh" }, async (page) => {
+      await page.goto(`/run/${id}`);
+      await chat(page).getByText("听懂了").waitFor();
+      await page.getByRole("button", { name: "换一种回答" }).last().click();
+      await page.getByText("从另一个运行分出").waitFor();
+      await page.getByRole("textbox", { name: "输入回复…" }).fill("不太懂");
+      await page.getByRole("button", { name: "发送" }).click();
+      await chat(page).getByText("不太懂").waitFor();
+      await page.getByRole("textbox", { name: "输入回复…" }).waitFor();
+      assert.equal(await chat(page).getByText("听懂了").count(), 0);
+      await assertAccessible(page);
+      await page.getByRole("link", { name: "打开原来的运行" }).click();
+      await chat(page).getByText("听懂了").waitFor();
+      assert.equal(await chat(page).getByText("不太懂").count(), 0);
+      await page.getByRole("link", { name: "所有运行" }).click();
+      await page.getByText("分支", { exact: true }).waitFor();
+    });
+  });
+});
+
+test("a dry run shows the branch that is never reached", async () => {
+  await withStudio(async (studio) => {
+    await storeScript(studio);
+    await withPage(browser, studio, { language: "en" }, async (page) => {
+      await page.goto("/run?new");
+      await page.getByRole("radio", { name: "Answers written now" }).check();
+      await page.getByRole("textbox", { name: "Answers, one a line" }).fill("比如朋友没回消息\n我再想想");
+      await page.getByRole("button", { name: "Begin", exact: true }).click();
+      await page.getByText("The dialogue came to its end.").waitFor();
+      await page.getByText("2 of 3 actions, 2 of 9 exits reached").waitFor();
+      const place = page.getByRole("list", { name: "Place in the script" });
+      const branch = place.getByRole("listitem").filter({ hasText: "comfort" }).last();
+      await branch.getByRole("img", { name: "Left out, its condition did not hold" }).waitFor();
+      await branch.getByText("last round: never taken").waitFor();
+      await place.getByText("criteria met: taken").first().waitFor();
+      await assertAccessible(page);
+    });
+  });
+});
+
+test("a model plays the user in a role", async () => {
+  await withStudio(async (studio) => {
+    await storeScript(studio);
+    await withPage(browser, studio, { language: "zh", width: 390 }, async (page) => {
+      await page.goto("/run?new");
+      await page.getByRole("radio", { name: "模型扮演角色" }).check();
+      await page.getByRole("textbox", { name: "角色描述" }).fill("一位大学生");
+      await page.getByRole("button", { name: "开始", exact: true }).click();
+      await page.getByText("对话走到了结尾。").waitFor();
+      await chat(page).getByText("我觉得懂了。").first().waitFor();
+      await assertFits(page);
+      await assertAccessible(page);
+    });
+  });
+});
+
+test("a run begins at a step, with a variable by hand", async () => {
+  await withStudio(async (studio) => {
+    await storeScript(studio);
+    await withPage(browser, studio, { language: "en" }, async (page) => {
+      await page.goto("/run?new");
+      await page.getByRole("combobox", { name: "Begin at" }).click();
+      await page.getByTitle("介绍 / 练习").click();
+      await page.getByRole("button", { name: "Begin", exact: true }).click();
+      const here = page.locator("[aria-current=step]");
+      await here.getByText("practice").waitFor();
+      await page.getByRole("button", { name: "Continue" }).click();
+      await chat(page).getByText("有三个部分").waitFor();
+      await page.getByRole("button", { name: "Look into round 1" }).click();
+      await page.getByRole("dialog").locator("mark").filter({ hasText: "练习：小明" }).waitFor();
+    });
+  });
+});
+
+test("a run is saved as a test, and replayed by the studio and by the program", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tambour-run-"));
+  try {
+    await withStudio(async (studio) => {
+      const script = await storeScript(studio);
+      const id = await beginDialogue(studio, script);
+      await say(studio, id);
+      await say(studio, id, "比如朋友没回消息");
+      await withPage(browser, studio, { language: "zh" }, async (page) => {
+        await page.goto(`/run/${id}`);
+        const [file] = await Promise.all([
+          page.waitForEvent("download"),
+          page.getByRole("button", { name: "保存为测试" }).click(),
+        ]);
+        const saved = join(folder, "abc.test.yaml");
+        await file.saveAs(saved);
+        writeFileSync(join(folder, "script.yaml"), SCRIPT);
+        const { stdout } = await command(BINARY, ["run", "--test", saved]);
+        assert.match(stdout, /: 2 turns as expected\n$/);
+        // The same script with another threshold ends otherwise.
+        const harder = SCRIPT.replace("max_rounds: 5", "max_rounds: 5, exit_criteria: {understanding_threshold: 99, expressed_threshold: null}");
+        writeFileSync(join(folder, "script.yaml"), harder);
+        const report = join(folder, "report.xml");
+        await assert.rejects(command(BINARY, ["run", "--test", saved, "--junit", report]), { code: 1 });
+        assert.match(readFileSync(report, "utf8"), /<failure type="difference"/);
+
+        await page.getByRole("button", { name: "重放测试" }).click();
+        await page.getByRole("button", { name: "重放本次运行" }).click();
+        await page.getByText("2 轮均符合预期（版本 1）").waitFor();
+        await assertAccessible(page);
+        await studio.request("PUT", `/api/v1/scripts/${script}`, { yaml: harder });
+        await page.locator("input[type=file]").setInputFiles(saved);
+        await page.getByText(/处不同（版本 2）/).waitFor();
+        await page.getByRole("cell", { name: "exit_decision.decision_source" }).waitFor();
+        await assertAccessible(page);
+      });
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a dropped connection loses nothing", async () => {
+  await withStudio(async (studio) => {
+    const id = await beginDialogue(studio, await storeScript(studio));
+    const way = await cutting(studio, 1500);
+    try {
+      // Only the address of a studio is asked for.
+      const through: Pick<Studio, "url"> = { url: way.url };
+      await withPage(browser, through as Studio, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
+        await page.goto(`/run/${id}`);
+        await page.getByRole("button", { name: "Continue" }).click();
+        await chat(page).getByText("一二三").waitFor();
+        await page.getByRole("button", { name: "Look into round 1" }).waitFor();
+        const shown = await chat(page).innerText();
+        assert.equal(shown.split("直到最后一个字。").length, 2);
+        assert.deepEqual([way.cuts(), way.follows()], [1, 1]);
+      });
+    } finally {
+      way.close();
+    }
+  }, "studio/tests/run/slow.jsonl");
+});
+
+test("a turn is cancelled, and asked again", async () => {
+  await withStudio(async (studio) => {
+    const id = await beginDialogue(studio, await storeScript(studio));
+    await withPage(browser, studio, { language: "en" }, async (page) => {
+      await page.goto(`/run/${id}`);
+      await page.getByRole("button", { name: "Continue" }).click();
+      await chat(page).getByText("一二三").waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await page.getByRole("button", { name: "Ask again" }).click();
+      await page.getByRole("button", { name: "Look into round 1" }).last().waitFor();
+      await chat(page).getByText("直到最后一个字。").waitFor();
+    });
+  }, "studio/tests/run/slow.jsonl");
+});
+
+test("a payload in a reply, a script or its names does not run", async () => {
+  await withStudio(async (studio) => {
+    const attack = "<img src=x onerror='window.hacked=1'>";
+    const yaml = SCRIPT.replaceAll("三个部分", attack).replace("session: ABC", `session: "${attack}"`);
+    const id = await beginDialogue(studio, await storeScript(studio, yaml, attack), { variables: { 用户名: attack } });
+    await say(studio, id);
+    await say(studio, id, attack);
+    for (const language of ["zh", "en"] as const) {
+      await withPage(browser, studio, { language }, async (page) => {
+        for (const path of ["/run", `/run/${id}`, `/run/${id}?round=1`]) {
+          await page.goto(path);
+          await settled(page);
+        }
+        await page.getByRole("dialog").locator("mark").first().waitFor();
+        await chat(page).getByText(attack).waitFor();
+        assert.equal(await page.evaluate(() => (window as { hacked?: number }).hacked), undefined);
+        assert.equal(await page.locator("img[src=x], a[href^=javascript]").count(), 0);
+      });
+    }
+  });
+});
