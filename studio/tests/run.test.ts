@@ -59,7 +59,7 @@ test("a script is run to its exit, and each round can be looked into", async () 
       await assertAccessible(page);
       // The address is of this round.
       await page.reload();
-      await page.getByRole("dialog", { name: "Round 2 in detail" }).waitFor();
+      await page.getByText("Round 2 in detail").waitFor();
     });
   });
 });

@@ -1,7 +1,7 @@
 //! `tambour run`: a dialogue in the terminal.
 
 mod screen;
-mod tests;
+mod script_tests;
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -45,8 +45,8 @@ pub(crate) struct Args {
     #[arg(long = "test", value_name = "FILE", num_args = 1.., conflicts_with_all = ["session", "start", "upstream", "variables", "user_first", "transcript", "save_test"])]
     tests: Vec<PathBuf>,
     /// How the results of tests are printed
-    #[arg(long, value_enum, default_value_t = tests::Format::Pretty, requires = "tests")]
-    format: tests::Format,
+    #[arg(long, value_enum, default_value_t = script_tests::Format::Pretty, requires = "tests")]
+    format: script_tests::Format,
     /// Write the results of tests to this file too, as JUnit XML
     #[arg(long, value_name = "FILE", requires = "tests")]
     junit: Option<PathBuf>,
@@ -89,7 +89,7 @@ fn given(text: &str) -> Value {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let path = match &args.script {
         Some(path) if args.tests.is_empty() => path,
-        _ => return tests::run(args),
+        _ => return script_tests::run(args),
     };
     let files = args.templates.files()?;
     let language: Language = args.templates.language.into();

@@ -2393,9 +2393,7 @@ export interface components {
             results?: components["schemas"]["ShownResults"];
         };
         NewPlay: {
-            answers?: {
-                [key: string]: unknown;
-            }[];
+            answers?: unknown[];
             max_turns?: number | null;
             role?: string | null;
         };

@@ -249,14 +249,21 @@ fn a_run_is_saved_as_a_test_and_compared() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("exit_decision"), "{}", ran.stdout);
     let report = std::fs::read_to_string(out.join("report.xml")).expect("it was written");
-    assert!(report.contains("<testsuites name=\"tambour run\"") && report.contains("<failure type=\"difference\""));
+    assert!(
+        report.contains("<testsuites name=\"tambour run\"")
+            && report.contains("<failure type=\"difference\"")
+    );
     let printed = run_in(&out, &["run", "--test", "abc.test.yaml", "--format", "junit"], "");
     assert_eq!((printed.code, printed.stdout), (Some(1), report));
     // What cannot be read is told, and the others are run.
     write(&out, "broken.yaml", "turns: 7\n");
     let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stdout.starts_with("broken.yaml: ") && ran.stdout.contains("abc.test.yaml: turn"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("broken.yaml: ") && ran.stdout.contains("abc.test.yaml: turn"),
+        "{}",
+        ran.stdout
+    );
     write(&out, "script.yaml", "sessions: 7\n");
     let ran = run_in(&out, &["run", "--test", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -35,7 +35,6 @@ const TOKENS: u32 = 400;
 pub(crate) struct NewPlay {
     /// What the user says, in order; to a `form`, `picture` or `skill` it is the value of the answer.
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
     answers: Vec<Value>,
     /// Person in whose place a model answers when no given answer is left.
     #[serde(default)]

@@ -141,7 +141,8 @@ async fn a_dialogue_begins_at_any_step_with_variables_by_hand() {
 
 #[tokio::test]
 async fn a_dry_run_says_what_was_reached_and_what_never() {
-    let replies = [answer(30, false, "一"), answer(90, true, "二"), answer(20, false, "三"), answer(20, false, "四")];
+    let replies =
+        [answer(30, false, "一"), answer(90, true, "二"), answer(20, false, "三"), answer(20, false, "四")];
     let mock = Mock::start(replies.iter().map(|text| reply(text, 7)).collect()).await;
     let server = Tambour::with(&mock).await;
     let script = stored(&server, STEPS).await;
@@ -188,12 +189,18 @@ async fn a_model_plays_the_user_in_a_role() {
 
 #[tokio::test]
 async fn a_run_is_a_test_of_its_script() {
-    let replies = [answer(30, false, "一"), "no JSON at all".to_owned(), answer(60, false, "二"), answer(90, true, "三")];
+    let replies = [
+        answer(30, false, "一"),
+        "no JSON at all".to_owned(),
+        answer(60, false, "二"),
+        answer(90, true, "三"),
+    ];
     let mock = Mock::start(replies.iter().map(|text| reply(text, 7)).collect()).await;
     let server = Tambour::with(&mock).await;
     let yaml = script(&[SAY]);
     let script = stored(&server, &yaml).await;
-    let made = server.post("/api/v1/dialogues", &json!({"script_id": script, "variables": {"given": 1}})).await.json;
+    let made =
+        server.post("/api/v1/dialogues", &json!({"script_id": script, "variables": {"given": 1}})).await.json;
     let id = made["dialogue_id"].as_str().unwrap();
     server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({})).await;
     say(&server, id, "不懂").await;

@@ -160,7 +160,7 @@ function Body({ id, whole, play, reload }: BodyProps) {
         />
       </div>
       <div className={styles["side"]}>
-        <Section title={t("understanding")}>
+        <div className={styles["plot"]}>
           <Plot
             title={t("understanding")}
             labelName={t("round")}
@@ -171,7 +171,7 @@ function Body({ id, whole, play, reload }: BodyProps) {
               ? {}
               : { threshold: { value: understanding.threshold, name: t("threshold", { value: understanding.threshold }) } })}
           />
-        </Section>
+        </div>
         <Section title={t("place")}>
           <PlaceTree coverage={coverage} path={isOver(dialogue.status) ? null : (position?.path ?? null)} />
         </Section>

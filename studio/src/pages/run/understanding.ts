@@ -9,12 +9,17 @@ export type Understanding = {
 
 /** Understanding as the model assessed it, round by round. */
 export function understandingOf(rounds: readonly Round[], actions: readonly ActionCoverage[]): Understanding {
-  const assessed = rounds.filter((round) => round.asked_again !== true && typeof round.assessment?.understanding_level === "number");
+  const assessed = rounds.filter((round) => round.asked_again !== true && levelOf(round) !== null);
   const last = assessed.at(-1);
   const action = actions.find(({ path }) => path === last?.path);
   return {
     labels: assessed.map((_, index) => String(index + 1)),
-    values: assessed.map((round) => round.assessment?.understanding_level ?? 0),
+    values: assessed.map((round) => levelOf(round) ?? 0),
     threshold: action?.understanding_threshold ?? null,
   };
+}
+
+function levelOf(round: Round): number | null {
+  const level = (round.assessment ?? round.exit_decision?.assessment)?.understanding_level;
+  return typeof level === "number" ? level : null;
 }

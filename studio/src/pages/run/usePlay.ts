@@ -28,7 +28,7 @@ export function usePlay(dialogue: string, play: Play | null, reload: () => void)
     const timer = setInterval(() => refresh(), EVERY_MS);
     // Sent a moment later, so that an effect that is undone at once sends nothing.
     const begin = setTimeout(() => {
-      const body = { answers: [...(play.answers ?? [])] as unknown as Record<string, never>[], role: play.role ?? null, max_turns: play.maxTurns };
+      const body = { answers: [...(play.answers ?? [])], role: play.role ?? null, max_turns: play.maxTurns };
       api
         .post("/api/v1/dialogues/{id}/play", body, { path: { id: dialogue }, signal: own.signal })
         .then(({ data }) => over(data.stopped, null))

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     for path in &args.tests {
         results.push(tested(args, path)?);
     }
-    let printed = match args.format {
+    let printed: String = match args.format {
         Format::Pretty => results.iter().map(pretty).collect(),
         Format::Junit => junit(&results),
     };
