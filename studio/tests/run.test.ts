@@ -52,7 +52,7 @@ test("a script is run to its exit, and each round can be looked into", async () 
       await page.getByText("Threshold 80").waitFor();
       assert.equal(await page.locator("figure svg circle").count(), 2);
       await page.getByRole("button", { name: "Look into round 2" }).click();
-      const drawer = page.getByRole("dialog", { name: "Round 2 in detail" });
+      const drawer = page.getByRole("dialog");
       await drawer.getByText("criteria met").waitFor();
       assert.ok((await drawer.locator("mark").allTextContents()).some((text) => text.includes("小红")));
       await drawer.getByRole("region", { name: "Raw reply" }).getByText("understanding_level").waitFor();
@@ -237,7 +237,7 @@ test("a payload in a reply, a script or its names does not run", async () => {
           await settled(page);
         }
         await page.getByRole("dialog").locator("mark").first().waitFor();
-        await chat(page).getByText(attack).waitFor();
+        await chat(page).getByText(attack).first().waitFor();
         assert.equal(await page.evaluate(() => (window as { hacked?: number }).hacked), undefined);
         assert.equal(await page.locator("img[src=x], a[href^=javascript]").count(), 0);
       });

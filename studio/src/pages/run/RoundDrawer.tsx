@@ -43,7 +43,7 @@ function Details({ round }: { round: Round }) {
       {round.asked_again === true && <Alert type="warning" showIcon title={t("askedAgain")} description={round.unreadable ?? undefined} />}
       <KeyValue
         items={[
-          [t("status"), t(round.status as StatusName)],
+          [t("status"), round.status in run ? t(round.status as StatusName) : round.status],
           [t("model"), [round.upstream, round.model].filter((part) => part != null).join(" · ")],
           [t("time"), ms === undefined ? t("none") : `${number(ms / 1000, 2)} s`],
           [t("place"), <code key="path">{round.path}</code>],
