@@ -1,0 +1,132 @@
+import { useCallback, useEffect, useEffectEvent, useState } from "react";
+import { ApiError, isAbort } from "./errors.ts";
+import { useSession } from "./session.ts";
+
+/** A page of a listing, as the server answers it. */
+export type ListPage<T> = { readonly data: readonly T[]; readonly has_more: boolean };
+
+export type CursorList<T> = {
+  /** The rows that were loaded, in the order of the listing. */
+  readonly rows: readonly T[];
+  readonly hasMore: boolean;
+  /** Whether the first page is on its way. */
+  readonly loading: boolean;
+  readonly loadingMore: boolean;
+  readonly error: ApiError | null;
+  /** Loads the next page, if there is one. */
+  readonly more: () => void;
+  readonly reload: () => void;
+  /** Changes the rows that are shown, after a write. */
+  readonly change: (edit: (rows: readonly T[]) => readonly T[]) => void;
+};
+
+type State<T> = {
+  name: string | null;
+  token: string;
+  rows: readonly T[];
+  hasMore: boolean;
+  cursor: string | null;
+  error: ApiError | null;
+};
+
+type ListOptions<T> = {
+  load: (after: string | undefined, signal: AbortSignal) => Promise<ListPage<T>>;
+  /** Cursor of a row: what `after` takes. */
+  cursorOf: (row: T) => string;
+  /** Loads all pages, one after the other. */
+  whole?: boolean;
+};
+
+const asError = (error: unknown): ApiError =>
+  error instanceof ApiError
+    ? error
+    : new ApiError(0, { code: "client_error", detail: error instanceof Error ? error.message : String(error) });
+
+/** Loads a listing page by page. Another name begins another listing; rows stay shown while they are loaded again. */
+export function useCursorList<T>(name: string | null, options: ListOptions<T>): CursorList<T> {
+  const { whole = false } = options;
+  const { key } = useSession();
+  const [count, setCount] = useState(0);
+  const [wanted, setWanted] = useState<string | null>(null);
+  const [state, setState] = useState<State<T>>(() => ({
+    name: null,
+    token: "",
+    rows: [],
+    hasMore: false,
+    cursor: null,
+    error: null,
+  }));
+  const token = `${count} ${key ?? ""} ${name ?? ""}`;
+  const load = useEffectEvent(options.load);
+  const cursorOf = useEffectEvent((rows: readonly T[]) => {
+    const last = rows.at(-1);
+    return last === undefined ? null : options.cursorOf(last);
+  });
+
+  useEffect(() => {
+    if (name === null) return undefined;
+    const stop = new AbortController();
+    load(undefined, stop.signal).then(
+      ({ data, has_more: hasMore }) => {
+        if (stop.signal.aborted) return;
+        setState({ name, token, rows: data, hasMore, cursor: cursorOf(data), error: null });
+      },
+      (error: unknown) => {
+        if (stop.signal.aborted || isAbort(error)) return;
+        setState((before) => ({
+          name,
+          token,
+          rows: before.name === name ? before.rows : [],
+          hasMore: false,
+          cursor: null,
+          error: asError(error),
+        }));
+      },
+    );
+    return () => stop.abort();
+  }, [name, token]);
+
+  const current = state.token === token;
+  const next = current && state.hasMore && state.error === null ? state.cursor : null;
+  const asked = next !== null && (whole || wanted === `${token} ${next}`) ? next : null;
+
+  useEffect(() => {
+    if (asked === null) return undefined;
+    const stop = new AbortController();
+    load(asked, stop.signal).then(
+      ({ data, has_more: hasMore }) => {
+        if (stop.signal.aborted) return;
+        setState((before) =>
+          before.token === token
+            ? { ...before, rows: [...before.rows, ...data], hasMore, cursor: cursorOf(data) ?? before.cursor }
+            : before,
+        );
+      },
+      (error: unknown) => {
+        if (stop.signal.aborted || isAbort(error)) return;
+        setState((before) => (before.token === token ? { ...before, error: asError(error) } : before));
+      },
+    );
+    return () => stop.abort();
+  }, [asked, token]);
+
+  const shown = state.name === name;
+  const reload = useCallback(() => setCount((before) => before + 1), []);
+  const more = useCallback(() => {
+    if (next !== null) setWanted(`${token} ${next}`);
+  }, [next, token]);
+  const change = useCallback(
+    (edit: (rows: readonly T[]) => readonly T[]) => setState((before) => ({ ...before, rows: edit(before.rows) })),
+    [],
+  );
+  return {
+    rows: shown ? state.rows : [],
+    hasMore: shown && state.hasMore,
+    loading: name !== null && !current,
+    loadingMore: asked !== null,
+    error: current ? state.error : null,
+    more,
+    reload,
+    change,
+  };
+}
