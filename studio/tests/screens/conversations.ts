@@ -1,3 +1,49 @@
+import { makeQuest, type Quest } from "../support/quest.ts";
 import { type Screen } from "../support/screens.ts";
+import { type Studio } from "../support/server.ts";
 
-export const screens: Screen[] = [{ name: "conversations", path: "/conversations" }];
+const made = new WeakMap<Studio, Promise<Quest>>();
+
+/** One conversation for all screens, with a regenerated answer. */
+function quest(studio: Studio): Promise<Quest> {
+  const known = made.get(studio);
+  if (known !== undefined) return known;
+  const making = (async () => {
+    for (const title of ["钟楼上的谈话", "Sums", null]) {
+      await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title });
+    }
+    const talk = await makeQuest(studio, "The old well", "demo");
+    const hero = ["SET", "hero", { name: "塞拉菲娜", hp: 24, bag: ["lamp", "rope"] }];
+    await studio.request("POST", `/api/v1/conversations/${talk.id}/state/operations`, {
+      operations: [hero, ["SET", "gold", 10], ["ADD", "location", 1]],
+      analysis: "the scene begins",
+    });
+    await studio.request("POST", `/api/v1/messages/${talk.messages.at(-1) ?? ""}/regenerate`);
+    return talk;
+  })();
+  made.set(studio, making);
+  return making;
+}
+
+const tab = (name: string): Screen => ({
+  name: `conversation-${name}`,
+  path: async (studio) => `/conversations/${(await quest(studio)).id}?tab=${name}`,
+});
+
+export const screens: Screen[] = [
+  { name: "conversations", path: async (studio) => (await quest(studio), "/conversations") },
+  { name: "conversations-none", path: async (studio) => (await quest(studio), "/conversations?q=nothing-like-it") },
+  tab("messages"),
+  tab("state"),
+  tab("history"),
+  tab("compare"),
+  tab("schema"),
+  {
+    name: "conversation-rollback",
+    path: async (studio) => `/conversations/${(await quest(studio)).id}?tab=history`,
+    act: async (page) => {
+      await page.getByRole("button", { name: /Roll back to the beginning|回退到初始状态/ }).click();
+      await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    },
+  },
+];

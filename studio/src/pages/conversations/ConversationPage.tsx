@@ -1,0 +1,162 @@
+import { ArrowLeftOutlined, DownloadOutlined, EditOutlined } from "@ant-design/icons";
+import { App, Button, Tabs } from "antd";
+import { useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { addressOf, send } from "../../api/client.ts";
+import { download } from "../../components/download.ts";
+import { Page } from "../../components/Page.tsx";
+import { conversations } from "../../i18n/texts/conversations.ts";
+import { useText } from "../../i18n/useText.ts";
+import { CompareTab } from "./CompareTab.tsx";
+import styles from "./ConversationPage.module.css";
+import { HistoryTab } from "./HistoryTab.tsx";
+import { MessagesTab } from "./MessagesTab.tsx";
+import { pointsOf } from "./points.ts";
+import { RemoveButton } from "./RemoveButton.tsx";
+import { RenameDialog } from "./RenameDialog.tsx";
+import { RollbackDialog } from "./RollbackDialog.tsx";
+import { SchemaTab } from "./SchemaTab.tsx";
+import { StateTab } from "./StateTab.tsx";
+import { useConversation } from "./useConversation.ts";
+
+const TABS = ["messages", "state", "history", "compare", "schema"] as const;
+
+export function Component() {
+  const { id = "" } = useParams();
+  // What belongs to one conversation is not kept for another.
+  return <ConversationPage key={id} id={id} />;
+}
+
+function ConversationPage({ id }: { id: string }) {
+  const t = useText(conversations);
+  const { message } = App.useApp();
+  const navigate = useNavigate();
+  const [params, setParams] = useSearchParams();
+  const [renaming, setRenaming] = useState(false);
+  const [target, setTarget] = useState<string | null | undefined>(undefined);
+  const data = useConversation(id);
+  const { head, messages, updates } = data;
+  const tab = TABS.find((one) => one === params.get("tab")) ?? "messages";
+  const title = head.data?.title ?? (head.data === null ? id : t("untitled"));
+  const points = pointsOf(messages.rows, updates.rows);
+
+  /** Changes the address, so that it leads back to what is shown. */
+  function show(change: Readonly<Record<string, string | null>>): void {
+    const next = new URLSearchParams(params);
+    for (const [name, value] of Object.entries(change)) {
+      if (value === null) next.delete(name);
+      else next.set(name, value);
+    }
+    setParams(next, { replace: true });
+  }
+
+  async function exportAll(): Promise<void> {
+    try {
+      const response = await send(addressOf("/api/v1/conversations/{id}/export", { id }));
+      download(`${id}.jsonl`, await response.blob());
+    } catch (error) {
+      void message.error(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  return (
+    <Page
+      title={title}
+      purpose={
+        <Link to="/conversations">
+          <ArrowLeftOutlined aria-hidden="true" /> {t("back")}
+        </Link>
+      }
+      loading={head.loading && head.data === null}
+      error={head.data === null ? head.error : null}
+      onRetry={data.reload}
+      actions={
+        head.data === null ? undefined : (
+          <>
+            <Button icon={<EditOutlined />} onClick={() => setRenaming(true)}>
+              {t("rename")}
+            </Button>
+            <Button icon={<DownloadOutlined />} onClick={() => void exportAll()}>
+              {t("exportAll")}
+            </Button>
+            <RemoveButton text id={id} name={title} onRemoved={() => void navigate("/conversations")} />
+          </>
+        )
+      }
+    >
+      <Tabs
+        className={styles["tabs"] ?? ""}
+        activeKey={tab}
+        destroyOnHidden
+        onChange={(key) => show({ tab: key === "messages" ? null : key })}
+        items={[
+          {
+            key: "messages",
+            label: t("tabMessages"),
+            children: (
+              <MessagesTab
+                data={data}
+                chosen={params.get("message")}
+                onCompare={(from) => show({ tab: "compare", from, to: null })}
+                onState={(at) => show({ tab: "state", at })}
+                onRollback={setTarget}
+              />
+            ),
+          },
+          {
+            key: "state",
+            label: t("tabState"),
+            children: (
+              <StateTab id={id} data={data} points={points} at={params.get("at")} onAt={(at) => show({ at })} />
+            ),
+          },
+          {
+            key: "history",
+            label: t("tabHistory"),
+            children: (
+              <HistoryTab
+                data={data}
+                points={points}
+                onRollback={setTarget}
+                onCompare={(from) => show({ tab: "compare", from, to: null })}
+                onMessage={(message_id) => show({ tab: null, message: message_id })}
+              />
+            ),
+          },
+          {
+            key: "compare",
+            label: t("tabCompare"),
+            children: (
+              <CompareTab
+                id={id}
+                points={points}
+                version={updates.rows.length}
+                from={params.get("from")}
+                to={params.get("to")}
+                onChange={(from, to) => show({ from, to })}
+              />
+            ),
+          },
+          {
+            key: "schema",
+            label: t("tabSchema"),
+            children: <SchemaTab id={id} state={data.state} />,
+          },
+        ]}
+      />
+      {renaming && head.data !== null && (
+        <RenameDialog conversation={head.data} onClose={() => setRenaming(false)} onRenamed={head.replace} />
+      )}
+      {target !== undefined && (
+        <RollbackDialog
+          id={id}
+          target={target}
+          points={points}
+          updates={updates.rows}
+          onClose={() => setTarget(undefined)}
+          onDone={data.reloadState}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,52 @@
+import { type Studio } from "./server.ts";
+
+/** Recordings of a conversation whose replies change the state. */
+export const QUEST = "studio/tests/data/quest.jsonl";
+
+/** Text that a page must show and never run. */
+export const PAYLOAD = "<img src=x onerror=window.hacked=9><script>window.hacked=8</script>";
+
+export type Quest = { id: string; messages: string[] };
+
+/** Models and words of a talk: those of `QUEST`, or recordings that the product brings. */
+const TALKS = {
+  quest: [
+    ["gold", "Open the chest"],
+    ["spend", "Buy a lamp"],
+    ["well", "Climb down"],
+  ],
+  demo: [
+    ["7f97dc8a8d38", "打开背包"],
+    ["31573842286b", "走进废墟"],
+    ["419b2cfe5ffb", "喝一瓶药水"],
+  ],
+} as const;
+
+/** A conversation of three messages, with the state that they leave; of `quest`: gold 7, a lamp, the old well. */
+export async function makeQuest(
+  studio: Studio,
+  title: string | null = "The old well",
+  talk: keyof typeof TALKS = "quest",
+): Promise<Quest> {
+  const made = (await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title })) as {
+    conversation_id: string;
+  };
+  const id = made.conversation_id;
+  const messages: string[] = [];
+  for (const [model, text] of TALKS[talk]) {
+    const sent = (await studio.request("POST", "/api/v1/messages", {
+      conversation_id: id,
+      text,
+      model,
+      dialect: "filament",
+      wait: true,
+    })) as { message_id: string };
+    messages.push(sent.message_id);
+  }
+  return { id, messages };
+}
+
+/** The state of a conversation, as the server has it. */
+export async function stateOf(studio: Studio, id: string): Promise<unknown> {
+  return ((await studio.request("GET", `/api/v1/conversations/${id}/state`)) as { state: unknown }).state;
+}
