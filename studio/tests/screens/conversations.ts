@@ -13,12 +13,12 @@ function quest(studio: Studio): Promise<Quest> {
       await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title });
     }
     const talk = await makeQuest(studio, "The old well", "demo");
+    await studio.request("POST", `/api/v1/messages/${talk.messages.at(-1) ?? ""}/regenerate`);
     const hero = ["SET", "hero", { name: "塞拉菲娜", hp: 24, bag: ["lamp", "rope"] }];
     await studio.request("POST", `/api/v1/conversations/${talk.id}/state/operations`, {
       operations: [hero, ["SET", "gold", 10], ["ADD", "location", 1]],
       analysis: "the scene begins",
     });
-    await studio.request("POST", `/api/v1/messages/${talk.messages.at(-1) ?? ""}/regenerate`);
     return talk;
   })();
   made.set(studio, making);

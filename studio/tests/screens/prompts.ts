@@ -1,3 +1,56 @@
+import { roleplay } from "../support/files.ts";
 import { type Screen } from "../support/screens.ts";
+import { type Studio } from "../support/server.ts";
 
-export const screens: Screen[] = [{ name: "prompts", path: "/prompts" }];
+type Made = { card: string; book: string };
+
+const made = new WeakMap<Studio, Promise<Made>>();
+
+/** The files of the role play and a template in two versions, once for all screens. */
+function files(studio: Studio): Promise<Made> {
+  const known = made.get(studio);
+  if (known !== undefined) return known;
+  const making = (async () => {
+    const { data } = (await studio.request("POST", "/api/v1/imports", {
+      files: ["brunn.json", "reef-book.json"].map((name) => ({ name, json: JSON.parse(roleplay(name)) as object })),
+    })) as { data: { card_id?: string; lorebook_id?: string }[] };
+    const text = "现在是 {%time%}，你是 {%who%}。\n\n【主题】\n{topic_content}\n\n{%chat_histroy%}\n";
+    await studio.request("PUT", "/api/v1/templates/ai-say-calm", { text: text.replace("histroy", "history") });
+    await studio.request("PUT", "/api/v1/templates/ai-say-calm?draft=true", { text });
+    return { card: data[0]?.card_id ?? "", book: data[1]?.lorebook_id ?? "" };
+  })();
+  made.set(studio, making);
+  return making;
+}
+
+export const screens: Screen[] = [
+  { name: "prompts-templates", path: async (studio) => (await files(studio), "/prompts") },
+  { name: "prompts-template", path: async (studio) => (await files(studio), "/prompts/templates/ai-say-calm") },
+  { name: "prompts-imports", path: async (studio) => (await files(studio), "/prompts/imports") },
+  { name: "prompts-card", path: async (studio) => `/prompts/cards/${(await files(studio)).card}` },
+  { name: "prompts-lorebook", path: async (studio) => `/prompts/lorebooks/${(await files(studio)).book}` },
+  {
+    name: "prompts-preview",
+    path: async (studio) => {
+      const { card, book } = await files(studio);
+      return `/prompts/preview?card=${card}&books=${book}`;
+    },
+    act: async (page) => {
+      await page.getByLabel(/Name of the user|用户名/).fill("Mia");
+      await page.getByLabel(/Text of message 1|第 1 条的内容/).fill("The ship! And the lamp of the lighthouse.");
+      await page.getByLabel(/Tokens at most|最多 token 数/).fill("420");
+      await page.getByRole("button", { name: /Render|生成预览/ }).click();
+      await page.getByRole("heading", { name: /Left out|被舍弃的部分/ }).waitFor();
+      await page.getByText(/about \d+|约 \d+/).first().waitFor();
+    },
+  },
+  {
+    name: "prompts-macros",
+    path: "/prompts/macros",
+    act: async (page) => {
+      await page.getByRole("button", { name: /Fill in an example|填入示例/ }).click();
+      await page.getByRole("button", { name: /^(Migrate|迁移)$/ }).click();
+      await page.getByRole("heading", { name: /What changed|变化/ }).waitFor();
+    },
+  },
+];

@@ -103,7 +103,7 @@ export function Component() {
               label={t("list")}
               count={shown.length}
               rowHeight={65}
-              height="calc(100dvh - 210px)"
+              height={`min(calc(100dvh - 210px), ${shown.length * 68 + 2}px)`}
               keyOf={(index) => shown[index]?.conversation_id ?? index}
               onEnd={list.more}
               row={(index) => {

@@ -6,17 +6,17 @@ import styles from "./Differences.module.css";
 import { type Difference } from "./operations.ts";
 import { type Json, preview } from "./stateTree.ts";
 
-type DifferencesProps = { differences: readonly Difference[]; label: string; height?: number | string };
+type DifferencesProps = { differences: readonly Difference[]; label: string };
 
 /** What differs between two states, a line a path. */
-export function Differences({ differences, label, height }: DifferencesProps) {
+export function Differences({ differences, label }: DifferencesProps) {
   const t = useText(conversations);
   return (
     <VirtualList
       label={label}
       count={differences.length}
       rowHeight={62}
-      height={height ?? `min(60vh, ${Math.max(1, differences.length) * 66 + 8}px)`}
+      height={`min(50vh, ${Math.max(1, differences.length) * 66 + 2}px)`}
       keyOf={(index) => differences[index]?.path ?? index}
       row={(index) => {
         const difference = differences[index];

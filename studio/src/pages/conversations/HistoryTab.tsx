@@ -65,7 +65,7 @@ export function HistoryTab({ data, points, onRollback, onCompare, onMessage }: H
               label={t("history")}
               count={shown.length}
               rowHeight={130}
-              height="calc(100dvh - 300px)"
+              height="max(calc(100dvh - 300px), 320px)"
               keyOf={(index) => shown[index]?.position ?? index}
               row={(index) => {
                 const update = shown[index];

@@ -91,7 +91,7 @@ export function MessagesTab({ data, chosen, onCompare, onState, onRollback }: Me
           label={t("messages")}
           count={turns.length}
           rowHeight={180}
-          height="calc(100dvh - 240px)"
+          height="max(calc(100dvh - 240px), 360px)"
           selected={place < 0 ? null : place}
           keyOf={(index) => keyOf(turns[index]) ?? index}
           row={(index) => {

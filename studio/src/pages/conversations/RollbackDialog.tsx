@@ -74,7 +74,7 @@ export function RollbackDialog({ id, target, points, updates, onClose, onDone }:
         {changes.data?.length === 0 ? (
           <p>{t("rollbackNothing")}</p>
         ) : (
-          <Differences differences={changes.data ?? []} label={t("rollbackPreview")} height={260} />
+          <Differences differences={changes.data ?? []} label={t("rollbackPreview")} />
         )}
       </Content>
     </Modal>

@@ -41,7 +41,7 @@ export function StateTree({ state, search, onEdit }: TreeProps) {
       label={t("tree")}
       count={rows.length}
       rowHeight={33}
-      height="calc(100dvh - 320px)"
+      height={`min(max(calc(100dvh - 320px), 240px), ${rows.length * 37 + 2}px)`}
       keyOf={(index) => rows[index]?.path ?? index}
       row={(index) => {
         const row = rows[index];

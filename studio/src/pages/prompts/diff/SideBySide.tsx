@@ -1,0 +1,21 @@
+import { Skeleton } from "antd";
+import { lazy, Suspense } from "react";
+import type { MergeProps } from "./Merge.tsx";
+import styles from "./SideBySide.module.css";
+
+const Merge = lazy(() => import("./Merge.tsx").then(({ Merge: component }) => ({ default: component })));
+
+/** Two texts beside each other under their names. */
+export function SideBySide(props: MergeProps) {
+  return (
+    <div className={styles["sides"]}>
+      <div className={styles["heads"]}>
+        <span>{props.beforeLabel}</span>
+        <span>{props.afterLabel}</span>
+      </div>
+      <Suspense fallback={<Skeleton active paragraph={{ rows: 6 }} title={false} />}>
+        <Merge {...props} />
+      </Suspense>
+    </div>
+  );
+}

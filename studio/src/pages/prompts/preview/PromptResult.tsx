@@ -1,0 +1,162 @@
+import { CopyOutlined } from "@ant-design/icons";
+import { Alert, Button, Tag } from "antd";
+import { useMemo } from "react";
+import { KeyValue } from "../../../components/KeyValue.tsx";
+import { LongText } from "../../../components/LongText.tsx";
+import { Section } from "../../../components/Section.tsx";
+import { preview } from "../../../i18n/texts/preview.ts";
+import { prompts } from "../../../i18n/texts/prompts.ts";
+import { useText } from "../../../i18n/useText.ts";
+import { useCopy } from "../useCopy.ts";
+import { blocksOf } from "./blocks.ts";
+import styles from "./PromptResult.module.css";
+import { type Dropped, type Ingredients, type Rendered } from "./renderPrompt.ts";
+import { keyOf, useTokens } from "./useTokens.ts";
+import { WokenLore } from "./WokenLore.tsx";
+import { yamlOf } from "./yaml.ts";
+
+/** A rendered prompt: its blocks with their tokens, what was left out, which world info woke. */
+export function PromptResult({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
+  const t = useText(preview);
+  const shared = useText(prompts);
+  const copy = useCopy();
+  const { tokens, over, dropped, warnings, effects, text } = rendered;
+  return (
+    <>
+      <Section
+        title={t("result")}
+        actions={
+          <span className={styles["summary"]}>
+            <strong role="status">{t("tokens", { count: tokens })}</strong>
+            <Button size="small" icon={<CopyOutlined />} onClick={() => void copy(text)}>
+              {shared("copy")}
+            </Button>
+          </span>
+        }
+      >
+        {over && <Alert className={styles["over"] ?? ""} type="warning" showIcon title={t("over")} />}
+        <Messages rendered={rendered} given={given} />
+        <details className={styles["more"]}>
+          <summary>{t("whole")}</summary>
+          <p className={styles["hint"]}>{t("wholeHint")}</p>
+          <LongText text={text} label={t("whole")} fileName="prompt.txt" />
+        </details>
+      </Section>
+      {dropped.length > 0 && (
+        <Section title={t("dropped")} hint={t("droppedHint")}>
+          <ul className={styles["list"]}>
+            {dropped.map((one, index) => (
+              <li key={index} className={styles["dropped"]}>
+                <DroppedName dropped={one} />
+                <span className={styles["hint"]}>{t("priority", { priority: one.priority })}</span>
+                <span className={styles["count"]}>{t("tokens", { count: one.tokens })}</span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      <WokenLore titles={rendered.lore} given={given} />
+      {warnings.length > 0 && (
+        <Section title={t("warnings")}>
+          <ul className={styles["list"]}>
+            {warnings.map(({ message, code, line, column }, index) => (
+              <li key={index} className={styles["warning"]}>
+                {message}{" "}
+                <span className={styles["hint"]}>
+                  {code}
+                  {typeof line === "number" && <> {shared("at", { line, column: column ?? 1 })}</>}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {effects.length > 0 && (
+        <Section title={t("effects")}>
+          <LongText text={yamlOf(effects)} label={t("effects")} maxHeight={240} />
+        </Section>
+      )}
+      <Further rendered={rendered} />
+    </>
+  );
+}
+
+function Messages({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
+  const t = useText(preview);
+  const messages = useMemo(
+    () => rendered.messages.map(({ role, content }) => ({ role, blocks: blocksOf(content) })),
+    [rendered],
+  );
+  const texts = useMemo(() => messages.flatMap(({ blocks }) => blocks.map(({ text }) => text)), [messages]);
+  const counts = useTokens(texts, given.tokenizer);
+  return messages.map(({ role, blocks }, number) => (
+    <div key={number} className={styles["message"]}>
+      <h3 className={styles["role"]}>{t("message", { number: number + 1, role })}</h3>
+      {blocks.map(({ tag, text }, index) => {
+        const count = counts.get(keyOf(given.tokenizer, text));
+        return (
+          <details key={index} className={styles["block"]} open={blocks.length <= 2 || index === 0}>
+            <summary>
+              {tag === null ? <span className={styles["plain"]}>{t("plainText")}</span> : <code>{tag}</code>}
+              <span className={styles["count"]}>
+                {count === undefined ? t("counting") : t("blockTokens", { count })}
+              </span>
+            </summary>
+            <LongText text={text} label={tag ?? t("plainText")} maxHeight={360} />
+          </details>
+        );
+      })}
+    </div>
+  ));
+}
+
+function DroppedName({ dropped }: { dropped: Dropped }) {
+  const t = useText(preview);
+  const { kind, number = 0, index = 0, tag = "", title = "", role = "" } = dropped;
+  switch (kind) {
+    case "block":
+      return <strong>{t("droppedBlock", { number, name: tag })}</strong>;
+    case "lore":
+      return <strong>{t("droppedLore", { name: title })}</strong>;
+    case "message":
+      return <strong>{t("droppedMessage", { number: index + 1, name: role })}</strong>;
+    case "protocols":
+      return <strong>{t("droppedProtocols")}</strong>;
+  }
+}
+
+/** What the rendering says for the reply and for later turns. */
+function Further({ rendered }: { rendered: Rendered }) {
+  const t = useText(preview);
+  const structure = rendered.expected_structure as { mandatory?: string[]; optional?: string[] } | null;
+  const timed = Object.keys(rendered.timed).length > 0;
+  if (structure === null && !timed) return null;
+  return (
+    <Section title={structure === null ? t("timed") : t("structure")}>
+      <KeyValue
+        items={[
+          ...(structure === null
+            ? []
+            : [
+                [
+                  t("structure"),
+                  <span key="tags">
+                    {(structure.mandatory ?? []).map((tag) => (
+                      <Tag key={tag} color="cyan">
+                        {tag}
+                      </Tag>
+                    ))}
+                    {(structure.optional ?? []).map((tag) => (
+                      <Tag key={tag}>{tag}</Tag>
+                    ))}
+                  </span>,
+                ] as const,
+              ]),
+          ...(timed
+            ? [[t("timed"), <LongText key="timed" text={yamlOf(rendered.timed)} label={t("timed")} maxHeight={200} />] as const]
+            : []),
+        ]}
+      />
+    </Section>
+  );
+}

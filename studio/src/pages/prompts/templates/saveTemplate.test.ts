@@ -1,0 +1,76 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { loadTemplate, saveTemplate } from "./saveTemplate.ts";
+
+type Asked = { method: string; url: string; headers: Headers; body: unknown };
+
+/** Answers requests in turn, and keeps them. */
+function answering(...answers: readonly [status: number, body: unknown, headers?: Record<string, string>][]): Asked[] {
+  const asked: Asked[] = [];
+  const left = [...answers];
+  vi.stubGlobal(
+    "fetch",
+    vi.fn((url: string, init: RequestInit) => {
+      const body = typeof init.body === "string" ? (JSON.parse(init.body) as unknown) : null;
+      asked.push({ method: init.method ?? "GET", url, headers: new Headers(init.headers), body });
+      const [status, answer, headers] = left.shift() ?? [500, {}];
+      return Promise.resolve(new Response(JSON.stringify(answer), { status, ...(headers === undefined ? {} : { headers }) }));
+    }),
+  );
+  return asked;
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe("a template", () => {
+  it("is read in its last version, published or not", async () => {
+    const asked = answering(
+      [200, { data: [{ version: 3 }], has_more: false }],
+      [200, { text: "a", source: "stored", version: 3, published: 2, latest: 3 }, { etag: '"v3"' }],
+    );
+    expect(await loadTemplate("x", null)).toEqual({
+      id: "x",
+      text: "a",
+      source: "stored",
+      version: 3,
+      published: 2,
+      latest: 3,
+      etag: '"v3"',
+    });
+    expect(asked.map(({ url }) => url)).toEqual(["/api/v1/templates/x/versions?limit=1", "/api/v1/templates/x?version=3"]);
+  });
+
+  it("is the shipped one where nothing is stored", async () => {
+    answering([404, { code: "not_found" }], [200, { text: "b", source: "builtin" }]);
+    expect(await loadTemplate("x", null)).toMatchObject({ source: "builtin", version: null, etag: null });
+  });
+
+  it("is saved with what it was based on", async () => {
+    const asked = answering([200, { template_id: "x", version: 4 }, { etag: '"v4"' }]);
+    const outcome = await saveTemplate({ id: "x", etag: '"v3"' }, "c", { draft: true });
+    expect(outcome).toEqual({ kind: "saved", version: 4, etag: '"v4"', warnings: [] });
+    expect(asked[0]?.url).toBe("/api/v1/templates/x?draft=true");
+    expect(asked[0]?.headers.get("if-match")).toBe('"v3"');
+    expect(asked[0]?.body).toEqual({ text: "c" });
+  });
+
+  it("is saved without, where the server names no version", async () => {
+    const asked = answering([200, { template_id: "x", version: 1 }]);
+    await saveTemplate({ id: "x", etag: null }, "c", { draft: false });
+    expect(asked[0]?.headers.has("if-match")).toBe(false);
+  });
+
+  it("is not overwritten when somebody else has changed it", async () => {
+    answering(
+      [412, { code: "changed_meanwhile", detail: "another version came between" }],
+      [200, { data: [{ version: 5 }], has_more: false }],
+      [200, { text: "theirs", source: "stored", version: 5, published: 5, latest: 5 }, { etag: '"v5"' }],
+    );
+    const outcome = await saveTemplate({ id: "x", etag: '"v3"' }, "mine", { draft: false });
+    expect(outcome).toMatchObject({ kind: "conflict", theirs: { text: "theirs", version: 5, etag: '"v5"' } });
+  });
+
+  it("passes on other refusals", async () => {
+    answering([422, { code: "invalid_field", detail: "too long" }]);
+    await expect(saveTemplate({ id: "x", etag: null }, "c", { draft: false })).rejects.toThrow("too long");
+  });
+});

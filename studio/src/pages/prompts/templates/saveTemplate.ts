@@ -1,0 +1,79 @@
+import { api } from "../../../api/client.ts";
+import { ApiError } from "../../../api/errors.ts";
+
+/** A version of a template that is edited. */
+export type LoadedTemplate = {
+  readonly id: string;
+  readonly text: string;
+  readonly source: "stored" | "file" | "builtin";
+  /** Number of the version that was read; `null` of a file or a shipped template. */
+  readonly version: number | null;
+  readonly published: number | null;
+  readonly latest: number | null;
+  /** What a write says it was based on. */
+  readonly etag: string | null;
+};
+
+/** Reads a template: a version of it, or the last one, published or not; else the file or the shipped one. */
+export async function loadTemplate(id: string, version: number | null, signal?: AbortSignal): Promise<LoadedTemplate> {
+  const wanted = version ?? (await latestOf(id, signal));
+  const { data, etag } = await api.get("/api/v1/templates/{name}", {
+    path: { name: id },
+    query: { version: wanted },
+    signal,
+  });
+  return {
+    id,
+    text: data.text ?? "",
+    source: data.source ?? "stored",
+    version: data.version ?? null,
+    published: data.published ?? null,
+    latest: data.latest ?? null,
+    etag,
+  };
+}
+
+async function latestOf(id: string, signal?: AbortSignal): Promise<number | null> {
+  try {
+    const { data } = await api.get("/api/v1/templates/{name}/versions", {
+      path: { name: id },
+      query: { limit: 1 },
+      signal,
+    });
+    const newest = data.data[0] as { version?: number } | undefined;
+    return newest?.version ?? null;
+  } catch (error) {
+    // Nothing is stored under the name: it is a file, or shipped.
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+}
+
+export type SaveOutcome =
+  | { readonly kind: "saved"; readonly version: number; readonly etag: string | null; readonly warnings: readonly string[] }
+  /** Another version came between: what stands now. Nothing was written. */
+  | { readonly kind: "conflict"; readonly theirs: LoadedTemplate };
+
+/** Saves the next version of a template, if nobody else has changed it since it was read. */
+export async function saveTemplate(
+  base: Pick<LoadedTemplate, "id" | "etag">,
+  text: string,
+  { draft }: { draft: boolean },
+): Promise<SaveOutcome> {
+  try {
+    const { data, etag } = await api.put(
+      "/api/v1/templates/{name}",
+      { text },
+      {
+        path: { name: base.id },
+        query: { draft },
+        ...(base.etag === null ? {} : { headers: { "if-match": base.etag } }),
+      },
+    );
+    const warnings = (data.warnings ?? []).map(({ message }) => message);
+    return { kind: "saved", version: data.version, etag, warnings };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    return { kind: "conflict", theirs: await loadTemplate(base.id, null) };
+  }
+}
