@@ -1,4 +1,4 @@
-import { makeQuest, type Quest } from "../support/quest.ts";
+import { makeQuest, type Quest, regenerate } from "../support/quest.ts";
 import { type Screen } from "../support/screens.ts";
 import { type Studio } from "../support/server.ts";
 
@@ -13,7 +13,7 @@ function quest(studio: Studio): Promise<Quest> {
       await studio.request("POST", "/api/v1/conversations", title === null ? {} : { title });
     }
     const talk = await makeQuest(studio, "The old well", "demo");
-    await studio.request("POST", `/api/v1/messages/${talk.messages.at(-1) ?? ""}/regenerate`);
+    await regenerate(studio, talk.messages.at(-1) ?? "");
     const hero = ["SET", "hero", { name: "塞拉菲娜", hp: 24, bag: ["lamp", "rope"] }];
     await studio.request("POST", `/api/v1/conversations/${talk.id}/state/operations`, {
       operations: [hero, ["SET", "gold", 10], ["ADD", "location", 1]],

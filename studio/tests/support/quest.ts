@@ -46,6 +46,14 @@ export async function makeQuest(
   return { id, messages };
 }
 
+/** Asks for an answer anew, and waits for its end. */
+export async function regenerate(studio: Studio, message: string): Promise<void> {
+  const path = `/api/v1/messages/${message}/regenerate`;
+  const { message_id: id } = (await studio.request("POST", path)) as { message_id: string };
+  // The stream ends with the message.
+  await (await fetch(`${studio.api}/api/v1/messages/${id}/events`)).text();
+}
+
 /** The state of a conversation, as the server has it. */
 export async function stateOf(studio: Studio, id: string): Promise<unknown> {
   return ((await studio.request("GET", `/api/v1/conversations/${id}/state`)) as { state: unknown }).state;

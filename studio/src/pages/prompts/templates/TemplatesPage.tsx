@@ -31,7 +31,7 @@ export function Component() {
   );
   return (
     <PromptsFrame
-      purpose={t("purpose", { name: "{name}" })}
+      purpose={t("purpose", { name: "{name}", "%name%": "{%name%}" })}
       loading={list.loading && list.rows.length === 0}
       error={list.rows.length === 0 ? list.error : null}
       onRetry={list.reload}
