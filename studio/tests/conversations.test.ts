@@ -185,7 +185,7 @@ test("a title is changed, a schema is set, and everything is exported", async ()
     await page.getByRole("heading", { level: 1, name: "Down the well" }).waitFor();
     const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export" }).click()]);
     assert.equal(saved.suggestedFilename(), `${id}.jsonl`);
-    await page.getByRole("tab", { name: "Schema" }).click();
+    await page.getByRole("link", { name: "Schema" }).click();
     const editor = page.getByRole("textbox", { name: "JSON Schema" });
     await editor.click();
     await page.keyboard.press("ControlOrMeta+a");

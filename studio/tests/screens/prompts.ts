@@ -49,7 +49,7 @@ export const screens: Screen[] = [
     path: "/prompts/macros",
     act: async (page) => {
       await page.getByRole("button", { name: /Fill in an example|填入示例/ }).click();
-      await page.getByRole("button", { name: /^(Migrate|迁移)$/ }).click();
+      await page.getByRole("button", { name: /(Migrate|迁移)$/ }).click();
       await page.getByRole("heading", { name: /What changed|变化/ }).waitFor();
     },
   },

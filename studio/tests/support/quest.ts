@@ -51,7 +51,7 @@ export async function regenerate(studio: Studio, message: string): Promise<void>
   const path = `/api/v1/messages/${message}/regenerate`;
   const { message_id: id } = (await studio.request("POST", path)) as { message_id: string };
   // The stream ends with the message.
-  await (await fetch(`${studio.api}/api/v1/messages/${id}/events`)).text();
+  await (await fetch(`${studio.url}/api/v1/messages/${id}/events`)).text();
 }
 
 /** The state of a conversation, as the server has it. */

@@ -41,6 +41,7 @@ export const conversations = defineTexts({
   exportAll: { zh: "导出", en: "Export" },
   back: { zh: "全部会话", en: "All conversations" },
   more: { zh: "更多操作", en: "More actions" },
+  parts: { zh: "会话内容", en: "Parts of the conversation" },
   tabMessages: { zh: "消息", en: "Messages" },
   tabState: { zh: "状态", en: "State" },
   tabHistory: { zh: "变更历史", en: "History" },

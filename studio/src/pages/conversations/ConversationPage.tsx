@@ -1,5 +1,5 @@
 import { ArrowLeftOutlined, DownloadOutlined, EditOutlined } from "@ant-design/icons";
-import { App, Button, Tabs } from "antd";
+import { App, Button } from "antd";
 import { useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { addressOf, send } from "../../api/client.ts";
@@ -19,7 +19,13 @@ import { SchemaTab } from "./SchemaTab.tsx";
 import { StateTab } from "./StateTab.tsx";
 import { useConversation } from "./useConversation.ts";
 
-const TABS = ["messages", "state", "history", "compare", "schema"] as const;
+const TABS = [
+  ["messages", "tabMessages"],
+  ["state", "tabState"],
+  ["history", "tabHistory"],
+  ["compare", "tabCompare"],
+  ["schema", "tabSchema"],
+] as const;
 
 export function Component() {
   const { id = "" } = useParams();
@@ -36,7 +42,7 @@ function ConversationPage({ id }: { id: string }) {
   const [target, setTarget] = useState<string | null | undefined>(undefined);
   const data = useConversation(id);
   const { head, messages, updates } = data;
-  const tab = TABS.find((one) => one === params.get("tab")) ?? "messages";
+  const [tab] = TABS.find(([name]) => name === params.get("tab")) ?? TABS[0];
   const title = head.data?.title ?? (head.data === null ? id : t("untitled"));
   const points = pointsOf(messages.rows, updates.rows);
 
@@ -84,66 +90,51 @@ function ConversationPage({ id }: { id: string }) {
         )
       }
     >
-      <Tabs
-        className={styles["tabs"] ?? ""}
-        activeKey={tab}
-        destroyOnHidden
-        onChange={(key) => show({ tab: key === "messages" ? null : key })}
-        items={[
-          {
-            key: "messages",
-            label: t("tabMessages"),
-            children: (
-              <MessagesTab
-                data={data}
-                chosen={params.get("message")}
-                onCompare={(from) => show({ tab: "compare", from, to: null })}
-                onState={(at) => show({ tab: "state", at })}
-                onRollback={setTarget}
-              />
-            ),
-          },
-          {
-            key: "state",
-            label: t("tabState"),
-            children: (
-              <StateTab id={id} data={data} points={points} at={params.get("at")} onAt={(at) => show({ at })} />
-            ),
-          },
-          {
-            key: "history",
-            label: t("tabHistory"),
-            children: (
-              <HistoryTab
-                data={data}
-                points={points}
-                onRollback={setTarget}
-                onCompare={(from) => show({ tab: "compare", from, to: null })}
-                onMessage={(message_id) => show({ tab: null, message: message_id })}
-              />
-            ),
-          },
-          {
-            key: "compare",
-            label: t("tabCompare"),
-            children: (
-              <CompareTab
-                id={id}
-                points={points}
-                version={updates.rows.length}
-                from={params.get("from")}
-                to={params.get("to")}
-                onChange={(from, to) => show({ from, to })}
-              />
-            ),
-          },
-          {
-            key: "schema",
-            label: t("tabSchema"),
-            children: <SchemaTab id={id} state={data.state} />,
-          },
-        ]}
-      />
+      <nav className={styles["tabs"]} aria-label={t("parts")}>
+        {TABS.map(([name, label]) => (
+          <Link
+            key={name}
+            replace
+            to={name === "messages" ? "?" : `?tab=${name}`}
+            className={styles["tab"] ?? ""}
+            aria-current={name === tab ? "page" : undefined}
+          >
+            {t(label)}
+          </Link>
+        ))}
+      </nav>
+      {tab === "messages" && (
+        <MessagesTab
+          data={data}
+          chosen={params.get("message")}
+          onCompare={(from) => show({ tab: "compare", from, to: null })}
+          onState={(at) => show({ tab: "state", at })}
+          onRollback={setTarget}
+        />
+      )}
+      {tab === "state" && (
+        <StateTab id={id} data={data} points={points} at={params.get("at")} onAt={(at) => show({ at })} />
+      )}
+      {tab === "history" && (
+        <HistoryTab
+          data={data}
+          points={points}
+          onRollback={setTarget}
+          onCompare={(from) => show({ tab: "compare", from, to: null })}
+          onMessage={(message_id) => show({ tab: null, message: message_id })}
+        />
+      )}
+      {tab === "compare" && (
+        <CompareTab
+          id={id}
+          points={points}
+          version={updates.rows.length}
+          from={params.get("from")}
+          to={params.get("to")}
+          onChange={(from, to) => show({ from, to })}
+        />
+      )}
+      {tab === "schema" && <SchemaTab id={id} state={data.state} />}
       {renaming && head.data !== null && (
         <RenameDialog conversation={head.data} onClose={() => setRenaming(false)} onRenamed={head.replace} />
       )}

@@ -27,9 +27,9 @@ export function Differences({ differences, label }: DifferencesProps) {
             <div className={styles["head"]}>
               <code className={styles["path"]}>{path}</code>
               {before === undefined ? (
-                <Tag color="green">{t("added")}</Tag>
+                <Tag>{t("added")}</Tag>
               ) : after === undefined ? (
-                <Tag color="red">{t("gone")}</Tag>
+                <Tag>{t("gone")}</Tag>
               ) : (
                 <Tag>{t("changed")}</Tag>
               )}

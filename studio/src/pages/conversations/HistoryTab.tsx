@@ -112,7 +112,7 @@ function UpdateRow({ update, point, newest, onRollback, onCompare, onMessage }: 
             {label}
           </Button>
         )}
-        {!reversible && <Tag color="warning">{t("irreversible")}</Tag>}
+        {!reversible && <Tag>{t("irreversible")}</Tag>}
         {!newest && (
           <span className={styles["actions"]}>
             <Button size="small" icon={<DiffOutlined />} onClick={() => onCompare(id)}>

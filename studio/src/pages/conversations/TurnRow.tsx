@@ -81,14 +81,6 @@ function Words({ message }: { message: Message }) {
   );
 }
 
-const COLOURS = {
-  running: "processing",
-  completed: "default",
-  failed: "error",
-  cancelled: "warning",
-  superseded: "default",
-} as const;
-
 function Head(props: TurnProps & { message: Message; at: number }) {
   const { turn, message, at, onVersion } = props;
   const t = useText(conversations);
@@ -101,7 +93,7 @@ function Head(props: TurnProps & { message: Message; at: number }) {
   return (
     <div className={styles["head"]}>
       <span className={styles["meta"]}>
-        {status !== "completed" && <Tag color={COLOURS[status]}>{t(status)}</Tag>}
+        {status !== "completed" && <Tag>{t(status)}</Tag>}
         {typeof dialect === "string" && <Tag>{dialect}</Tag>}
         <time dateTime={created}>{format.time(created)}</time>
       </span>

@@ -32,7 +32,9 @@ export function Component() {
   if (filled(card.creator)) about.push([t("creator"), card.creator]);
   if (filled(card.character_version)) about.push([t("characterVersion"), card.character_version]);
   if (card.tags !== undefined && card.tags.length > 0) {
-    about.push([t("tags"), card.tags.map((tag, index) => <Tag key={index}>{tag}</Tag>)]);
+    about.push([t("tags"), card.tags.map((tag, index) => <Tag key={index} className={styles["tag"] ?? ""}>
+        {tag}
+      </Tag>)]);
   }
   return (
     <ImportFrame kind="cards" id={id} resource={resource} about={about}>

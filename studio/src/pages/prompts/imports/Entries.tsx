@@ -56,7 +56,7 @@ function Entry({ entry }: { entry: LoreEntry }) {
     <article className={styles["entry"]}>
       <div className={styles["head"]}>
         <strong>{title === "" ? t("untitledEntry") : title}</strong>
-        {constant && <Tag color="cyan">{t("constant")}</Tag>}
+        {constant && <Tag>{t("constant")}</Tag>}
         {!enabled && <Tag>{t("disabled")}</Tag>}
         {regex && <Tag>{t("regex")}</Tag>}
       </div>

@@ -140,7 +140,8 @@ function faultOf(variables: string): string | null {
 
 /** Where the server found the Skein wrong. */
 function diagnosticsOf(error: Error | null): Diagnostic[] {
-  if (!(error instanceof ApiError)) return [];
+  // Other errors have places in the template of a block.
+  if (!(error instanceof ApiError) || error.code !== "invalid_skein") return [];
   const { line, column } = error.problem as { line?: unknown; column?: unknown };
   if (typeof line !== "number") return [];
   return [{ line, column: typeof column === "number" ? column : null, severity: "error", message: error.detail }];

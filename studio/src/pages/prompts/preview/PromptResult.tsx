@@ -142,9 +142,7 @@ function Further({ rendered }: { rendered: Rendered }) {
                   t("structure"),
                   <span key="tags">
                     {(structure.mandatory ?? []).map((tag) => (
-                      <Tag key={tag} color="cyan">
-                        {tag}
-                      </Tag>
+                      <Tag key={tag}>{tag}</Tag>
                     ))}
                     {(structure.optional ?? []).map((tag) => (
                       <Tag key={tag}>{tag}</Tag>

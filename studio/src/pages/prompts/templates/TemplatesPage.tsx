@@ -89,7 +89,7 @@ function Row({ template }: { template: Template }) {
           {changed !== undefined && <time dateTime={changed}>{format.time(changed)}</time>}
         </div>
       </div>
-      <Tag color={source === "stored" ? "cyan" : "default"}>{t(source)}</Tag>
+      <Tag>{t(source)}</Tag>
     </div>
   );
 }

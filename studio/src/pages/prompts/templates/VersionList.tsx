@@ -89,7 +89,7 @@ export function VersionList({ base, onPublished }: VersionsProps) {
                     {format.time(created)}
                   </time>
                   {published ? (
-                    <Tag color="green">{t("published")}</Tag>
+                    <Tag>{t("published")}</Tag>
                   ) : (
                     <Button size="small" onClick={() => void publish(version)}>
                       {t("use")}

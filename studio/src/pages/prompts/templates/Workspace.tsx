@@ -132,7 +132,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
           <Link to="/prompts">
             <ArrowLeftOutlined aria-hidden="true" /> {t("back")}
           </Link>
-          <Tag color={base.source === "stored" ? "cyan" : "default"}>{t(base.source)}</Tag>
+          <Tag>{t(base.source)}</Tag>
           {base.version !== null && <span>{t("showsVersion", { version: base.version })}</span>}
           <span role="status" className={dirty ? styles["dirty"] : styles["clean"]}>
             {dirty ? t("unsaved") : t("unchanged")}

@@ -22,6 +22,8 @@ export async function loadTemplate(id: string, version: number | null, signal?: 
     query: { version: wanted },
     signal,
   });
+  // Another version came between the two answers: text and ETag have to be of the same one.
+  if (version === null && wanted !== null && (data.latest ?? wanted) > wanted) return loadTemplate(id, null, signal);
   return {
     id,
     text: data.text ?? "",

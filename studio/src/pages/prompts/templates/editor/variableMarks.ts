@@ -24,8 +24,8 @@ const field = StateField.define<DecorationSet>({
 
 const theme = EditorView.baseTheme({
   ".tb-script, .tb-system, .tb-unknown": { borderRadius: "4px", padding: "1px 0", fontWeight: "600" },
-  ".tb-script": { color: "var(--plot-1)", backgroundColor: "color-mix(in srgb, var(--plot-1) 12%, transparent)" },
-  ".tb-system": { color: "var(--plot-3)", backgroundColor: "color-mix(in srgb, var(--plot-3) 12%, transparent)" },
+  ".tb-script": { color: "var(--plot-1)", backgroundColor: "color-mix(in srgb, var(--plot-1) 5%, transparent)" },
+  ".tb-system": { color: "var(--plot-3)", backgroundColor: "color-mix(in srgb, var(--plot-3) 7%, transparent)" },
   ".tb-unknown": { color: "var(--danger)", textDecoration: "underline wavy" },
 });
 
