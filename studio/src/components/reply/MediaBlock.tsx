@@ -61,7 +61,6 @@ function OwnMedia({ data: { type, src, alt } }: { data: EventData<"media"> }) {
       return <video controls preload="metadata" src={src} aria-label={alt} onError={fail} />;
     default:
       // Told when it is not there.
-       
       return <img src={src} alt={alt} loading="lazy" onError={fail} />;
   }
 }

@@ -47,7 +47,6 @@ export function PaneHead({ run, view, label, running, onClose }: PaneHeadProps) 
       <div className={styles["paneActions"]}>
         {running && (
           <Button
-            danger
             size="small"
             icon={<StopOutlined />}
             disabled={view.cancelling}

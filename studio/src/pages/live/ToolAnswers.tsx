@@ -67,7 +67,7 @@ function ToolAnswer({ id, callId, name, args, confirm }: ToolAnswerProps) {
           <Button type="primary" disabled={sent} onClick={() => decide(true)}>
             {t("allow")}
           </Button>
-          <Button danger disabled={sent} onClick={() => decide(false)}>
+          <Button disabled={sent} onClick={() => decide(false)}>
             {t("deny")}
           </Button>
         </div>
@@ -85,7 +85,6 @@ function ToolAnswer({ id, callId, name, args, confirm }: ToolAnswerProps) {
               {t("sendResult")}
             </Button>
             <Button
-              danger
               disabled={sent}
               onClick={() => give({ ok: false, error: { code: "failed", message: value || t("failureText") } })}
             >
