@@ -242,7 +242,7 @@ test("an alias is asked, and followed like every message", async () => {
       await page.getByRole("textbox", { name: "Message", exact: true }).fill("Say it.");
       await page.getByRole("button", { name: "Send" }).click();
       await ended(page, NAMES.en);
-      assert.equal(await words(page, NAMES.en), "The answer of one.");
+      await page.getByRole("region", { name: "Answer" }).getByText("The answer of one.").waitFor();
     });
   } finally {
     await own.stop();
