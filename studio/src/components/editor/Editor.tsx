@@ -48,7 +48,7 @@ export function Editor(props: EditorProps) {
         extensions: [
           baseExtensions(),
           grammarOf(language),
-          EditorView.contentAttributes.of({ "aria-label": label }),
+          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           theme.current.of(themeOf(dark)),
           writable.current.of(EditorState.readOnly.of(readOnly)),
           phrases.current.of(phrasesOf(userLanguage)),
