@@ -1,8 +1,7 @@
 import { useParams, useSearchParams } from "react-router";
-import { ApiError } from "../../../api/errors.ts";
 import { useResource } from "../../../api/useResource.ts";
 import { Page } from "../../../components/Page.tsx";
-import { type LoadedTemplate, loadTemplate } from "./saveTemplate.ts";
+import { findTemplate, type LoadedTemplate, loadTemplate } from "./saveTemplate.ts";
 import { Workspace } from "./Workspace.tsx";
 
 export function Component() {
@@ -32,10 +31,6 @@ async function begin(id: string, copyOf: string, signal: AbortSignal): Promise<L
     etag: null,
   };
   // It was saved meanwhile, and the address was opened again.
-  const known = await loadTemplate(id, null, signal).catch((error: unknown) => {
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
-  });
-  if (known !== null) return known;
+  if ((await findTemplate(id, signal)) !== null) return loadTemplate(id, null, signal);
   return copyOf === "1" ? empty : { ...empty, text: (await loadTemplate(copyOf, null, signal)).text };
 }

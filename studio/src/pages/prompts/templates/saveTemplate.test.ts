@@ -24,7 +24,7 @@ afterEach(() => vi.unstubAllGlobals());
 describe("a template", () => {
   it("is read in its last version, published or not", async () => {
     const asked = answering(
-      [200, { data: [{ version: 3 }], has_more: false }],
+      [200, { data: [{ template_id: "x", latest: 3 }], has_more: false }],
       [200, { text: "a", source: "stored", version: 3, published: 2, latest: 3 }, { etag: '"v3"' }],
     );
     expect(await loadTemplate("x", null)).toEqual({
@@ -36,11 +36,11 @@ describe("a template", () => {
       latest: 3,
       etag: '"v3"',
     });
-    expect(asked.map(({ url }) => url)).toEqual(["/api/v1/templates/x/versions?limit=1", "/api/v1/templates/x?version=3"]);
+    expect(asked.map(({ url }) => url)).toEqual(["/api/v1/templates?limit=200", "/api/v1/templates/x?version=3"]);
   });
 
   it("is the shipped one where nothing is stored", async () => {
-    answering([404, { code: "not_found" }], [200, { text: "b", source: "builtin" }]);
+    answering([200, { data: [{ template_id: "x", source: "builtin" }], has_more: false }], [200, { text: "b", source: "builtin" }]);
     expect(await loadTemplate("x", null)).toMatchObject({ source: "builtin", version: null, etag: null });
   });
 
@@ -62,7 +62,7 @@ describe("a template", () => {
   it("is not overwritten when somebody else has changed it", async () => {
     answering(
       [412, { code: "changed_meanwhile", detail: "another version came between" }],
-      [200, { data: [{ version: 5 }], has_more: false }],
+      [200, { data: [{ template_id: "x", latest: 5 }], has_more: false }],
       [200, { text: "theirs", source: "stored", version: 5, published: 5, latest: 5 }, { etag: '"v5"' }],
     );
     const outcome = await saveTemplate({ id: "x", etag: '"v3"' }, "mine", { draft: false });

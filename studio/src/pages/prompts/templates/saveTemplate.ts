@@ -1,5 +1,6 @@
 import { api } from "../../../api/client.ts";
 import { ApiError } from "../../../api/errors.ts";
+import { type Schemas } from "../../../api/types.ts";
 
 /** A version of a template that is edited. */
 export type LoadedTemplate = {
@@ -35,19 +36,20 @@ export async function loadTemplate(id: string, version: number | null, signal?: 
   };
 }
 
+/** Number of the last version of a stored template; `null` where there is none. */
 async function latestOf(id: string, signal?: AbortSignal): Promise<number | null> {
-  try {
-    const { data } = await api.get("/api/v1/templates/{name}/versions", {
-      path: { name: id },
-      query: { limit: 1 },
-      signal,
-    });
-    const newest = data.data[0] as { version?: number } | undefined;
-    return newest?.version ?? null;
-  } catch (error) {
-    // Nothing is stored under the name: it is a file, or shipped.
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
+  return (await findTemplate(id, signal))?.latest ?? null;
+}
+
+/** A template in the listing, which knows drafts that were never published too. */
+export async function findTemplate(id: string, signal?: AbortSignal): Promise<Schemas["Template"] | null> {
+  let after: string | undefined;
+  for (;;) {
+    const { data } = await api.get("/api/v1/templates", { query: { after, limit: 200 }, signal });
+    const found = data.data.find(({ template_id: one }) => one === id);
+    if (found !== undefined) return found;
+    after = data.data.at(-1)?.template_id;
+    if (!data.has_more || after === undefined) return null;
   }
 }
 
