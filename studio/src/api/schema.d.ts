@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where to go from here */
+        /** The studio */
         get: operations["getHome"];
         put?: never;
         post?: never;
@@ -354,28 +354,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description done */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Coverage"];
-                    };
-                };
-            };
-        };
+        /** What of its session a dialogue has reached */
+        get: operations["getCoverage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -393,32 +373,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewFork"];
-                };
-            };
-            responses: {
-                /** @description done */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Dialogue"];
-                    };
-                };
-            };
-        };
+        /** Go back to before a turn, in another dialogue */
+        post: operations["createFork"];
         delete?: never;
         options?: never;
         head?: never;
@@ -451,32 +407,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewPlay"];
-                };
-            };
-            responses: {
-                /** @description done */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Played"];
-                    };
-                };
-            };
+        /** Let a dialogue play by itself, with given or invented answers */
+        post: operations["playDialogue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dialogues/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        /** A run as a test of its script */
+        get: operations["getTest"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -507,28 +456,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description done */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["DialogueTurns"];
-                    };
-                };
-            };
-        };
+        /** Inputs and what they came to, oldest first */
+        get: operations["listTurns"];
         put?: never;
         post?: never;
         delete?: never;
@@ -926,32 +855,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["NewReplay"];
-                };
-            };
-            responses: {
-                /** @description done */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Replayed"];
-                    };
-                };
-            };
-        };
+        /** Run a test of a script, without a model */
+        post: operations["replayTest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1039,7 +944,8 @@ export interface paths {
         /** The next version of a template */
         put: operations["putTemplate"];
         post?: never;
-        delete?: never;
+        /** Delete a stored template with its versions */
+        delete: operations["deleteTemplate"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1285,6 +1191,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages/count_tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Anthropic: how many tokens a request has, estimated */
+        post: operations["countTokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -1347,7 +1270,8 @@ export interface paths {
         get: operations["getResponse"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** OpenAI: delete a response */
+        delete: operations["deleteResponse"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1364,6 +1288,23 @@ export interface paths {
         put?: never;
         /** OpenAI: stop a response */
         post: operations["cancelResponse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{id}/input_items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** OpenAI: what the model was told for a response */
+        get: operations["listInputItems"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1557,7 +1498,7 @@ export interface components {
                  * @default auto
                  * @enum {string}
                  */
-                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony";
+                "toolcall.format": "auto" | "hermes" | "qwen3_coder" | "llama" | "mistral" | "deepseek" | "kimi" | "glm" | "harmony" | "minimax";
             };
             /** @description `strict` or `lenient`. */
             profile?: string | null;
@@ -1750,6 +1691,10 @@ export interface components {
                 code: string;
                 message: string;
                 retryable: boolean;
+                upstream?: {
+                    code?: string;
+                    status: number;
+                };
             };
             /** @constant */
             event: "error";
@@ -2229,6 +2174,7 @@ export interface components {
             script_id: string;
             /** @description A session of the script by its name; the first when absent. */
             session?: string | null;
+            /** @description Step or action with which it begins, as a path in the script such as `sessions[0].phases[1].steps[0]`; the first when absent. */
             start?: string | null;
             /** @description Values that go before those that the script declares. */
             variables?: {
@@ -2249,7 +2195,9 @@ export interface components {
             /** @description Its name; messages say it, and a book without a name of its own is called after it. */
             name: string;
         };
+        /** @description Body of `POST /api/v1/dialogues/{id}/forks`. */
         NewFork: {
+            /** @description The turn to answer differently; what was said before it is shared. */
             turn: string;
         };
         /** @description What is asked of `POST /api/v1/imports`. */
@@ -2392,13 +2340,26 @@ export interface components {
             /** @description Which results are in the answer. */
             results?: components["schemas"]["ShownResults"];
         };
+        /** @description Body of `POST /api/v1/dialogues/{id}/play`. */
         NewPlay: {
+            /** @description What the user says, in order; to a `form`, `picture` or `skill` it is the value of the answer. */
             answers?: unknown[];
+            /**
+             * Format: int32
+             * @description Turns at most, 1 to 100; 30 when absent.
+             */
             max_turns?: number | null;
+            /** @description Person in whose place a model answers when no given answer is left. */
             role?: string | null;
         };
+        /** @description Body of `POST /api/v1/scripts/{id}/replay`. */
         NewReplay: {
+            /** @description The test, YAML or JSON. */
             test: string;
+            /**
+             * Format: int32
+             * @description A version of the script; the published one when absent.
+             */
             version?: number | null;
         };
         /** @description What is asked of `POST /api/v1/scripts`, and of `PUT` of one. */
@@ -2624,7 +2585,30 @@ export interface components {
             yaml: string;
         };
         Settings: {
-            [key: string]: unknown;
+            default_upstream: string | null;
+            limits: {
+                [key: string]: number;
+            };
+            llm_app_settings: {
+                app_output_protocol: string;
+            };
+            /** @enum {string} */
+            text_language: "zh" | "en";
+            texts: {
+                fallback: string;
+                phase_title: string;
+            };
+            /** @enum {string} */
+            thought_display: "collapsed" | "hidden" | "shown";
+            tools: {
+                max_iterations: number;
+            };
+            upstreams: {
+                kind: string;
+                model: string | null;
+                name: string;
+            }[];
+            version: number;
         };
         SettingsChange: {
             llm_app_settings?: {
@@ -5889,7 +5873,18 @@ export interface operations {
     };
     listDialogues: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description id of the row before the page */
+                after?: string;
+                /** @description rows of the page, 1 to 200; 50 if absent */
+                limit?: number;
+                /** @description those that run this script */
+                script_id?: string;
+                /** @description those that run a session of this name */
+                session?: string;
+                /** @description those that stand there, such as `awaiting_answer` */
+                status?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6135,6 +6130,7 @@ export interface operations {
              *     `invalid_field`: a field does not take this value
              *     `invalid_script`: the script cannot run; `errors` has the faults with their places
              *     `unknown_session`: the script has no such session
+             *     `unknown_start`: the session has no step or action at this path; the known ones are named
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -6145,7 +6141,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_script" | "unknown_session" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_script" | "unknown_session" | "unknown_start" | "invalid_idempotency_key" | "idempotency_key_reused";
                         /** @constant */
                         status?: 422;
                     };
@@ -6515,6 +6511,282 @@ export interface operations {
             };
         };
     };
+    getCoverage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Coverage"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    createFork: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFork"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dialogue"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /** @description `request_under_way`: a request with this `Idempotency-Key` is under way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "request_under_way";
+                        /** @constant */
+                        status?: 409;
+                    };
+                };
+            };
+            /** @description `too_large`: the body is longer than it may be */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
+             *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     inputDialogue: {
         parameters: {
             query?: never;
@@ -6728,6 +7000,286 @@ export interface operations {
             };
         };
     };
+    playDialogue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPlay"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Played"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `model_forbidden`: the key may ask other models, or none by this route
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "model_forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /** @description `too_large`: the body is longer than it may be */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `unknown_upstream`: there is no such upstream
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "unknown_upstream";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /**
+             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
+             *     `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_running" | "rate_limited" | "tokens_used_up";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `closing`: the server is stopping
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "closing";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    getTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     traceDialogue: {
         parameters: {
             query?: never;
@@ -6746,6 +7298,137 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Trace"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `invalid_field`: a field does not take this value
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "invalid_field";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    listTurns: {
+        parameters: {
+            query?: {
+                /** @description id of the row before the page */
+                after?: string;
+                /** @description rows of the page, 1 to 200; 50 if absent */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DialogueTurns"];
+                };
+            };
+            /** @description `unknown_cursor`: nothing in the list has the id that the page was to follow */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_cursor";
+                        /** @constant */
+                        status?: 400;
+                    };
                 };
             };
             /** @description `unauthorized`: no key, or one that is not valid */
@@ -10891,6 +11574,184 @@ export interface operations {
             };
         };
     };
+    replayTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewReplay"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Replayed"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /** @description `too_large`: the body is longer than it may be */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `invalid_script`: the script cannot run; `errors` has the faults with their places
+             *     `invalid_test`: the test cannot be read, or begins where the script has nothing
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_script" | "invalid_test";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_running";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     listScriptVersions: {
         parameters: {
             query?: never;
@@ -11772,6 +12633,102 @@ export interface operations {
                         code?: "unknown_field" | "missing_field" | "invalid_field" | "too_many";
                         /** @constant */
                         status?: 422;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    deleteTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /**
+             * @description `not_found`: there is no such thing of this owner
+             *     `template_not_found`: there is no such template; the known ones are named
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found" | "template_not_found";
+                        /** @constant */
+                        status?: 404;
                     };
                 };
             };
@@ -13270,6 +14227,166 @@ export interface operations {
             };
         };
     };
+    countTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Object"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `model_forbidden`: the key may ask other models, or none by this route
+             *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
+             *     `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `not_found`: there is no such thing of this owner
+             *     `model_not_found`: there is no such alias or upstream
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `conversation_busy`: another message of the conversation runs, and this does not wait for its end */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `too_large`: the body is longer than it may be */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `invalid_option`: an option of `contract` that does not exist, or does not take this value
+             *     `invalid_schema`: the JSON Schema cannot be used
+             *     `schema_limit`: the JSON Schema is larger than it may be
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `unknown_dialect`: there is no such dialect
+             *     `unknown_protocol`: there is no such output protocol
+             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_tool`: there is no tool of that name; `close` has similar ones
+             *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
+             *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
+             *     `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: something stored cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `closing`: the server is stopping
+             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
     listModels: {
         parameters: {
             query?: never;
@@ -13663,6 +14780,76 @@ export interface operations {
             };
         };
     };
+    deleteResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
     cancelResponse: {
         parameters: {
             query?: never;
@@ -13733,6 +14920,95 @@ export interface operations {
             };
             /** @description `too_large`: the body is longer than it may be */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+        };
+    };
+    listInputItems: {
+        parameters: {
+            query?: {
+                /** @description id of the item before the page */
+                after?: string;
+                /** @description items, 1 to 100; 20 if absent */
+                limit?: number;
+                /** @description `desc`, the newest first, or `asc` */
+                order?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `invalid_field`: a field does not take this value
+             */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
