@@ -2,14 +2,13 @@
 //
 // node snippets.mjs PATH/TO/tambour docs/clients.md PATH/TO/python
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 // They run in other folders.
 const [binary, page, python] = process.argv.slice(2).map((path) => resolve(path));
-const here = import.meta.dirname;
 const folder = mkdtempSync(join(tmpdir(), "tambour-snippets-"));
 const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data", folder], {
   cwd: folder,
@@ -20,10 +19,12 @@ const base = await new Promise((resolve, reject) => {
   server.once("exit", () => reject(new Error("the server did not start")));
 });
 
-/** How a block is run: its file, and the command. JavaScript finds its packages beside this file. */
+// JavaScript finds its packages beside its file.
+symlinkSync(join(import.meta.dirname, "node_modules"), join(folder, "node_modules"), "junction");
+/** How a block is run: its file, and the command. */
 const ways = {
   python: (file) => [`${folder}/${file}.py`, python, "-W", "error"],
-  js: (file) => [join(here, `.${file}.mjs`), process.execPath],
+  js: (file) => [`${folder}/${file}.mjs`, process.execPath],
   sh: (file) => [`${folder}/${file}.sh`, "sh", "-e"],
   toml: (file) => [`${folder}/${file}.toml`, binary, "serve", "--print-config", "--config"],
 };
