@@ -113,6 +113,7 @@ fn clients(steps: &mut Steps) {
     steps.run("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
     let Some(python) = python(steps, &folder) else { return };
     steps.run("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
+    steps.run("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
     let own = python.display().to_string();
     steps.run(
         "clients, examples of the page",
