@@ -1,15 +1,14 @@
 //! A tag of a known name, however it is written, character by character.
 //!
 //! It stands on one line, with `<` or `＜`, `/` or `／`, `>` or `＞`, blanks between them, a name in any letter case, and in an opening
-//! tag attributes that have values: words without one are prose. It holds no second `<` or `＜`.
+//! tag attributes that have values, their names in any script too: words without one are prose. It holds no second `<` or `＜`.
 //!
 //! Its closing bracket may be missing where a line break or the next `<` or `＜` follows the name, the attributes or the
 //! slash, blanks between them or not: always in a closing tag; in an opening one only if nothing but blanks and tags stand
 //! before it on its line. So prose that names a tag holds none.
 
-use super::names::{Fit, Names, is_name_char};
+use super::names::{Fit, Names, is_name_char, starts_name};
 use super::slip::{Slip, Slips};
-use crate::lex::marks::is_name;
 
 /// What has come of the tag.
 #[derive(Clone, Copy, Debug)]
@@ -96,12 +95,11 @@ impl Head {
             Part::Name if !names.is_whole(self.fit) => Next::Text,
             Part::Name | Part::Space => match c {
                 '/' | '／' if !self.close => self.go(Part::SelfSlash, c),
-                '_' | ':' if !self.close => self.go(Part::Attribute, c),
-                c if c.is_ascii_alphabetic() && !self.close => self.go(Part::Attribute, c),
+                c if starts_name(c) && !self.close => self.go(Part::Attribute, c),
                 _ if space => self.go(Part::Space, c),
                 _ => self.end(c),
             },
-            Part::Attribute if u8::try_from(c).is_ok_and(is_name) => Next::Go,
+            Part::Attribute if is_name_char(c) => Next::Go,
             Part::Attribute | Part::AfterAttribute => match c {
                 '=' => self.go(Part::Equals, c),
                 _ if space => self.go(Part::AfterAttribute, c),

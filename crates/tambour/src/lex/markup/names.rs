@@ -83,7 +83,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// Whether a character may begin a name.
-fn starts_name(c: char) -> bool {
+pub(super) fn starts_name(c: char) -> bool {
     match u8::try_from(c).ok().filter(u8::is_ascii) {
         Some(byte) => byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':'),
         None => is_letter(c),

@@ -1,5 +1,6 @@
 //! What the lexers of markup hand out.
 
+use super::names::is_name_char;
 use super::slip::Slips;
 use crate::lex::marks::{Mark, is_name};
 use crate::lex::space::is_space;
@@ -124,7 +125,7 @@ impl<'a> Tag<'a> {
         let mut rest = self.rest();
         std::iter::from_fn(move || {
             rest = rest.trim_start_matches(is_space);
-            let len = rest.bytes().take_while(|&b| is_attribute_name(b)).count();
+            let len = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
             if len == 0 {
                 return None;
             }
