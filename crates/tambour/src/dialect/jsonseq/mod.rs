@@ -22,7 +22,7 @@ mod write;
 use std::sync::Arc;
 
 use super::front::{Front, Reply};
-use super::opening::{Needed, Opening, Shape};
+use super::opening::{Needed, Opening, Shape, Wrapped};
 use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
 use crate::finding::Report;
 use crate::lex::space::is_blank;
@@ -39,6 +39,7 @@ pub(super) const ENTRY: Entry = Entry {
     opening: Opening {
         keys: &[Needed { named: Some(opening::is_event), ..Needed::new(&["event", "type"], &[Shape::Text]) }],
         listed: true,
+        wrapped: Some(Wrapped { names: &["events"], item: opening::may_be, whole: opening::is_whole }),
         ..Opening::NONE
     },
     settings: &[],

@@ -3,6 +3,7 @@
 
 mod objects;
 mod tags;
+mod wrapped;
 
 use self::objects::Told;
 
@@ -13,6 +14,8 @@ pub struct Opening {
     pub keys: &'static [Needed],
     /// Whether its objects may stand in a list.
     pub listed: bool,
+    /// A key of an object that holds nothing but a list of them.
+    pub wrapped: Option<Wrapped>,
     /// Tags that tell it, and where.
     pub tags: &'static [Begin],
 }
@@ -34,6 +37,17 @@ impl Needed {
     pub const fn new(names: &'static [&'static str], values: &'static [Shape]) -> Needed {
         Needed { names, values, named: None }
     }
+}
+
+/// An object with one key, which holds a list of objects: all of it is a reply, or tells nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Wrapped {
+    /// Names of the key.
+    pub names: &'static [&'static str],
+    /// Whether the objects of the list may be named so, by the first key that they need.
+    pub item: fn(&str) -> bool,
+    /// Whether objects of these names are a whole reply.
+    pub whole: fn(&[&str]) -> bool,
 }
 
 /// The shape of a value.
@@ -85,7 +99,7 @@ pub enum When {
 
 impl Opening {
     /// It is never found out.
-    pub const NONE: Opening = Opening { keys: &[], listed: false, tags: &[] };
+    pub const NONE: Opening = Opening { keys: &[], listed: false, wrapped: None, tags: &[] };
 }
 
 /// How much of a reply is looked at.

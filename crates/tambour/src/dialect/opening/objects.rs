@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::wrapped::{self, Items};
 use super::{Extent, Needed, Opening, Shape, document};
 use crate::dialect::{DIALECTS, Entry};
 use crate::finding::Report;
@@ -17,6 +18,9 @@ static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 
 /// Keys of a dialect that an object has when it goes on behind the window.
 const LEAST: usize = 2;
+
+/// Brackets around the keys of an object in a list under a key.
+const ITEM: usize = 3;
 
 /// Longest text that names something.
 const NAME: usize = 64;
@@ -53,22 +57,26 @@ fn rank(told: &Told) -> u8 {
 
 /// A JSON object, as far as it has arrived.
 #[derive(Debug, Default)]
-struct Found {
-    keys: Vec<Key>,
+pub(super) struct Found {
+    pub(super) keys: Vec<Key>,
+    /// Whether nothing but a fence stands before it in the reply.
+    pub(super) first: bool,
+    /// The list under its first key.
+    pub(super) items: Option<Items>,
     /// Whether nothing but white space stands before it on its line, or it stands in a fence.
     alone: bool,
     /// Whether a list is around it.
     listed: bool,
     /// The offset behind it, once it is complete.
-    end: Option<usize>,
+    pub(super) end: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Key {
-    name: String,
-    value: Option<Shape>,
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) value: Option<Shape>,
     /// A text that may be a name, once it is complete.
-    text: Option<String>,
+    pub(super) text: Option<String>,
 }
 
 impl Found {
@@ -77,6 +85,9 @@ impl Found {
         let Opening { keys, listed, .. } = entry.opening;
         if keys.is_empty() || !self.alone || self.listed && !listed {
             return Told::Nothing;
+        }
+        if let Some(told) = wrapped::tells(self, entry, text, extent) {
+            return told;
         }
         let key = |needed: &Needed| self.keys.iter().find(|key| needed.is(key));
         let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.fits(key)));
@@ -115,7 +126,7 @@ const SENTENCE: &[char] =
 
 impl Needed {
     /// Whether a key is it by its name.
-    fn is(&self, key: &Key) -> bool {
+    pub(super) fn is(&self, key: &Key) -> bool {
         self.names.contains(&key.name.as_str())
     }
 
@@ -189,11 +200,16 @@ impl JsonSink for Objects<'_> {
                     _ => is_data(before),
                 };
                 let alone = alone && !document(&before[self.thought..]);
+                let first = self.found.is_empty() && wrapped::begins(&before[self.thought..]);
                 (self.depth, self.base) = (0, 1);
-                self.found.push(Found { alone, ..Found::default() });
+                self.found.push(Found { alone, first, ..Found::default() });
             }
             JsonEvent::ObjectStart => {
                 self.value(Shape::Object);
+                self.item(|items| {
+                    items.keys.push(Vec::new());
+                    items.inside = true;
+                });
                 self.depth += 1;
             }
             JsonEvent::ArrayStart => {
@@ -201,11 +217,23 @@ impl JsonSink for Objects<'_> {
                 if self.depth == 0 {
                     self.base = 2;
                     self.object(|found| found.listed = true);
+                } else if self.depth == 1 && self.base == 1 {
+                    self.object(|found| {
+                        if found.keys.len() == 1 {
+                            found.items = Some(Items::begin());
+                        }
+                    });
                 }
                 self.depth += 1;
             }
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 self.depth = self.depth.saturating_sub(1);
+                self.item(|items| items.inside = false);
+                if self.base == 1 && self.depth == 1 {
+                    self.object(|found| {
+                        found.items.as_mut().into_iter().for_each(|items| items.open = false);
+                    });
+                }
                 if self.base == 2 && self.depth == 1 {
                     // Of a list the first object tells.
                     let end = self.text.len();
@@ -216,9 +244,15 @@ impl JsonSink for Objects<'_> {
                 let key = Key { name: text.to_owned(), value: None, text: None };
                 self.object(|found| found.keys.push(key));
             }
+            JsonEvent::Key { text, depth, .. } if depth == ITEM && self.base == 1 => {
+                let key = Key { name: text.to_owned(), value: None, text: None };
+                if let Some(keys) = self.items().and_then(|items| items.keys.last_mut()) {
+                    keys.push(key);
+                }
+            }
             JsonEvent::StringStart => {
                 self.value(Shape::Text);
-                self.naming = (self.depth == self.base).then(String::new);
+                self.naming = self.key().is_some().then(String::new);
             }
             JsonEvent::StringDelta(text) => {
                 if let Some(name) = self.naming.as_mut().filter(|name| name.len() < NAME) {
@@ -226,12 +260,10 @@ impl JsonSink for Objects<'_> {
                 }
             }
             JsonEvent::StringEnd => {
-                if let Some(name) = self.naming.take() {
-                    self.object(|found| {
-                        if let Some(key) = found.keys.last_mut() {
-                            key.text.get_or_insert(name);
-                        }
-                    });
+                if let Some(name) = self.naming.take()
+                    && let Some(key) = self.key()
+                {
+                    key.text.get_or_insert(name);
                 }
             }
             JsonEvent::Bool(_) => self.value(Shape::Bool),
@@ -257,10 +289,35 @@ impl Objects<'_> {
 
     /// The value of the key under way, if this is one.
     fn value(&mut self, shape: Shape) {
-        if self.depth == self.base
-            && let Some(key) = self.found.last_mut().and_then(|found| found.keys.last_mut())
-        {
+        if let Some(key) = self.key() {
             key.value.get_or_insert(shape);
+        }
+        if shape != Shape::Object {
+            self.item(|items| items.others = true);
+        }
+    }
+
+    /// The key under way whose value stands here.
+    fn key(&mut self) -> Option<&mut Key> {
+        if self.depth == self.base {
+            return self.found.last_mut().and_then(|found| found.keys.last_mut());
+        }
+        let here = self.depth == ITEM && self.base == 1;
+        self.items().filter(|_| here)?.keys.last_mut()?.last_mut()
+    }
+
+    /// The list under the first key of the object, while it goes on.
+    fn items(&mut self) -> Option<&mut Items> {
+        self.found.last_mut().and_then(|found| found.items.as_mut()).filter(|items| items.open)
+    }
+
+    /// Changes that list, if an item of it stands here.
+    fn item(&mut self, change: impl FnOnce(&mut Items)) {
+        if self.depth + 1 == ITEM
+            && self.base == 1
+            && let Some(items) = self.items()
+        {
+            change(items);
         }
     }
 }
