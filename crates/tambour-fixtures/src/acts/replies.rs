@@ -44,66 +44,35 @@ impl Zone {
     pub fn is_own(self) -> bool {
         matches!(self, Zone::Guessed | Zone::Doubled | Zone::Unregistered | Zone::Wrapped)
     }
+
+    /// Whether it is made around a block in the middle of text.
+    fn is_around(self) -> bool {
+        matches!(self, Fence | Span | LongSpan | Quotation | Comment | Sentence)
+    }
 }
 
 use Zone::*;
 
-/// What a dialect adds.
-struct Source {
-    dialect: &'static str,
-    /// A reply with blocks.
-    reply: fn(&mut Composer<'_>),
-    /// Zones in which its blocks must not act, all of which are tried.
-    zones: &'static [Zone],
-}
-
-const SOURCES: &[Source] = &[
-    Source {
-        dialect: "filament",
-        reply: filament,
-        zones: &[Reasoning, Fence, Span, Quotation, Comment, Guessed, Doubled, Unregistered],
-    },
-    Source {
-        dialect: "toolcall",
-        reply: toolcall,
-        zones: &[
-            Reasoning,
-            Unopened,
-            Fence,
-            Span,
-            LongSpan,
-            Quotation,
-            Comment,
-            Sentence,
-            FinalChannel,
-            Guessed,
-            Doubled,
-            Unregistered,
-        ],
-    },
-    Source {
-        dialect: "aiplan",
-        reply: aiplan,
-        zones: &[
-            Reasoning,
-            Unopened,
-            Span,
-            LongSpan,
-            Quotation,
-            Comment,
-            Sentence,
-            Guessed,
-            Doubled,
-            Unregistered,
-            Wrapped,
-        ],
-    },
-    Source {
-        dialect: "ai_say",
-        reply: ai_say,
-        zones: &[Reasoning, Unopened, Span, LongSpan, Quotation, Comment, Sentence],
-    },
+/// Zones in which blocks must not act, and the dialects whose replies try them, all of them.
+const ZONES: &[(Zone, &[&str])] = &[
+    (Reasoning, &["filament", "toolcall", "aiplan", "ai_say"]),
+    (Unopened, &["toolcall", "aiplan", "ai_say"]),
+    (Fence, &["filament", "toolcall"]),
+    (Span, &["filament", "toolcall", "aiplan", "ai_say"]),
+    (LongSpan, &["toolcall", "aiplan", "ai_say"]),
+    (Quotation, &["filament", "toolcall", "aiplan", "ai_say"]),
+    (Comment, &["filament", "toolcall", "aiplan", "ai_say"]),
+    (Sentence, &["toolcall", "aiplan", "ai_say"]),
+    (FinalChannel, &["toolcall"]),
+    (Guessed, &["filament", "toolcall", "aiplan"]),
+    (Doubled, &["filament", "toolcall", "aiplan"]),
+    (Unregistered, &["filament", "toolcall", "aiplan"]),
+    (Wrapped, &["aiplan"]),
 ];
+
+/// Replies with blocks, by dialect.
+const SOURCES: &[(&str, fn(&mut Composer<'_>))] =
+    &[("filament", filament), ("toolcall", toolcall), ("aiplan", aiplan), ("ai_say", ai_say)];
 
 /// Dialects without actions, which read the replies of all others.
 const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
@@ -111,21 +80,15 @@ const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
 /// The zones that replies of the dialect try.
 #[must_use]
 pub fn zones(dialect: &str) -> Vec<Zone> {
-    match SOURCES.iter().find(|source| source.dialect == dialect) {
-        Some(source) => source.zones.to_vec(),
-        None if INERT.contains(&dialect) => vec![Foreign],
-        None => {
-            // `auto` never reads calls that are written as text.
-            let mut all: Vec<Zone> = SOURCES
-                .iter()
-                .filter(|source| source.dialect != "toolcall")
-                .flat_map(|source| source.zones.iter().copied())
-                .collect();
-            all.sort();
-            all.dedup();
-            all
-        }
+    if INERT.contains(&dialect) {
+        return vec![Foreign];
     }
+    let tries = |known: &&str| match dialect {
+        // It never reads calls that are written as text.
+        "auto" => *known != "toolcall",
+        _ => *known == dialect,
+    };
+    ZONES.iter().filter(|(_, known)| known.iter().any(|known| tries(&known))).map(|(zone, _)| *zone).collect()
 }
 
 /// A block in a reply.
@@ -160,14 +123,14 @@ impl Reply {
     /// A reply for the dialect.
     #[must_use]
     pub fn new(dialect: &str, words: &mut Words) -> Reply {
-        let source = match SOURCES.iter().find(|source| source.dialect == dialect) {
-            Some(source) => source,
-            None => &SOURCES[words.below(SOURCES.len())],
+        let (source, compose) = match SOURCES.iter().find(|(source, _)| *source == dialect) {
+            Some(source) => *source,
+            None => SOURCES[words.below(SOURCES.len())],
         };
-        let mut composer = Composer { words, reply: Reply::default(), zones: source.zones };
-        (source.reply)(&mut composer);
+        let mut composer = Composer { words, reply: Reply::default(), zones: zones(source) };
+        compose(&mut composer);
         let mut reply = composer.reply;
-        if INERT.contains(&dialect) || dialect == "auto" && source.dialect == "toolcall" {
+        if INERT.contains(&dialect) || dialect == "auto" && source == "toolcall" {
             reply.blocks.iter_mut().for_each(|block| block.zone = Foreign);
         }
         reply
@@ -178,7 +141,7 @@ impl Reply {
 struct Composer<'a> {
     words: &'a mut Words,
     reply: Reply,
-    zones: &'static [Zone],
+    zones: Vec<Zone>,
 }
 
 /// Marks of reasoning, opening and closing.
@@ -236,7 +199,8 @@ impl Composer<'_> {
 
     /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
     fn quoted(&mut self, make: fn(&mut Words, bool) -> Written) {
-        let zone = *self.words.random().pick(&[Fence, Span, LongSpan, Quotation, Comment, Sentence]);
+        let around: Vec<Zone> = ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.is_around()).collect();
+        let zone = *self.words.random().pick(&around);
         if !self.zones.contains(&zone) {
             return;
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use tambour::dialect::DIALECTS;
+use crate::each_dialect::each_dialect;
 use tambour_fixtures::acts::{Action, ActionKind, Outcome, Trial, Way, trial, zones};
 
 /// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
@@ -24,20 +24,6 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + number("ACTS_ITERATIONS", ITERATIONS)
 }
 
-/// Runs `work` for each dialect, each in a thread of its own.
-fn each_dialect<T: Send>(work: impl Fn(&'static str) -> T + Sync) -> Vec<(&'static str, T)> {
-    let only = std::env::var("ACTS_DIALECT").ok();
-    std::thread::scope(|scope| {
-        let start = |name: &'static str| {
-            let work = &work;
-            (name, scope.spawn(move || work(name)))
-        };
-        let entries = DIALECTS.iter().filter(|entry| only.as_deref().is_none_or(|only| only == entry.name));
-        let running: Vec<_> = entries.map(|entry| start(entry.name)).collect();
-        running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
-    })
-}
-
 /// What the replies of a dialect came to.
 #[derive(Default)]
 struct Total {
@@ -49,7 +35,7 @@ struct Total {
 #[test]
 fn nothing_acts_that_must_not() {
     // S-055, X-014
-    let read = each_dialect(|name| {
+    let read = each_dialect("ACTS_DIALECT", |name| {
         let mut total = Total::default();
         for seed in seeds() {
             match trial(name, seed).check() {

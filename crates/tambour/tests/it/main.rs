@@ -11,6 +11,7 @@ mod damaged_calls;
 mod deltas;
 mod dialogue;
 mod documents;
+mod each_dialect;
 mod encode;
 mod errors;
 mod examples;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::each_dialect::each_dialect;
 use tambour::dialect::DIALECTS;
 use tambour::event::Extension;
 use tambour::{Event, Finding, Pipeline};
@@ -29,20 +30,6 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + iterations()
 }
 
-/// Runs `work` for each dialect, each in a thread of its own, and joins what they say. `WORDS_DIALECT` names the only one.
-fn each_dialect<T: Send>(work: impl Fn(&'static str) -> T + Sync) -> Vec<(&'static str, T)> {
-    let only = std::env::var("WORDS_DIALECT").ok();
-    std::thread::scope(|scope| {
-        let start = |name: &'static str| {
-            let work = &work;
-            (name, scope.spawn(move || work(name)))
-        };
-        let entries = DIALECTS.iter().filter(|entry| only.as_deref().is_none_or(|only| only == entry.name));
-        let running: Vec<_> = entries.map(|entry| start(entry.name)).collect();
-        running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
-    })
-}
-
 /// What one reply shows, in its smallest form.
 fn story(trial: &Trial, complaint: &Complaint) -> String {
     let (small, told) = minimise(trial, complaint);
@@ -54,7 +41,7 @@ fn story(trial: &Trial, complaint: &Complaint) -> String {
 fn every_word_is_accounted_for() {
     // Invariant 5; J-038 for events and findings of the same replies; X-001
     let replies = Replies::load().expect("the fixtures are readable");
-    let read = each_dialect(|name| {
+    let read = each_dialect("WORDS_DIALECT", |name| {
         let (mut total, mut wrong, mut first) = (Account::default(), 0, None);
         // Seeds of each way to be wrong.
         let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -261,7 +248,7 @@ fn planted_order(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
 fn held_tells_what_has_arrived_and_not_gone_out() {
     // words every few bytes, with small limits; the newest that have not gone out are what is held back.
     let replies = Replies::load().expect("the fixtures are readable");
-    let read = each_dialect(|name| {
+    let read = each_dialect("WORDS_DIALECT", |name| {
         let (mut words, mut first) = (0, None);
         for seed in 0..iterations() / 10 {
             let long = (seed % 2 == 0).then(|| long_trial(name, seed, &replies));
